@@ -1,4 +1,4 @@
-"""Exit statuses, and the sentence and status that go with an exception."""
+"""Exit statuses, and the sentence and status for an exception."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TERMINATED = 143
 
 
 class SettingError(ValueError):
-    """A setting that makes no sense for the models it was given for."""
+    """A setting that makes no sense for these models."""
 
 
 def wants_trace() -> bool:
@@ -44,9 +44,9 @@ def trace_lines() -> tuple[str, ...]:
 
 
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
-    """Say an exception in sentences, with the exit status that goes with it.
+    """Describe an exception in sentences, with the exit status for it.
 
-    The source is put in front of sentences that do not name it themselves.
+    Sentences that do not name the source get it as a prefix.
     """
     place = f"{source}: " if source else ""
     if isinstance(error, UnreadableError):

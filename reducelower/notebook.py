@@ -1,4 +1,4 @@
-"""What results show of themselves in notebooks."""
+"""Results as HTML in notebooks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["InNotebooks"]
 
 
 class InNotebooks:
-    """A result that notebooks show as reports do."""
+    """A result that notebooks show like a report."""
 
     def _repr_html_(self) -> str:
-        """The result as HTML, in pieces of the report, which is built on results and is imported when it is asked."""
+        """The result as HTML, made of pieces of the report, which is imported only now because it needs results."""
         text: str = import_module("reducelower.report.page").html(self)
         return text

@@ -1,4 +1,4 @@
-"""What came of one model, whatever was done with it: what batches yield and reports show."""
+"""The outcome of one model: what batches yield and reports show."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def stopped(status: int) -> Verdict:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one model.
+    """The outcome of one model.
 
     Attributes:
         source: the model as the user named it.
@@ -61,7 +61,7 @@ class Outcome:
             converted it), ``equivalent``, ``not verified`` (not everything was seen to be the same), ``not shown``
             (the same, where that is a failure), ``different`` (it computes something else), ``same`` or ``differs`` (by
             structure), ``refused``, ``unreadable`` or ``failed`` (a fault of reducelower).
-        output: the file that was written, or the second model of a comparison; empty when there is none.
+        output: the file that was written, or the second model of a comparison; empty if there is none.
         problems: sentences that say why there is no output, most with the model in front.
         plan: what was or would be done; None when it did not come to that.
         refusals: every node that cannot be converted, and why.
@@ -113,7 +113,7 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must not miss, whatever the verdict."""
+        """What a reader must not miss, regardless of the verdict."""
         if self.verification is not None:
             return self.verification.warnings
         return self.plan.losses if self.plan is not None else ()

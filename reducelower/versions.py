@@ -1,4 +1,4 @@
-"""The versions of reducelower and of what it works with, from package metadata: nothing is imported for them."""
+"""The versions of reducelower and its dependencies, from package metadata, without importing them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["versions", "versions_of"]
 
 _NEIGHBOURS = ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
 _BUILDS = ("", "-gpu", "-directml", "-qnn", "-openvino", "-migraphx", "-rocm", "-training")
-"""Builds of onnxruntime, which are packages of their own names and install one module."""
+"""Builds of onnxruntime: packages with different names that install the same module."""
 
 
 def versions() -> str:

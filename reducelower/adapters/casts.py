@@ -1,7 +1,7 @@
-"""Element types that the target's version of an operator does not take: cast, compute, cast back.
+"""Handle element types that the target's version of an operator lacks: cast, compute, cast back.
 
-Only where the wider type holds every value and the result comes back as the narrow type would have it; otherwise the
-node is refused. The table at the end says which operators that is true of, and why.
+This is done only if the wider type holds every value and the result after the cast is that of the narrow type;
+otherwise the node is refused. The table at the end lists the operators, and why.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _CONTAINERS: dict[str, RetypeContainer] = {}
 
 
 def retypes(*op_types: str) -> Callable[[Retype], Retype]:
-    """Register what operators do about data of an element type the target's version of them does not take."""
+    """Register how operators handle data of an element type that their version at the target lacks."""
 
     return entered(_RETYPES, *op_types)
 
 
 def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeContainer]:
-    """Register what operators do about sequences and optionals that the target's version of them does not take."""
+    """Register how operators handle sequences and optionals that their version at the target lacks."""
 
     return entered(_CONTAINERS, *op_types)
 
 
 def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> Fitted:
-    """Fit a node to a version of its operator that does not take a type, which is given as schemas spell it."""
+    """Fit a node to a version of its operator that lacks a type, which is spelled as in schemas."""
     ops.load(node.op_type)
     op = Writer(node, scope)
     if misfit.startswith("tensor("):
@@ -80,7 +80,7 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
 
 
 def refusal(op: Writer, element_type: int) -> RefusedError:
-    """What to raise where no wider type does; names the oldest opset version that takes the type, if any does."""
+    """The refusal if no wider type will do; names the oldest opset version that takes the type, if any does."""
     name, goal = element_type_name(element_type), op.scope.target_opset
     reason = f"{op.node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
     for version in versions(op.node.op_type):
@@ -101,11 +101,11 @@ _WIDER: Mapping[int, tuple[int, ...]] = {
     _T.BFLOAT16: (_T.FLOAT, _T.DOUBLE),
     _T.FLOAT: (_T.DOUBLE,),
 }
-"""Element types that hold every value of another exactly, best first: what runtimes have kernels for."""
+"""Wider types that hold every value exactly, those that runtimes have kernels for first."""
 
 
 def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
-    """The type variables of a schema that stand for the narrow type at this node, and what else they may stand for."""
+    """The type variables of a schema that are the narrow type at this node, each with the types it may be."""
     narrow, found = f"tensor({element_type_name(element_type)})", dict[str, frozenset[str]]()
     for names, formals in ((op.node.input, list(goal.inputs)), (op.node.output, list(goal.outputs))):
         for index, name in enumerate(names):
@@ -117,7 +117,7 @@ def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, 
 
 
 def _take(variables: Mapping[str, frozenset[str]], wide: int) -> bool:
-    """Whether all of some type variables may stand for a wider type."""
+    """Whether all these type variables may be a wider type."""
     return all(f"tensor({element_type_name(wide)})" in types for types in variables.values())
 
 
@@ -130,10 +130,10 @@ def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], 
 
 
 def cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False) -> Fitted:
-    """Compute one node in a wider element type: what shares the narrow type is cast to it, and cast back.
+    """Compute one node in a wider element type: everything of the narrow type is cast to it and back.
 
-    The inputs and outputs of the node are renamed in place. `clamp` brings results back to the ends of the narrow type,
-    as computing in it would: the maximum of nothing is minus infinity.
+    Inputs and outputs of the node are renamed in place. `clamp` limits results to the range of the narrow type, because
+    the maximum of no values would be minus infinity.
     """
     variables = _variables(op, element_type, goal)
     if not _take(variables, wide):
@@ -175,8 +175,7 @@ def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: 
 def cast_exactly(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Compute in the first wider type that the target takes and that holds every value exactly.
 
-    Right for operators that only move values, choose among them or compare them: the wider type has the same values in
-    the same order, so the same ones come out.
+    For operators that only move, choose or compare values: the wider type has the same values in the same order.
     """
     variables = _variables(op, element_type, goal)
     for wide in _WIDER.get(element_type, ()):
@@ -186,7 +185,7 @@ def cast_exactly(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
 
 
 def _wrapping(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Integers of 8 and 16 bits: the cast back keeps the low bits, which is how the narrow type wraps."""
+    """Integers of 8 and 16 bits: the cast back keeps the low bits, as the narrow type wraps."""
     if element_type in (_T.INT8, _T.UINT8):
         return cast_around(op, element_type, _T.INT32, goal)
     if element_type in (_T.INT16, _T.UINT16):
@@ -196,10 +195,10 @@ def _wrapping(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
 
 
 def _rounded_once(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Sixteen-bit floats, computed in float32 and rounded at the end, as runtimes compute them.
+    """Sixteen-bit floats, computed in float32 and rounded at the end, as runtimes do.
 
-    For + - * / and square root that is the correctly rounded result: rounding twice does no harm where the wider type
-    has 2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
+    For + - * / and square root that is the correctly rounded result: rounding twice does no harm if the wider type has
+    2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
     """
     if element_type not in (_T.FLOAT16, _T.BFLOAT16):
         raise refusal(op, element_type)

@@ -1,8 +1,8 @@
-"""What changed between operator versions behind their schemas' backs.
+"""Changes between operator versions that schemas do not show.
 
-A schema shows types, attributes and inputs; it does not show that the same node came to mean something else. Each such
-boundary stands here under (operator, opset version that introduced the newer meaning), with a sentence. A node crosses
-one only through a rewrite registered for it; without one it is refused with that sentence.
+A schema shows types, attributes and inputs, but not that the same node now means something else. Each such boundary is
+listed here by operator and the opset version that introduced the newer meaning, with a sentence. A node crosses it only
+through a rewrite registered for it; without one it is refused with that sentence.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MEANS_OTHERWISE: Mapping[tuple[str, int], str] = {
     ("Tile", 6): "tiles and axis became repeats",
     ("Upsample", 7): "two scale attributes became one list",
 }
-"""The same node means something else on the two sides."""
+"""Boundaries where the same node has two meanings."""
 
 TAKES_MORE: Mapping[tuple[str, int], str] = {
     **{
@@ -67,7 +67,7 @@ TAKES_MORE: Mapping[tuple[str, int], str] = {
     ("Pad", 19): "mode wrap is new",
     ("Resize", 19): "coordinate transformation half_pixel_symmetric is new",
 }  # fmt: skip
-"""Every older node means the same in the newer version, which takes more: only the way down needs a look."""
+"""Boundaries where the newer version takes more: only the way down needs a rewrite."""
 
 SAME_IN_PRACTICE: Mapping[tuple[str, int], str] = {
     **{
@@ -78,7 +78,7 @@ SAME_IN_PRACTICE: Mapping[tuple[str, int], str] = {
     ("ConvTranspose", 11): "runtimes used the later text's padding for output_shape all along",
     ("Mod", 13): "the text says which types fmod is for; runtimes take the same as before",
 }
-"""The text changed and runtimes did not: nodes are carried over."""
+"""Boundaries where the text changed and runtimes did not: nodes stay as they are."""
 
 
 def _all_ones(values: Any) -> bool:
@@ -111,7 +111,7 @@ NEUTRAL: Mapping[tuple[str, str], Callable[[Any], bool]] = {
         )
     },
 }  # fmt: skip
-"""Attribute values that say nothing: the attribute may be dropped where the other version does not have it.
+"""Attribute values without effect: the attribute may be dropped if the other version lacks it.
 
 Attributes not named here are neutral at their schema default.
 """

@@ -1,4 +1,4 @@
-"""Operators that the target's opset version does not have, expressed by ones it has.
+"""Express operators that the target's opset version lacks by operators that it has.
 
 In this order: what a module of `reducelower.adapters.ops` registered for the operator with `expresses`, a rule of the
 book `rules/operators`, the function body that the operator's own schema carries.
@@ -27,7 +27,7 @@ from reducelower.scope.scope import Scope
 __all__ = ["BY_ELEMENT_TYPE", "Expression", "expresses", "is_expressible", "replacement"]
 
 Expression: TypeAlias = Callable[[Writer], "list[NodeProto] | None"]
-"""The nodes that do what a node does, or None where another way has to be found; RefusedError where there is none."""
+"""The nodes that replace a node; None if another expression is to be tried, RefusedError if there is none."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ BY_ELEMENT_TYPE = frozenset(
         "SoftmaxCrossEntropyLoss",
     }
 )  # fmt: skip
-"""Operators whose schema makes a body from the element types of operands, and the attributes, whatever their shapes."""
+"""Operators whose function body depends on attributes and element types of operands, but not on shapes."""
 
 
 def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
-    """Register how operators are expressed by others, in nodes for an opset version; ways are tried in this order.
+    """Register an expression of operators by others, written for an opset version; they are tried in this order.
 
-    Nodes are brought to the version of the operator that the expression reads first; None where it reads all.
+    A node is first converted to the version of its operator that the expression reads; None if it reads all.
     """
 
     def register(expression: Expression) -> Expression:
@@ -65,7 +65,7 @@ def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[
 
 
 def is_expressible(op_type: str) -> bool:
-    """Whether there is any way to express an operator by others; a given node may still be refused."""
+    """Whether an operator can be expressed by others; a given node may still be refused."""
     ops.load(op_type)
     if op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
         return True
@@ -74,7 +74,7 @@ def is_expressible(op_type: str) -> bool:
 
 
 def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], int, str]:
-    """The nodes that do what a node of an absent operator does, their opset version, and what the report calls this.
+    """The nodes that replace a node of an absent operator, their opset version, and the label for the report.
 
     Raises:
         RefusedError: it cannot be expressed at `scope.target_opset`.
@@ -108,7 +108,7 @@ def _refusal(node: NodeProto, opset: int, scope: Scope) -> RefusedError:
 
 
 def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | None:
-    """The function body of the operator's schema, in the oldest opset version it is given for; None if it has none."""
+    """The function body in the operator's schema, for the oldest opset version possible; None if there is none."""
     if is_deprecated(node.op_type, opset):
         return None
     found: Any = defs.get_schema(node.op_type, opset, "")  # Its stubs do not know the bodies by opset version.
@@ -117,7 +117,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
     if not found.has_context_dependent_function:
         return None
     for attribute in node.attribute:
-        value_of(node, attribute.name)  # refused where a call of the function around states it: the body depends on it
+        value_of(node, attribute.name)  # the body depends on it: refused if only the enclosing function's calls know it
     types = []
     for name in node.input:
         known = _type_for_body(node, name, scope) if name else TypeProto()
@@ -140,7 +140,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
 
 
 def _type_for_body(node: NodeProto, name: str, scope: Scope) -> TypeProto | None:
-    """The type of an operand, without its shape where the function body is the same for all."""
+    """The type of an operand, without its shape if the function body does not depend on shapes."""
     element_type = scope.element_type(name) if node.op_type in BY_ELEMENT_TYPE else None
     if element_type is None:
         return scope.type(name)

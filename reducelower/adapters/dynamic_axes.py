@@ -1,8 +1,8 @@
-"""Axes that are only known at run time, where the operator takes them only as an attribute.
+"""Reduce over axes that are computed at run time, for opset versions that take them only as an attribute.
 
-With a known rank there are only so many dimensions: a mask says which of them the axes name, and one Reduce node a
-dimension applies or not. From opset 11 on an If decides for each; before, when branches of an If had to agree in shape,
-each dimension is folded by a Reshape to where a fixed Reduce finds it or finds a dimension of size 1.
+The rank has to be known. A mask says which dimensions the axes name, and there is one Reduce node per dimension. From
+opset 11 on, an If decides whether it applies. Before, the branches of an If had to agree in shape, so a Reshape moves
+the dimension, or one of size 1, to where a fixed Reduce is applied.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ ELEMENTWISE = {
     "ReduceSum": "Identity",
     "ReduceSumSquare": "Mul",
 }
-"""What is left of each Reduce operator where no axis is reduced: its elementwise step alone.
+"""The elementwise step of each Reduce operator, which is all that remains if no axis is reduced.
 
 Source: the operator specification, "when axes is empty and noop_with_empty_axes is true, composite operators still
 apply their elementwise step"; Sqrt(x * x) is Abs(x) and Log(Exp(x)) is x on real values.
@@ -47,7 +47,7 @@ _INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorPro
 
 
 def _constant_axes(op: Writer) -> tuple[int, ...] | None:
-    """The axes of a node that takes them as an input: empty where absent, None where they are not constant."""
+    """The axes of a node that takes them as an input: empty if absent, None if computed."""
     if len(op.node.input) < 2 or not op.input(1):
         return ()
     value = op.constant_input(1)
@@ -103,7 +103,7 @@ def _lower_noop(op: Writer) -> Outcome:
 
 
 def _ask_the_callers(op: Writer) -> None:
-    """Refuse axes that a function is handed, as long as its calls may show them to be constant."""
+    """Refuse axes that a function gets from its callers, as long as these may turn out to be constant."""
     if op.scope.is_function_input(op.input(1)) and not op.scope.is_last_attempt:
         raise RefusedError(
             f"its axes {op.input(1)!r} are handed to the function by its callers", "inline the function first"
@@ -122,7 +122,7 @@ def _lower_dynamic(op: Writer) -> Outcome:
 
 
 def elementwise(op: Writer) -> list[NodeProto]:
-    """The nodes that do what is left of a Reduce node where no axis is reduced, written for opset 13."""
+    """The nodes that replace a Reduce node that reduces no axis, written for opset 13."""
     op_type = ELEMENTWISE[op.node.op_type]
     data = op.input(0)
     op.scope.release(*op.node.input[1:])

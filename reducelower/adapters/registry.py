@@ -1,8 +1,7 @@
 """Boundaries between two versions of an operator, and how a node crosses them.
 
-What changed is derived from the two schemas: attributes that came, went or became inputs, new inputs, defaults.
-What a schema cannot say (the same node means something else) is registered by the modules that know it, with
-`lowers` and `raises`.
+What changed is derived from the two schemas: attributes that were added, dropped or became inputs, new inputs,
+defaults. What a schema cannot say (the same node means something else) is registered with `lowers` and `raises`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from reducelower.scope.scope import Scope
 __all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "entered", "lowers", "raises"]
 
 Outcome: TypeAlias = "list[NodeProto] | None"
-"""The nodes that replace a node; None where it stays, as it was or as it was edited."""
+"""The nodes that replace a node; None if it stays, edited or not."""
 
 
 class Replacement(list[NodeProto]):
-    """Nodes that replace another, with a name of their own for reports where the boundary's says too little."""
+    """Nodes that replace another, with a label for reports that says more than that of the boundary."""
 
     def __init__(self, nodes: Iterable[NodeProto], label: str) -> None:
         super().__init__(nodes)
@@ -59,23 +58,23 @@ def entered(table: dict[_Key, _Entry], *keys: _Key) -> Callable[[_Entry], _Entry
 
 
 def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    """Register what an operator needs on its way down across an opset version at which it changed.
+    """Register what an operator needs to get below an opset version that changed it.
 
-    The rewrite is handed a node of its own, which it may edit. It returns the nodes that replace it, written for the
-    opset just below the boundary; or None, and the schemas decide about the rest of the node. It raises RefusedError
-    for what the older version cannot express.
+    The rewrite gets a copy of the node, which it may edit. It returns the nodes that replace it, written for the opset
+    just below the boundary; or None, and the schemas decide the rest. It raises RefusedError for what the older version
+    cannot express.
     """
 
     return entered(_LOWERS, (op_type, boundary))
 
 
 def raises(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    """Register what an operator needs on its way up across an opset version; replacements are written for it."""
+    """Register what an operator needs to get up to an opset version; replacements are written for it."""
 
     return entered(_RAISES, (op_type, boundary))
 
 
-# Attributes that became inputs under another name; all others kept theirs, but for upper and lower case (TopK's k).
+# Attributes that became inputs under another name; the others kept theirs, except for case (TopK's k).
 _RENAMED = {("Pad", "value"): "constant_value"}
 
 
@@ -138,7 +137,7 @@ class Crossing:
 
     @property
     def label(self) -> str:
-        """What the crossing is called in reports."""
+        """The label in reports."""
         if self.moves:
             names = ", ".join(move.attribute for move in self.moves)
             return f"{names}: {'input to attribute' if self.down else 'attribute to input'}"
@@ -146,7 +145,7 @@ class Crossing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every node may cross as it is, its element types apart."""
+        """Whether every node may cross unchanged, apart from its element types."""
         return not (
             self.rewrite
             or self.moves
@@ -163,14 +162,14 @@ class Crossing:
 
     @property
     def unhandled_meaning(self) -> str:
-        """What changed behind the schema's back where no rewrite takes care of it; empty if nothing."""
+        """A change that the schema does not show and no rewrite handles; empty if there is none."""
         if self.rewrite is not None:
             return ""
         place = (self.op_type, self.boundary)
         return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
 
     def cross(self, node: NodeProto, scope: Scope) -> Outcome:
-        """Take a node across; refused where the far side cannot express it."""
+        """Take a node across; refused if the far side cannot express it."""
         before: list[NodeProto] = []
         if self.rewrite is not None:
             nodes = self.rewrite(Writer(node, scope))
@@ -228,7 +227,7 @@ class Crossing:
         node.attribute.extend(default for name, default in self.changed_defaults.items() if name not in present)
 
     def leave_out_empty_ends(self, node: NodeProto) -> None:
-        """Leave out the empty names at the end of a node that the far side has no room for."""
+        """Drop empty names at the end of a node that the far side has no room for."""
         for names, most in ((node.input, self.goal.max_input), (node.output, self.goal.max_output)):
             while len(names) > most and not names[-1]:
                 del names[-1]
@@ -255,7 +254,7 @@ class Crossing:
                     raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
 
     def _name_needed_outputs(self, node: NodeProto, scope: Scope) -> None:
-        """Name outputs that nothing reads where the far side wants more of them."""
+        """Add outputs that nothing reads if the far side requires more."""
         missing = self.goal.min_output - len(node.output)
         stem = node.name or next(filter(None, node.output), "")
         node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
@@ -298,7 +297,7 @@ def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
 
 
 def _to_input(move: Move, node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """Let an input hold what an attribute did; the nodes that it takes to make it."""
+    """Replace an attribute by an input; return the nodes that this takes."""
     attribute = attribute_of(node, move.attribute)
     before: list[NodeProto] = []
     if attribute is None:
@@ -323,7 +322,7 @@ def _to_input(move: Move, node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 
 def _element_type(move: Move, node: NodeProto, scope: Scope) -> int:
-    """The element type of the input; a bound such as Clip's takes that of the data it bounds."""
+    """The element type of the input; a bound such as Clip's has that of the data."""
     if move.input_type.startswith("tensor("):
         return parse_element_type(move.input_type)
     if move.attribute_type in (AttributeProto.INT, AttributeProto.INTS):
@@ -372,7 +371,7 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
 
 @cache
 def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossing, ...]:
-    """The boundaries an operator crosses between two opset versions at both of which it exists, in order."""
+    """The boundaries of an operator between two opset versions that both have it, in order."""
     ops.load(op_type)
     between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
     low = min(source_opset, goal_opset)

@@ -1,4 +1,4 @@
-"""`reducelower rules` and `targets`: what stands in the rule books, and what is known of runtimes."""
+"""`reducelower rules` and `targets`: the content of rule books, and what is known of runtimes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["rules", "targets"]
 
 _MOST_SHOWN = 3
-"""Wrong results that are shown of each rule and element type."""
+"""Most wrong results shown per rule and element type."""
 
 
 @click.command("rules")
@@ -72,7 +72,7 @@ def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
 
 
 def _try(book: RuleBook, operator: str | None) -> int:
-    """Run rules and say for each element type how far they were off; 1 where a result was wrong."""
+    """Run rules and print the error for each element type; return 1 if a result was wrong."""
     from reducelower.rulebook.trial import test_rules
 
     if operator is not None:

@@ -71,9 +71,9 @@ def verify(before: str, after: str | None, **options: Any) -> int:
 
 
 def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
-    """Compare models of this machine, which the user knows by other names, report, and return the exit status.
+    """Compare local models, which have other names for the user, report, and return the exit status.
 
-    That is done in another process where it can be, which onnxruntime may end.
+    If possible, another process does it, since onnxruntime may crash.
     """
     from reducelower.batch.many import crashed, run_all
     from reducelower.batch.task import FORKS
@@ -107,7 +107,7 @@ def _compared(
     on_step: OnStep | None = None,
     is_isolating: bool = False,
 ) -> Outcome:
-    """What came of comparing models; what goes wrong is in the outcome."""
+    """The outcome of a comparison; errors are in it."""
     from reducelower.batch.staging import renamed
     from reducelower.verification.isolated import isolating
 
@@ -150,7 +150,7 @@ def _compare(
 
 
 def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], options: Mapping[str, Any]) -> int:
-    """Print what came of a comparison, write the reports, and return the exit status."""
+    """Print the result of a comparison, write the reports, and return the exit status."""
     from reducelower.cli.reports import write_reports
     from reducelower.report.plain import json_line
 
@@ -230,7 +230,7 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
 
 
 def _read(path: str) -> ModelProto:
-    """A model whose weights in other files, and large ones in its own, count by what they hold; they are not kept."""
+    """A model whose external and large weights are replaced by digests of their values."""
     from reducelower.files import read_model
     from reducelower.verification.numbering import digested
 

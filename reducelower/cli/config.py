@@ -15,11 +15,11 @@ __all__ = ["defaults", "find"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
 _NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
-"""Parameters that a file may not set: the user has to ask for replaced files each time."""
+"""Parameters that a file may not set: the user has to give them each time, since they replace files."""
 
 
 def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """The nearest configuration file in a folder or above it and what it says; None where there is none.
+    """The nearest configuration file in a folder or above it, and its content; None if there is none.
 
     Raises:
         SettingError: a file cannot be read or is not TOML.
@@ -35,7 +35,7 @@ def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
 def _read(path: Path) -> Mapping[str, Any] | None:
     try:
         text = path.read_text("utf-8")
-        # Most projects say nothing about reducelower, and reading TOML takes longer than looking for the name.
+        # Most projects do not mention reducelower, and parsing TOML takes longer than a search for the name.
         if path.name == _SHARED and "tool.reducelower" not in text:
             return None
         import tomllib
@@ -48,7 +48,7 @@ def _read(path: Path) -> Mapping[str, Any] | None:
 
 
 def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:
-    """What a configuration says, for each command by the names of its parameters.
+    """The defaults in a configuration, for each command by the names of its parameters.
 
     A key is the name of an option without its dashes, such as ``opset`` or ``without-type``. It holds for every command
     that has the option; under the name of a command, such as ``[tool.reducelower.convert]``, for that one alone.
@@ -89,7 +89,7 @@ def _set(
             raise SettingError(f"{path}: {place} is either true or false, and not {given}")
         assert option.name is not None
         found[name][option.name] = given
-    # Some commands are called like an option, which is what is meant then.
+    # Some commands have the name of an option; then the option is meant.
     if not known and key in commands:
         raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
     if not known:
@@ -98,7 +98,7 @@ def _set(
 
 
 def _value(value: Any, option: click.Option) -> Any:
-    """A value as the option reads it: a table as pairs, one thing where several may be given as a list of one."""
+    """A value in the form that the option reads: a table as pairs, a single value of a repeatable option as a list."""
     if isinstance(value, dict):
         value = [f"{name}={given}" for name, given in value.items()]
     return value if not option.multiple or isinstance(value, list) else [value]

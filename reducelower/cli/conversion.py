@@ -75,7 +75,7 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
 
 
 def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
-    """The tasks, and the settings, with paths that whoever does the work can find."""
+    """The tasks and settings, with paths that are right for the workers."""
     models = files.models
     output_dir: str | None = options["output_dir"]
     scheduler: str | None = options["scheduler"]
@@ -89,7 +89,7 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
         output=files.output,
         output_dir=output_dir,
         in_place=settings.in_place,
-        # A worker that was lost may have written its output: a record tells the next one that it is ours.
+        # A lost worker may have written its output; a record shows the next one that it is ours.
         resume=options["resume"] or bool(scheduler),
         external_data=settings.external_data,
     )
@@ -97,7 +97,7 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
 
 
 def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Iterator[Outcome]:
-    """What came of each model, with a bar for many of them, or the steps of the only one."""
+    """The outcome of each model, with a progress bar for many, or the steps of a single one."""
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
         is_apart = FORKS and settings.verify and may_leave(tasks[0])
@@ -108,9 +108,9 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
 
 
 def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Iterator[Outcome]:
-    """What came of each job, done by whom the options name, with a bar; `how` is for `run_all`.
+    """The outcome of each job, by the workers that the options name, with a progress bar; `how` is for `run_all`.
 
-    A single process, too, is one of its own, since the libraries may end it.
+    Even a single worker is a separate process, since libraries may crash.
     """
     scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
     with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:

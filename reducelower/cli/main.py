@@ -1,4 +1,4 @@
-"""The `reducelower` command: finds its subcommands, runs one, and says whatever goes wrong in a sentence."""
+"""The `reducelower` command: find the subcommand, run it, and report errors in a sentence."""
 
 from __future__ import annotations
 
@@ -124,18 +124,18 @@ def completion(shell: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit status.
 
-    By now outputs are on disk, workers have ended and both streams are flushed. What is left would be to take apart
-    the modules of onnx and numpy, a tenth of the time of a short run, so the process ends without it.
+    At the end outputs are on disk, workers have ended and both streams are flushed. Python would only unload modules
+    such as onnx and numpy, a tenth of the time of a short run, so the process ends without that.
     """
-    # Importing makes tens of thousands of objects that all stay; looking through them again and again for garbage is
-    # another tenth.
+    # Importing makes tens of thousands of objects that all stay; repeated garbage collection of these takes another
+    # tenth.
     gc.set_threshold(100_000)
     signal.signal(signal.SIGTERM, _terminate)
     os._exit(run(arguments))
 
 
 class _Terminated(KeyboardInterrupt):
-    """The system asked for the end, and not the user at the keyboard."""
+    """SIGTERM, in contrast to Ctrl-C."""
 
 
 def _terminate(*_: object) -> NoReturn:
@@ -190,11 +190,11 @@ _MEANT = {
     "--runtime-target": "it is called --for",
     "--output-folder": "it is called --output-dir",
 }
-"""Options by the names that they have elsewhere."""
+"""Hints for option names of other tools."""
 
 
 def _sentence(error: click.UsageError) -> str:
-    """What is wrong with the usage; of an option that there is not, the nearest that there is."""
+    """What is wrong with the usage; for an unknown option, with the nearest known one."""
     if not isinstance(error, click.NoSuchOption):
         return _place(error) + error.format_message().rstrip(".")
     if (meant := _MEANT.get(error.option_name.replace("_", "-"))) is not None:
@@ -205,7 +205,7 @@ def _sentence(error: click.UsageError) -> str:
 
 
 def _place(error: click.UsageError) -> str:
-    """The configuration file that a value comes from, where it does."""
+    """The configuration file that a value comes from, if any."""
     from pathlib import Path
 
     from reducelower.cli.config import find

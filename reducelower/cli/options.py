@@ -64,14 +64,14 @@ _CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
     ("as_json", True, ("verbose", "form"), "JSON holds everything, in a form of its own"),
     ("verify", False, _WITH_VERIFICATION, "it is about a verification that does not take place"),
 )
-"""Options that make no sense together: one and its value, what does not go with it, and why."""
+"""Contradictory options: one and its value, the others, and why."""
 
 
 class Command(click.Command):
-    """A command that refuses options that contradict each other, rather than follow one of them."""
+    """A command that refuses contradictory options instead of following one of them."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Check what was given on the command line; what a configuration file says gives way instead."""
+        """Check options of the command line; those of a configuration file are overridden instead."""
         for name, value, others, why in _CONFLICTS:
             if not _is_given(ctx, name) or ctx.params[name] != value:
                 continue
@@ -87,7 +87,7 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 
 def _flag(ctx: click.Context, name: str) -> str:
-    """How the user spells an option: with the negative flag where that is what is set."""
+    """How the user spells an option, with its negative flag if it is off."""
     option = next(each for each in ctx.command.params if each.name == name)
     flags = option.secondary_opts if ctx.params[name] is False and option.secondary_opts else option.opts
     return max(flags, key=len)
@@ -111,7 +111,7 @@ def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable
 
 
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
-    """The runtimes; one that is not installed is a usage error, since it verifies nothing."""
+    """The runtimes; one that is not installed is a usage error, since it cannot verify."""
     for name in runtimes:
         if name in ("onnxruntime", "reference"):
             continue
@@ -145,11 +145,11 @@ MODEL_OPTIONS: Sequence[Option] = (
     _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
     _pairs("--rank", "ranks", Integer(min=0), "NAME=N", "Rank of a value, if the model states none."),
 )
-"""What tells the engine what the model does not state itself."""
+"""Options for what the model does not state itself."""
 
 
 def conversion_options(default_rules: str) -> Sequence[Option]:
-    """What tells the engine which rules to use, and what the model does not state itself."""
+    """Options for the rules, and for what the model does not state itself."""
     return (
         option(
             "--without-type without_types",
@@ -183,7 +183,7 @@ FOR_OPTION: Option = option(
 
 
 def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
-    """The target that the options describe; refused where a runtime does not read the opset version."""
+    """The target that the options describe; a usage error if a runtime does not read the opset version."""
     from reducelower.options import Target
 
     opset: int | None = options["opset"]
@@ -202,7 +202,7 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
 
 
 def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
-    """The settings that the options of a command describe: those of the same name, where anything is said."""
+    """The settings from the options of the same names that were given."""
     from reducelower.options import Settings
 
     names = {field.name for field in fields(Settings)} & options.keys()
@@ -286,7 +286,7 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
     ),
     option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
 )
-"""On what a verification runs the models, and for how long."""
+"""Options for verification."""
 
 
 QUIET_OPTION: Option = option("-q --quiet", "Print errors only; the exit status gives the answer.")
@@ -305,7 +305,7 @@ EXCLUDE_OPTION: Option = option(
 
 
 def tolerances_of(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tolerances by element type that ``--tolerance``, ``--rtol`` and ``--atol`` say together."""
+    """The tolerances by element type from ``--tolerance``, ``--rtol`` and ``--atol``."""
     given: Mapping[str, Any] = options["tolerances"]
     relative, absolute = options["rtol"], options["atol"]
     if relative is None and absolute is None:
@@ -331,7 +331,7 @@ WORKERS_OPTIONS: Sequence[Option] = (
         metavar="tcp://HOST:PORT",
     ),
 )
-"""Who does the work of a run over many models."""
+"""Options for who does the work."""
 
 
 OUTPUT_OPTIONS: Sequence[Option] = (
@@ -362,4 +362,4 @@ OUTPUT_OPTIONS: Sequence[Option] = (
     option("-q --quiet", "Print errors only."),
     option("-v --verbose", "List every rewritten node."),
 )
-"""Where outputs go, and what is said about it."""
+"""Options for outputs and messages."""

@@ -1,4 +1,4 @@
-"""`reducelower probe`: measures what is legal on a runtime, and writes a target file."""
+"""`reducelower probe`: measure what is legal on a runtime, and write a target file."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
 
 
 def _check_paths(options: Mapping[str, Any], output: Path) -> None:
-    """Find out before the work whether its results can be written."""
+    """Check before the work that its results can be written."""
     from reducelower.cli.reports import check_place
     from reducelower.report.probe import FORMATS
 

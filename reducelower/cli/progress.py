@@ -60,7 +60,7 @@ def steps(*, quiet: bool) -> Iterator[OnStep | None]:
 
 
 class _Steps:
-    """The steps so far; they come on the terminal once the work has taken a while."""
+    """The steps so far; they are shown once the work has taken a while."""
 
     def __init__(self) -> None:
         self._started: dict[Step, float] = {}
@@ -72,7 +72,7 @@ class _Steps:
         self._timer.start()
 
     def on_step(self, step: Step, done: int, total: int) -> None:
-        """Take note of a step that begins, or goes on."""
+        """Note that a step begins or goes on."""
         self._started.setdefault(step, monotonic())
         self._counts = done, total
         if self._show is not None:
@@ -98,7 +98,7 @@ class _Steps:
         show()
 
     def close(self) -> None:
-        """Take the steps off the terminal, and say what each of them took where that was long."""
+        """Remove the steps from the terminal, and print how long each took if they were shown."""
         self._timer.cancel()
         self._timer.join()
         self._stack.close()
@@ -122,7 +122,7 @@ def _is_shown(quiet: bool) -> bool:
 
 
 def _bars(*columns: Any) -> Any:
-    """Bars on standard error, which go when the work is done."""
+    """Bars on standard error, removed when the work is done."""
     from rich.console import Console
     from rich.progress import Progress, TextColumn
 

@@ -1,4 +1,4 @@
-"""Models from standard input, to standard output (both ``-``), and from URLs: temporary files stand in for them."""
+"""Models from standard input, to standard output (both ``-``), and from URLs, by way of temporary files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
 
 @contextmanager
 def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Models to read, as the user calls them, and as files of this machine: URLs are fetched, standard input read."""
+    """Models to read: the user's names, and local files, for which URLs are fetched and standard input is read."""
     from reducelower.files.remote import as_path, is_url
 
     names = [as_path(name) for name in models]

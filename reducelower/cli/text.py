@@ -40,7 +40,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     plan = outcome.plan
     if plan is None:
         return ""
-    # What a reader must not miss stands in the first line.
+    # Warnings are in the first line, so that nobody misses them.
     warned = f"; WARNING: {shown('; '.join(outcome.warnings))}" if outcome.warnings else ""
     lines = [f"{shown(outcome.source)}: {plan.versions}{warned}"]
     count = len(plan.sites)
@@ -76,7 +76,7 @@ def short_report(outcome: Outcome) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """What came of many models, in numbers."""
+    """The outcomes of many models, in numbers."""
     numbers = Counter(outcome.status for outcome in outcomes)
     converted = [outcome.plan for outcome in outcomes if outcome.status == DONE and outcome.plan is not None]
     kept = sum(outcome.kept for outcome in outcomes)
@@ -191,7 +191,7 @@ def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
 
 
 def show_summary(outcomes: Sequence[Outcome]) -> None:
-    """Say how many models fared."""
+    """Print a summary of many models."""
     if sys.stdout.isatty():
         _models(outcomes, summary(outcomes))
     else:
@@ -202,7 +202,7 @@ def show_summary(outcomes: Sequence[Outcome]) -> None:
 
 
 def _findings(verification: Verification) -> None:
-    """A row per distinct rewrite: what it is, how many nodes share it, what verifying it gave."""
+    """A row per distinct rewrite: what it is, how many nodes share it, and the result of verification."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -225,7 +225,7 @@ def _findings(verification: Verification) -> None:
 
 
 def _models(outcomes: Sequence[Outcome], totals: Sequence[tuple[str, str]]) -> None:
-    """What came of many models: those that went wrong by name, all of them in numbers."""
+    """The outcomes of many models: those that failed by name, all of them in numbers."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

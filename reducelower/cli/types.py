@@ -1,4 +1,4 @@
-"""The types of what options are given: what counts as one, and how a shell completes it."""
+"""The types of option values: how they are read, and how a shell completes them."""
 
 from __future__ import annotations
 
@@ -82,21 +82,21 @@ class _Rules(_Name):
 
 
 class _Parsed(ParamType):
-    """What a function makes of the text, whose ValueError says what is wrong with it."""
+    """A value read by a function, whose ValueError says what is wrong with the text."""
 
     def __init__(
         self, name: str, parse: Callable[[str], Any], known: Callable[[], Iterable[str]] = tuple, *, file: bool = False
     ) -> None:
-        """Say how help shows the value, what reads it, and what a shell offers: names that are known, or files."""
+        """Take its name in help, the function that reads it, and what a shell offers: known names, or files."""
         self.name = name
         self._parse, self._known, self._file = parse, known, file
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The name as it is, which click would write in capitals: auto is a word to give, and files end in .toml."""
+        """The name as it is; click would write it in capitals, but auto is meant literally, and files end in .toml."""
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # Of whatever kind a configuration file has it; what was read already is passed in again.
+        # A configuration file may give other types; a value that was read already is passed in again.
         if not isinstance(value, str | int | float | list | dict):
             return value
         try:
@@ -110,7 +110,7 @@ class _Parsed(ParamType):
 
 
 def _from(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of ours that is imported when it is first called."""
+    """A function of our own module, which is imported on the first call."""
     return lambda *given: getattr(import_module(f"reducelower.{module}"), name)(*given)
 
 
@@ -149,7 +149,7 @@ def _element_type(text: str) -> str:
 
 
 def _tolerance(text: str) -> Any:
-    """How far values of an element type may be apart: ``16ulp``, ``1e-4`` (relative), ``0.01abs``, or several."""
+    """A tolerance: ``16ulp``, ``1e-4`` (relative), ``0.01abs``, or several."""
     from reducelower.verification import Tolerance
 
     bounds: dict[str, Any] = {}
@@ -181,15 +181,15 @@ def _ir_version(text: str) -> str | int:
 
 
 class Integer(click.IntRange):
-    """A whole number in a range, by the name that people have for it."""
+    """An integer in a range."""
 
     name = "integer"
 
 
 class Number(click.FloatRange):
-    """A number in a range, and not nan, which lies in every range of click's since it compares as neither in nor out.
+    """A number in a range, but not NaN, which click finds in every range.
 
-    Infinity is one where there is no largest number, unless `finite` is asked for.
+    Infinity is allowed if there is no maximum, unless `finite` is set.
     """
 
     name = "number"
@@ -200,7 +200,7 @@ class Number(click.FloatRange):
         self._finite = finite
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read a number, and refuse what is none."""
+        """Read a number and refuse NaN."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number) or (self._finite and math.isinf(number)):
             self.fail(f"{number} is not a {'finite ' if self._finite else ''}number", param, ctx)
@@ -211,12 +211,12 @@ class Pairs(ParamType):
     """``NAME=VALUE``, the value of a type of its own."""
 
     def __init__(self, value: ParamType | type, meta: str) -> None:
-        """Say what the value is, and how help shows it."""
+        """Take the type of the value, and its name in help."""
         self.value = click.types.convert_type(value)
         self.name = meta
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Split at the last ``=``: names of values may hold one, what they are given may not."""
+        """Split at the last ``=``, since names may contain one."""
         if isinstance(value, tuple):
             return value
         name, equals, given = str(value).rpartition("=")

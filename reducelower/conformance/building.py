@@ -1,4 +1,4 @@
-"""Makes conformance cases: a model of one node, valid at its opset version, with static shapes."""
+"""Make conformance cases: a model of one node, valid at its opset version, with static shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def element_type_of(array: Array) -> str:
 
 
 def takes(operator: str, opset: int, element_type: str) -> bool:
-    """Whether the first input of an operator may be of an element type at an opset version that has the operator."""
+    """Whether an operator takes an element type as its first input at an opset version that has it."""
     found = schema(operator, opset)
     assert found is not None
     return f"tensor({element_type})" in taken_types(found, found.inputs[0])
@@ -38,10 +38,10 @@ def make_case(
     output_ranks: Sequence[int] | None = None,
     tag: str = "",
 ) -> Case:
-    """A case whose last node is what it is about; a Constant node that it reads may come first.
+    """A case for the last node; a Constant node that it reads may come first.
 
-    The name tells it from others of the operator and opset version. The ranks of outputs are given where their sizes
-    are known at run time only.
+    The name is unique for operator and opset version. Give the ranks of outputs if their sizes are known only at run
+    time.
     """
     node = nodes[-1]
     outputs = []

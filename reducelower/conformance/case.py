@@ -1,4 +1,4 @@
-"""A conformance case: one small model, what goes in, what must come out, and what is particular about it."""
+"""A conformance case: one small model, its inputs, the expected outputs, and its features."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Features:
-    """What a node says without being run, under the names and in the terms of target files (`runtimes.facts.When`).
+    """What is known of a node without running it, in the terms of target files (`runtimes.facts.When`).
 
-    Ranks, axes and counts are None where they are known at run time only; axes are empty for operators other than
-    reductions. What the class variables say is the same for every case.
+    Ranks, axes and counts are None if they are known only at run time; axes are empty for operators other than
+    reductions. The class variables are the same for every case.
     """
 
     element_types: str
@@ -63,11 +63,11 @@ class Case:
     """One model of a single node.
 
     Attributes:
-        name: what it is, unique in the suite and the same in every run.
-        features: what is particular about the node.
-        tag: what is particular about the values or sizes, which no look at the node tells: ``huge``, ``tiny``,
-            ``empty`` (a dimension of size 0) and so on; nothing for ordinary ones.
-        expected: what each output must be, from exact arithmetic.
+        name: unique in the suite and the same in every run.
+        features: how the node is written.
+        tag: what is special about values or sizes, which the node does not show: ``huge``, ``tiny``, ``empty`` (a
+            dimension of size 0) and so on; empty for ordinary ones.
+        expected: the value of each output, from exact arithmetic.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Case:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of the model, its inputs and what is expected: results of another case do not pass for it."""
+        """A fingerprint of model, inputs and expected outputs, so that results of another case are not taken for it."""
         found = hashlib.sha256(self.model)
         for name, value in self.inputs.items():
             found.update(f"{name} {value.dtype} {value.shape}".encode())

@@ -1,4 +1,4 @@
-"""The conditions that facts can be made of, and which cases each is true of.
+"""The conditions that facts consist of, and the cases that each is true of.
 
 Sets of cases are whole numbers, one bit for each case, so that thousands of conjunctions take a second.
 """
@@ -17,12 +17,11 @@ __all__ = ["FLAGS", "Condition", "When", "candidates", "condition_of", "cost", "
 Value = tuple[str, ...] | bool | str
 
 _ORDER = tuple(field.name for field in fields(Features) if field.name != "no_values")
-"""Those that learning goes by; sizes of 0 tell something about themselves only."""
+"""The features that learning uses; not sizes of 0, from which nothing follows for others."""
 
 _OF_OTHERS = ("element_types", "output_types", "rank", "rank_out", "fed", "broadcast")
 _OF_REDUCTIONS = tuple(name for name in _ORDER if name not in ("output_types", "fed", "broadcast"))
-"""Of a reduction the element type of the result is that of the data, and how axes are written says whether they are
-known."""
+"""The result of a reduction has the element type of its data, and how axes are written says whether they are known."""
 
 _COSTS = {
     "axes": 2,
@@ -38,11 +37,11 @@ _COSTS = {
     "rank": 5,
     "output_types": 5,
 }
-"""What a condition costs a reader and a tool: what a node says itself is cheap, ranks have to be inferred."""
+"""What a condition costs readers and tools: what the node states is cheap, ranks have to be inferred."""
 
 
 FLAGS = {"noop": ("0", "1", "unset"), "keepdims": ("0", "1", "unset")}
-"""Attributes of nodes, with all that can be written."""
+"""Attributes of nodes, with all their values."""
 
 
 @dataclass(frozen=True, order=True)
@@ -53,7 +52,7 @@ class Condition:
     value: Value
 
     def holds(self, features: Features) -> bool | None:
-        """Whether it is true of a node; None where that is known at run time only."""
+        """Whether it is true of a node; None if that is known only at run time."""
         found = getattr(features, self.name)
         if found is None:
             return None
@@ -66,7 +65,7 @@ When = tuple[Condition, ...]
 
 
 def condition_of(features: Features, name: str) -> Condition | None:
-    """The condition that a node meets exactly; None where its value is known at run time only."""
+    """The condition that states a feature of a node; None if its value is known only at run time."""
     value = getattr(features, name)
     if value is None:
         return None
@@ -83,17 +82,17 @@ def full_when(case: Case) -> When:
 
 
 def cost(when: When) -> int:
-    """How much a conjunction asks of readers and tools."""
+    """The cost of a conjunction."""
     return sum(_COSTS[condition.name] for condition in when)
 
 
 def holds(when: When, features: Features) -> bool:
-    """Whether every condition is true of a node, those known at run time only left out of account."""
+    """Whether every condition is true of a node, except those known only at run time."""
     return all(condition.holds(features) is not False for condition in when)
 
 
 def is_possible(when: When, operator: str, opset: int) -> bool:
-    """Whether a node can be written so at an opset version: with axes as an input, with noop_with_empty_axes."""
+    """Whether an opset version allows such a node: with axes as an input, with noop_with_empty_axes."""
     found = schema(operator, opset)
     attributes = frozenset() if found is None else frozenset(found.attributes)
     for condition in when:
@@ -111,7 +110,7 @@ def is_possible(when: When, operator: str, opset: int) -> bool:
 
 
 def candidates(cases: Sequence[Case]) -> Iterator[tuple[Condition, ...]]:
-    """The conditions worth trying on these cases, by name, each name's together."""
+    """The conditions to try on these cases, grouped by name."""
     reductions = any(case.features.axes for case in cases)
     types = sorted({case.features.element_types for case in cases})
     listed: dict[str, tuple[tuple[str, ...], ...]] = {"element_types": _type_groups(types)}

@@ -1,4 +1,4 @@
-"""From the results of a probe to a runtime target: the fewest facts that are true of every failure."""
+"""Make a runtime target from the results of a probe: the fewest facts that are true of every failure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _EXTREME = ("huge", "tiny")
 
 
 class NothingRightError(ValueError):
-    """Not one case came out right, so the results say nothing about forms."""
+    """No case was right, so the results say nothing about forms."""
 
 
 @dataclass(frozen=True)
 class Distilled:
-    """What a probe found: the facts, failing cases that none is true of, and right cases that one is true of."""
+    """The facts, failing cases without a fact, and right cases for which a fact is true."""
 
     runtime: Runtime
     untold: tuple[Case, ...]
@@ -42,7 +42,7 @@ def distil(probed: Probed, on: date) -> Distilled:
     """Find the facts; the date is for the evidence.
 
     Raises:
-        NothingRightError: no Reduce operator came out right anywhere, nor any other where none was tried.
+        NothingRightError: no Reduce operator was right anywhere, or no operator at all if none was tried.
     """
     results = dict(zip((case.name for case in probed.cases), probed.results, strict=True))
     reads = _read(probed.cases, results)
@@ -76,7 +76,7 @@ def distil(probed: Probed, on: date) -> Distilled:
 
 
 class _Drafts:
-    """Facts as they are found."""
+    """The facts found so far."""
 
     def __init__(
         self, cases: Sequence[Case], results: Mapping[str, Result], reads: Sequence[int], evidence: Evidence
@@ -101,7 +101,7 @@ class _Drafts:
             self._add(pattern, outcome, says, _ranges(pattern.opsets, probed))
 
     def add_overflows(self) -> None:
-        """Add the facts about values whose result is finite where the obvious way to it is not."""
+        """Add the facts about values whose result is finite although the obvious computation overflows."""
         spans: dict[tuple[str, tuple[int, ...]], list[str]] = {}
         extremes = [case for case in self._cases if case.tag in _EXTREME]
         explained: dict[str, set[str]] = {}
@@ -120,7 +120,7 @@ class _Drafts:
             self._add(pattern, "overflows", overflow_sentence(operators, types), _ranges(where, self._reads))
 
     def _overflowing(self, operator: str, cases: Sequence[Case]) -> tuple[tuple[int, ...], list[str]]:
-        """The opset versions at which extremes of an operator and element type are wrong, and the cases."""
+        """The opset versions at which extreme values of an operator and element type are wrong, and the cases."""
         known: dict[int, bool] = {}
         names = []
         for case in cases:
@@ -148,7 +148,7 @@ class _Drafts:
         self.facts.append(Fact(says, frozenset(pattern.operators), outcome, self._evidence, opsets, when))
 
     def is_told(self, case: Case) -> bool:
-        """Whether a fact about the form of nodes is true of a case."""
+        """Whether a fact about how nodes are written is true of a case."""
         return any(
             fact.outcome != "overflows"
             and fact.concerns(case.operator, case.opset)
@@ -165,17 +165,17 @@ def _value(condition: Condition) -> object:
 
 
 def _read(cases: Sequence[Case], results: Mapping[str, Result]) -> tuple[int, ...]:
-    """The opset versions at which any reduction is right, or any operator where no reduction was tried."""
+    """The opset versions at which a reduction is right, or any operator if no reduction was tried."""
     telling = [case for case in cases if case.operator in REDUCTIONS] or list(cases)
     return tuple(sorted({case.opset for case in telling if results[case.name].word == "right"}))
 
 
 def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
-    """The opset version at which most of the plainest reductions are right, the newest of several.
+    """The newest opset version at which most plain reductions are right.
 
-    These have their axes as an attribute or initializer, none negative, and keepdims written, which is what a
-    conversion writes where it has the choice. Versions of which only one form was tried are left out. Where no
-    reduction was tried it is the newest at which anything is right.
+    These have axes as an attribute or initializer, none negative, and keepdims written, as conversions write them.
+    Versions of which only one form was tried do not count. If no reduction was tried, it is the newest at which
+    anything is right.
     """
     counts: dict[int, list[bool]] = {}
     for case in cases:
@@ -190,7 +190,7 @@ def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
 
 
 def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:
-    """Opset versions as ranges, open where they reach the first or last one probed; None for all of them."""
+    """Opset versions as ranges, open at the first and last one probed; None for all of them."""
     if len(opsets) == len(probed):
         return None
     pairs: list[tuple[int, int | None]] = []
@@ -199,7 +199,7 @@ def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:
         if wanted:
             places = [at for at, _ in run]
             first, last = places[0], places[-1]
-            # Versions between two that were probed go with the older one.
+            # A version between two that were probed counts as the older one.
             high = probed[last + 1] - 1 if last + 1 < len(probed) else None
             pairs.append((probed[first] if first else 0, high))
     return Ranges(tuple(pairs))

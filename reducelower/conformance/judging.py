@@ -1,4 +1,4 @@
-"""Whether what a runtime gave is what a case expects."""
+"""Compare the answer of a runtime with what a case expects."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Verdict", "Word", "judge"]
 Word = Literal["right", "wrong", "refused"]
 
 _RELATIVE = {"float16": 4e-3, "float32": 2e-5, "float64": 2e-5}
-"""How far a result may be from the exact one. Double is allowed float32's distance: what computes double in float32 is
-coarse, not wrong, and is told apart by `Verdict.kind`."""
+"""The relative error allowed. Double is allowed that of float32: computing it in float32 is coarse, not wrong, and
+`Verdict.kind` says so."""
 
 _IN_DOUBLE = 1e-10
 
@@ -29,13 +29,13 @@ _TEMPORARY = re.compile(r"(/[^\s'\":]+)+/")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a case says of a runtime.
+    """The result of a case on a runtime.
 
     Attributes:
         kind: for wrong: ``shape``, ``values``, ``overflow`` (infinity or NaN where the result is finite) or
             ``outputs`` (not as many as there are); for refused: ``error``, ``crash`` or ``hang``; for right: nothing,
             ``element type`` (the values in another element type) or ``precision`` (double computed in float32).
-        detail: what came and what was expected, or what the runtime said.
+        detail: the actual and the expected value, or what the runtime said.
     """
 
     word: Word
@@ -46,8 +46,8 @@ class Verdict:
 def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
     """Compare an answer with what the case expects.
 
-    The tolerance is a relative distance from the exact result that is allowed in every element type, where it is more
-    than that type is allowed anyway; for runtimes that compute in a narrower type.
+    The tolerance is a relative error allowed for every element type, if it is more than the default for that type; for
+    runtimes that compute in a narrower type.
     """
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
@@ -58,7 +58,7 @@ def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
 
 
 def tidy(text: str) -> str:
-    """One line without what changes from run to run: addresses and temporary folders."""
+    """The text on one line, without addresses and temporary folders, which change from run to run."""
     text = " ".join(text.split())
     return _TEMPORARY.sub("", _ADDRESS.sub("0x…", text))[:_LONGEST]
 

@@ -1,7 +1,7 @@
-"""Finds the conditions that cases which fail have in common and cases which are right have not.
+"""Find the conditions that are true of failing cases and of no right case.
 
-A greedy cover: of all conjunctions of up to three conditions, each in all operators and opset versions where it is
-true of no right case, the one that explains most failures comes first, until every failure is explained.
+A greedy cover: of all conjunctions of up to three conditions, each for all operators and opset versions where it is
+true of no right case, take the one that explains most failures, until every failure is explained.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Where = Mapping[str, tuple[Opsets, int]]
 
 @dataclass(frozen=True)
 class _Cell:
-    """The cases of an operator at an opset version, as bits; a single one cannot tell conditions apart."""
+    """The cases of an operator at an opset version, as bits; a single one cannot distinguish conditions."""
 
     all: int
     right: int
@@ -34,7 +34,7 @@ class _Cell:
 
 @dataclass(frozen=True)
 class _Masks:
-    """The cases that a conjunction is true of, and those that it may be true of at run time."""
+    """The cases of which a conjunction is true, and those of which it may be true at run time."""
 
     surely: int
     possibly: int
@@ -46,9 +46,9 @@ class _Masks:
 def learn(cases: Sequence[Case], failing: Mapping[str, bool], *, exact: bool = False) -> list[Pattern]:
     """The patterns of failures, the one that explains most first.
 
-    `failing` says by case name whether it failed in the way in question or was right; other cases failed in another way
-    and count neither way. Cases whose values decide are left out. Where exact, so is what no condition tells from right
-    cases; otherwise the narrowest conditions are taken for it.
+    `failing` says by case name whether it failed in this way or was right; cases that failed in another way are not in
+    it. With `exact`, failures that no condition distinguishes from right cases are left out; otherwise they get the
+    narrowest conditions.
     """
     learner = _Learner(cases, failing)
     return learner.patterns(exact)
@@ -93,7 +93,7 @@ class _Learner:
         return simplified([self._widened(pattern) for pattern in simplified(found)])
 
     def _gain(self, when: When, where: _Where, left: int) -> float:
-        """How many failures a conjunction explains that nothing does yet; a longer one has to explain more."""
+        """How many unexplained failures a conjunction explains; a longer one has to explain more."""
         groups = set()
         explained = 0
         for opsets, bits in where.values():
@@ -107,7 +107,7 @@ class _Learner:
         return _Masks(self._bits([flag is True for flag in known]), self._bits([flag is not False for flag in known]))
 
     def _conjunctions(self) -> dict[When, _Masks]:
-        """Conjunctions that are true of failures, the cheapest of those that are true of the same cases."""
+        """The cheapest conjunction for each set of cases with a failure."""
         names = [[(condition, self._masks(condition)) for condition in group] for group in candidates(self.cases)]
         cheapest: dict[_Masks, When] = {}
         frontier: list[tuple[When, _Masks, int]] = [((), _Masks(self.everything, self.everything), 0)]
@@ -131,9 +131,9 @@ class _Learner:
     def _where(self, when: When, masks: _Masks) -> _Where:
         """By operator, the opset versions at which a conjunction is true of failures and of no right case.
 
-        Versions that no case tells about go with the one before, as runtimes have one importer for a span of versions;
-        those before the first that is known go with it where the operator is the same or nothing can be written so. A
-        version with a single case only goes on what is known.
+        A version without cases counts as the one before, since runtimes have one importer for a span of versions; those
+        before the first known one count as it if the operator is the same or no such node is possible. A version with a
+        single case only continues what is known.
         """
         anywhere = masks.surely == self.everything
         found = {}
@@ -189,9 +189,9 @@ class _Learner:
         return sorted(found, key=lambda pattern: (-len(pattern.explains), pattern.operators))
 
     def _widened(self, pattern: Pattern) -> Pattern:
-        """With every value of keepdims and noop that no right case speaks against.
+        """The pattern with every value of keepdims and noop that no right case contradicts.
 
-        What was not tried together may fail as well, and there a needless replacement does less harm than none.
+        What was not tried together may fail as well, and a needless replacement does less harm than none.
         """
         cells = [self.cells[operator][opset] for operator in pattern.operators for opset in pattern.opsets]
         rights = self._cases(sum(cell.right for cell in cells))
@@ -222,7 +222,7 @@ class _Learner:
         )
 
     def _leftovers(self, left: int) -> list[Pattern]:
-        """What no conjunction tells from right cases: everything that can be said of each."""
+        """Patterns for failures that no conjunction distinguishes from right cases, with all their conditions."""
         found: dict[tuple[str, When], list[Case]] = {}
         for at, case in enumerate(self.cases):
             if left >> at & 1:
@@ -244,13 +244,13 @@ class _Learner:
 
 
 def since(operator: str, opset: int) -> int:
-    """The opset version that brought the operator as it is at an opset version; 0 where there is none."""
+    """The opset version that introduced the operator in this form; 0 if there is no operator."""
     found = schema(operator, opset)
     return 0 if found is None else int(found.since_version)
 
 
 def _narrowed(when: When, cases: Sequence[Case]) -> When:
-    """Without alternatives that none of these cases has."""
+    """The conditions without alternatives that none of these cases has."""
     narrow = []
     for condition in when:
         value = condition.value

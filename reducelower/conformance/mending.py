@@ -1,4 +1,4 @@
-"""Whether what facts make of each case is right on the runtime; forms that are no better are noted in the facts."""
+"""Run each case after a conversion for the facts found, and exclude forms that are no better from these facts."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from reducelower.runtimes.runtime import Runtime
 __all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "fitted", "mended"]
 
 TOOL_REFUSED = "refused by the conversion"
-"""The kind of a verdict on a case that was not converted, for a reason that was given."""
+"""The kind of verdict on a case that the conversion refused with a reason."""
 
 _ROUNDS = 8
-"""Times that forms which came out no better are left out and others tried."""
+"""How often forms that are no better are excluded and others tried."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """What became of a model, the sites at which it was rewritten, and what is said of it that nothing mends."""
+    """The converted model, the sites where it was rewritten, and problems that no form avoids."""
 
     model: bytes
     sites: tuple[Site, ...] = ()
@@ -47,10 +47,10 @@ class Change:
     """One case before and after.
 
     Attributes:
-        after: what came of it converted; ``refused`` with the kind `TOOL_REFUSED` where it was not.
+        after: the result after conversion; ``refused`` with the kind `TOOL_REFUSED` if that was refused.
         same: whether the conversion left the model as it was.
         sites: where it was rewritten.
-        told: whether the conversion said that something is left wrong for some values.
+        told: whether the conversion said that some values stay wrong.
     """
 
     case: Case
@@ -68,12 +68,12 @@ class Change:
 
     @property
     def is_told_wrong(self) -> bool:
-        """Whether it comes out wrong and the conversion said so."""
+        """Whether it is wrong and the conversion said so."""
         return self.told and self.after.word == "wrong"
 
     @property
     def is_bad(self) -> bool:
-        """Whether it should not be so: right no more, or not healed and no reason given."""
+        """Whether this is a fault of the conversion: right before and not after, or wrong without a reason given."""
         if self.before.word == "right":
             return self.after.word != "right"
         return self.after.word != "right" and self.after.kind != TOOL_REFUSED and not self.is_told_wrong
@@ -99,10 +99,10 @@ def compare(
     *,
     known: dict[tuple[str, bytes], Verdict] | None = None,
 ) -> list[Change]:
-    """Convert every case that was run as it is, and run what came out if it is another model.
+    """Convert every case, and run it again if the model changed.
 
-    A ConversionError of the conversion is its refusal. Verdicts that are `known`, by name of case and model, are looked
-    up and added to.
+    A ConversionError counts as a refusal. Verdicts in `known`, by name of case and model, are reused, and new ones are
+    added.
     """
     known = {} if known is None else known
     tolerance = probed.results[0].tolerance if probed.results else 0.0
@@ -134,11 +134,10 @@ def compare(
 
 
 def mended(subject: Subject, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
-    """The runtime with facts that say which forms come out no better, and what then becomes of every case.
+    """The runtime with facts that exclude forms that are no better, and the result for every case.
 
-    A form that breaks what was right, or fails more nodes than it heals, is left out for the nodes that the fact is
-    true of, or for those among them that one condition tells from the healed ones. A fact that would have a right node
-    refused goes.
+    A form that breaks right nodes, or fails more nodes than it repairs, is excluded for the nodes of that fact, or for
+    those that one condition distinguishes from the repaired ones. A fact that gets a right node refused is dropped.
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
@@ -181,7 +180,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
 
 
 def _reason(runtime: Runtime, site: Site, features: Features) -> Fact | None:
-    """The fact that a site was rewritten for; where axes came to be written otherwise, one that says the same."""
+    """The fact that a site was rewritten for, or one that says the same if axes are written differently now."""
     said = [fact for fact in runtime.facts if fact.says == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
 
@@ -191,7 +190,7 @@ def _without(fact: Fact, way: str) -> Fact:
 
 
 def _telling(fact: Fact, failing: Sequence[Features], right: Sequence[Features]) -> When | None:
-    """The conditions of a fact, narrowed by what tells the nodes that a form fails from those it heals, if anything."""
+    """The conditions of a fact, narrowed to nodes that a form fails for, if one feature distinguishes them."""
     for field in fields(Features) if right else ():
         values = {getattr(features, field.name) for features in failing}
         if None in values or values & {getattr(features, field.name) for features in right}:

@@ -1,7 +1,7 @@
-"""Conformance cases of the operators that replacements of reductions are made of.
+"""Conformance cases of the operators that replacements of reductions consist of.
 
-Whether these are right on a runtime decides which replacement can heal a reduction there. Expected values are numpy's,
-in double or in the integers' own type, rounded to the element type.
+They decide which replacement of a reduction is right on a runtime. Expected values are numpy's, in double or in the
+integers' own type, rounded to the element type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBERS = (*_FLOATS, *_INTEGERS)
 _MIXED = np.array([[1.5, -2.25, 3.0, -0.5], [2.0, 1.0, -1.0, 4.0], [0.25, -3.5, 2.5, 1.25]])
 _OTHER = np.array([[1.5, 2.0, -1.0, 0.5], [2.0, -1.0, 3.0, 4.0], [0.5, 1.75, 2.5, -1.25]])
 _CLOSE = np.array([[1.5, -1.0, 4.0, -0.75], [2.0, -1.0, -2.0, -4.0], [0.5, -3.5, -2.5, 1.0]])
-"""Of these and the first some are equal, and of two negative ones either is the larger."""
+"""Some are equal to the first values, and of two negative ones each is sometimes the larger."""
 _POSITIVE = np.abs(_MIXED)
 _TRUTHS = _MIXED > 0
 _OTHER_TRUTHS = _OTHER > 1
@@ -38,7 +38,7 @@ _OTHER_TRUTHS = _OTHER > 1
 
 @dataclass(frozen=True)
 class _Elementwise:
-    """An operator that works element by element: what it computes, and its inputs, as integers truncated."""
+    """An elementwise operator: what it computes, and its inputs, which are truncated for integers."""
 
     compute: Callable[..., Array]
     types: tuple[str, ...] = _NUMBERS
@@ -59,7 +59,7 @@ def _one(compute: Callable[..., Array], types: tuple[str, ...] = _FLOATS, values
 _INFINITE = np.array([[np.inf, -2.25, 3.0, -np.inf], [2.0, 1.0, -np.inf, 4.0], [0.25, -3.5, np.inf, 1.25]])
 _NAN = np.where(np.isinf(_INFINITE), np.nan, _INFINITE)
 _HALVES = (5, 2**31 + 9, 2**31 - 2, 2**32 - 3)
-"""Numbers whose lower halves, taken for numbers of their own, are negative where the whole is not."""
+"""Positive numbers whose lower halves are negative as 32-bit integers."""
 
 _NOT_ZERO = np.where(np.abs(_OTHER) < 1, 2.0, _OTHER)
 
@@ -104,7 +104,7 @@ _CASTS = (
 
 
 def part_cases(operator: str, opset: int) -> Iterator[Case]:
-    """The cases of an operator at an opset version; none where it has no such operator or takes no such type."""
+    """The cases of an operator at an opset version; none if the version lacks operator or type."""
     if schema(operator, opset) is None:
         return
     if operator in _ELEMENTWISE:
@@ -123,7 +123,7 @@ def _case(
     tag: str = "",
     **attributes: Any,
 ) -> Case:
-    """A case of a node that reads what it is fed, then constants."""
+    """A case of a node that reads fed inputs, then constants."""
     known = {**inputs, **(constants or {})}
     node = helper.make_node(operator, list(known), ["result"], name="part", **attributes)
     first = next(iter(known.values()))
@@ -172,7 +172,7 @@ def _cast_like(operator: str, opset: int) -> Iterator[Case]:
 
 
 def _where(operator: str, opset: int) -> Iterator[Case]:
-    """Truth values are compared first: a runtime that is fed none may still pick by them."""
+    """The condition is computed, since a runtime may take no bools as inputs."""
     for element_type in _NUMBERS:
         left, right = _typed(_MIXED, element_type), _typed(_OTHER, element_type)
         spread = [(f"{element_type} broadcast", right[1])] if element_type == "float" else []

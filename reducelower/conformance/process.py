@@ -1,4 +1,4 @@
-"""A worker process that runs models, started anew whenever a model ends it."""
+"""A worker process that runs models, and is started again if a model ends it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _STARTING = 120.0
 
 
 class UnusableError(Exception):
-    """The runtime cannot be run at all, say because it is not installed."""
+    """The runtime cannot be run at all, for example because it is not installed."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be probed: the name that results are kept under, and how a worker runs models in which Python."""
+    """What is probed: a name for the results, the arguments of the worker, and its Python."""
 
     name: str
     arguments: tuple[str, ...]
@@ -64,7 +64,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one model: its outputs in graph order, or how it was refused and what the runtime said."""
+    """The result for one model: its outputs in graph order, or how it was refused and what the runtime said."""
 
     kind: Literal["outputs", "error", "crash", "hang"]
     outputs: tuple[Array, ...] = ()
@@ -74,8 +74,8 @@ class Answer:
 class Worker(contextlib.AbstractContextManager["Worker"]):
     """A process that answers one request after another.
 
-    It is started with the first request and again after one that ended it. Used as a context manager, it ends with its
-    whole process group, so that nothing that a runtime started lives on.
+    It starts with the first request, and again after one that ended it. As a context manager, it ends its whole process
+    group, with everything that a runtime started.
     """
 
     def __init__(self, subject: Subject, time_limit: float) -> None:
@@ -92,13 +92,13 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._end()
 
     def kill(self) -> None:
-        """Let the process end at once, and start no other; whoever waits for its answer is told that it crashed."""
+        """End the process at once and start no other; a pending request gets the answer that it crashed."""
         self._is_killed = True
         if (process := self._process) is not None:
             _kill(process)
 
     def start(self) -> None:
-        """Start the process if none is running, and learn the runtime's version and the tolerance its adapter asks for.
+        """Start the process if none is running, and get the runtime's version and the tolerance of its adapter.
 
         Raises:
             UnusableError: the interpreter does not start, or the runtime cannot be imported in it.
@@ -130,7 +130,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.tolerance = float(answer["tolerance"])
 
     def run(self, model: bytes, inputs: Mapping[str, Array]) -> Answer:
-        """Run one model; an UnusableError where the process does not start."""
+        """Run one model; raises UnusableError if the process does not start."""
         self.start()
         request: dict[str, Any] = {"model": np.frombuffer(model, np.uint8)}
         request.update((f"input:{name}", value) for name, value in inputs.items())
@@ -199,7 +199,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a worker and, where processes come in groups, whatever it started."""
+    """End a worker and, if the system has process groups, everything it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
@@ -220,7 +220,7 @@ def status_text(status: int | None) -> str:
 
 
 def _with_type(answer: Mapping[str, Any], name: str) -> Array:
-    """An output in the element type it had, where numpy alone does not know that type."""
+    """An output in its own element type, which numpy alone may not know."""
     value = np.asarray(answer[name])
     kind = answer.get(f"type:{name}")
     if kind is None:

@@ -1,4 +1,4 @@
-"""Results of a probe: one line of JSON each, so that a probe that was stopped goes on where it was."""
+"""Results of a probe, one line of JSON each, so that a probe can be resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Result", "read_results", "results_of"]
 
 @dataclass(frozen=True)
 class Result:
-    """What one case says of one version of a runtime: a `Verdict` and the tolerance that it was judged with.
+    """The result of a case on one version of a runtime: a `Verdict` and the tolerance that it was judged with.
 
     The digest is a fingerprint of the case's model and values.
     """
@@ -63,7 +63,7 @@ def read_results(path: Path) -> Iterator[Result]:
 def results_of(
     cases: Iterable[Case], runtime: str, version: str, found: Iterable[Result], tolerance: float = 0.0
 ) -> Mapping[str, Result]:
-    """Those results that are about these cases as they are now, this version of the runtime and this tolerance."""
+    """The results for these cases as they are now, this version of the runtime and this tolerance."""
     known = {case.name: case.digest for case in cases}
     return {
         result.case: result

@@ -1,4 +1,4 @@
-"""Runs cases in workers, side by side, and keeps what comes of them as it comes."""
+"""Run cases in parallel workers, and store each result at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reducelower.conformance.results import Result, read_results, results_of
 __all__ = ["AS_USUAL", "How", "Probed", "probe"]
 
 _STARTS = 5
-"""Times in a row that a worker may fail to start before the runtime is given up."""
+"""How often a worker may fail to start before the runtime is given up."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class How:
 
     Attributes:
         time_limit: seconds for one model.
-        jobs: how many workers run side by side.
-        keep: file that results are added to; those that it holds of the same cases and version are not run again.
-        advance: called with how many models are done and how many there are.
-        judge: what says whether an answer is right.
+        jobs: number of parallel workers.
+        keep: file that results are added to; cases that it has results for are not run again.
+        advance: called with the number of models done and the total.
+        judge: decides whether an answer is right.
     """
 
     time_limit: float = 60.0
@@ -46,7 +46,7 @@ class Probed:
 
     Attributes:
         runtime: its name.
-        version: its version; empty where nothing tells.
+        version: its version; empty if unknown.
         cases: the cases.
         results: one for each case, in their order.
     """
@@ -75,7 +75,7 @@ def probe(
         subject: the runtime.
         cases: the cases.
         how: how they are run.
-        version: its version, where the runtime does not tell.
+        version: its version, if the runtime does not say it.
         tolerance: see `judge`; None for what the runtime's adapter asks for.
 
     Raises:
@@ -123,7 +123,7 @@ def _verdicts(
                 yield case, how.judge(case, answer, tolerance)
         except BaseException:
             for worker in workers:
-                worker.kill()  # whoever interrupts does not wait for what they are at
+                worker.kill()  # an interrupt does not wait for the running cases
             raise
         finally:
             pool.shutdown(cancel_futures=True)
@@ -152,7 +152,7 @@ def _runner(workers: Iterable[Worker]) -> Callable[[Case], Answer]:
 
 
 def _end_last_line(path: Path) -> None:
-    """Cut off what is left of a line that was being written when a probe was stopped."""
+    """Cut off an unfinished last line."""
     if not path.exists():
         return
     data = path.read_bytes()

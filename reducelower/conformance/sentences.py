@@ -68,7 +68,7 @@ _REFUSED = {"error": "are refused", "crash": "crash it", "hang": "do not end"}
 
 
 def sentence(operators: Sequence[str], when: When, results: Sequence[Result]) -> str:
-    """What goes wrong with nodes of some operators under some conditions, in words, by the results that showed it."""
+    """A sentence for a fact: what goes wrong with operators under conditions, according to these results."""
     values = {condition.name: condition.value for condition in when}
     phrases = [phrase(values[name]) for name, phrase in _PHRASES.items() if name in values]
     subject = " ".join([listed(operators), ", ".join(phrases)]).strip()
@@ -85,7 +85,7 @@ def sentence(operators: Sequence[str], when: When, results: Sequence[Result]) ->
 
 
 def overflow_sentence(operators: Sequence[str], types: Sequence[str]) -> str:
-    """What goes wrong with very large or very small values, in words."""
+    """A sentence for a fact about very large or very small values."""
     verb = "overflows or underflows" if len(operators) == 1 else "overflow or underflow"
     return f"{listed(operators)} on {listed(types)} {verb} where the result is finite."
 
@@ -100,7 +100,7 @@ def _number(subject: str, operators: Sequence[str], verb: str) -> str:
 
 
 def _impersonal(result: Result, operators: Sequence[str]) -> str:
-    """What was said of one of several operators, as said of any."""
+    """The text about one of several operators, without its name."""
     own = result.case.partition("-")[0]
     return result.detail.replace(own, "it") if len(operators) > 1 else result.detail
 

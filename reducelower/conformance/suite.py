@@ -1,4 +1,4 @@
-"""The conformance suite: which operators, at which opset versions, how thoroughly. The same on every machine."""
+"""The conformance suite: operators, opset versions and depth; the same on every machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLDEST = 7
 """The opset version that today's runtimes claim to read from."""
 
 # The Reduce operators changed at 11, 13 and 18 (all of them) and at 12 and 20 (Max and Min). In between, a runtime may
-# still have an importer per version; the plain form tells.
+# still have an importer per version; the plain form shows that.
 _DEPTHS: dict[int, Depth] = {11: "thorough", 13: "thorough", 18: "thorough", 9: "brief", 17: "brief", 20: "brief"}
 
 _PART_OPSETS = (11, 13, 18, 20)

@@ -1,4 +1,4 @@
-"""Writes a runtime target as the TOML that `runtimes.reading` reads."""
+"""Write a runtime target as TOML for `runtimes.reading`."""
 
 from __future__ import annotations
 

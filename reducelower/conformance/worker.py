@@ -1,4 +1,4 @@
-"""Runs models in a process of its own, for a parent that lives on when a runtime does not.
+"""Run models in a separate process, so that a runtime that crashes does not end the parent.
 
     PYTHON worker.py --adapter FILE
     PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER]
@@ -38,7 +38,7 @@ _LONGEST_ERROR = 2000
 
 
 def pack(entries: Arrays) -> bytes:
-    """Arrays and texts as an .npz archive; element types that numpy lacks go as bytes beside their names."""
+    """Arrays and texts as an .npz archive; element types that numpy lacks are stored as bytes, with their names."""
     plain = {}
     for name, value in entries.items():
         array = np.asarray(value)
@@ -101,7 +101,7 @@ def _of_function(name: str) -> tuple[Runner, str]:
 
 
 def _of_command(template: str) -> tuple[Runner, str]:
-    """A runner that hands over files: the model, an archive of inputs, and where to write one of outputs."""
+    """A runner that passes files: the model, an archive of inputs, and the path for one of outputs."""
 
     def run(model: bytes, inputs: Arrays) -> list[Any]:
         with tempfile.TemporaryDirectory() as folder:

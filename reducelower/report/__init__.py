@@ -1,7 +1,7 @@
-"""Reports that people and programs look at: JSON, JUnit XML, Markdown, one HTML page.
+"""Reports for people and programs: JSON, JUnit XML, Markdown, one HTML page.
 
-A report is about one run of a command. `details` draws on the models and is imported where these are at hand; the forms
-are imported when one is written.
+A report is about one run of a command. `details` needs the models and is used while they are loaded; each format is
+imported when it is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of a report that need the models: each distinct rewrite once, and what happened to every node."""
+"""The parts of a report that need the models: each distinct rewrite, and what happened to every node."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MOST_PICTURES = 60
 
 @dataclass(frozen=True)
 class DistinctRewrite:
-    """Sites that are the same up to names: what they have in common, how many, and where the first of them is.
+    """Sites that are equal up to names: what they have in common, how many there are, and the first of them.
 
-    There are no pictures where they could not be cut out of the models or would be too many, and no finding where
-    nothing was verified.
+    There are no pictures if there would be too many or they could not be made, and no finding if nothing was
+    verified.
     """
 
     number: int
@@ -55,7 +55,7 @@ class NodeRow:
 
     Attributes:
         node: its name, or operator and position.
-        fate: what happened to it; ``not converted`` where another node was refused.
+        fate: what happened to it; ``not converted`` if another node was refused.
         why: the rule, or the reason of a refusal.
         rewrite: number of the distinct rewrite; 0 for none.
     """
@@ -70,15 +70,15 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class Details:
-    """What a report shows of one model.
+    """What a report shows about one model.
 
     Attributes:
         rewrites: distinct rewrites, in the order of their first nodes.
-        rows: nodes in graph order; of large models not all, and those kept are the first to go.
-        totals: how many nodes came to each fate.
-        left_out: how many nodes of which operator and fate have no row.
+        rows: nodes in graph order; for large models not all, and kept nodes are the first to be left out.
+        totals: number of nodes per fate.
+        left_out: number of nodes without a row, by operator and fate.
         operators: the operators whose number of nodes changed, with both numbers.
-        sizes: bytes of the model before and after; 0 where there is none.
+        sizes: bytes of the model before and after; 0 if there is none.
     """
 
     rewrites: tuple[DistinctRewrite, ...]
@@ -106,7 +106,7 @@ def describe_models(
 
 
 def describe_difference(before: ModelProto, after: ModelProto, found: Difference) -> Details:
-    """What a report shows of two models that differ: each change that is alike once."""
+    """What a report shows about two models that differ: each distinct change once."""
     changes = []
     for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
         pictures = region_fragments(region) if any(region.nodes) and number <= _MOST_PICTURES else None

@@ -45,7 +45,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Boxes, each after those whose values it reads, the values that come in and go out, and how many are left out."""
+    """Boxes in topological order, their values, inputs and outputs, and how many boxes are left out."""
 
     boxes: tuple[Box, ...]
     values: Mapping[str, Value]
@@ -56,14 +56,14 @@ class Fragment:
 
 
 def fragments_of(pair: Pair) -> tuple[Fragment, Fragment]:
-    """What stood in the source, and what stands in its place."""
+    """The nodes of the source, and those that replace them."""
     node = _fragment(pair.before, [pair.node], pair.node.output)
     nodes = _fragment(pair.after, pair.replacement, pair.node.output)
     return (nodes, node) if pair.is_raised else (node, nodes)
 
 
 def region_fragments(region: Region) -> tuple[Fragment, Fragment]:
-    """What stands in one model, and what stands in its place in the other."""
+    """The nodes of one model, and those in their place in the other."""
     before, after = (
         _fragment(side.place, nodes, _results(side, nodes))
         for side, nodes in zip(region.sides, region.nodes, strict=True)
@@ -120,7 +120,7 @@ def _own_constant(node: NodeProto) -> Any:
     if attribute.type == AttributeProto.TENSOR:
         try:
             return numpy_helper.to_array(value)
-        except Exception:  # external data that is not here, or a tensor whose size does not fit its bytes
+        except Exception:  # missing external data, or a tensor whose size does not fit its bytes
             return None
     return np.array(value, dtype=object) if isinstance(value, bytes) else np.array(value)
 
@@ -146,7 +146,7 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
 
 
 def _known_shape(dims: Dims | None) -> str:
-    """Sizes; symbols that inference made up have no meaning for a reader."""
+    """Sizes, without the symbols that inference made up."""
     if dims is not None:
         dims = tuple(None if isinstance(dim, str) and dim.startswith("unk__") else dim for dim in dims)
     return shape_text(dims)

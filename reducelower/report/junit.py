@@ -1,7 +1,7 @@
 """The report as JUnit XML: a suite per model, a test case per rewritten node and per output; the model is their class.
 
-The shape is that of the schema CI systems check against: ``testsuites``, ``testsuite`` with its counts, ``testcase``
-with at most one of ``failure``, ``error`` and ``skipped``. A check runs nothing, so there each model is one test case.
+It follows the schema of CI systems: ``testsuites``, ``testsuite`` with its counts, ``testcase`` with at most one of
+``failure``, ``error`` and ``skipped``. A check runs nothing, so each model is one test case there.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _add_suite(root: ElementTree.Element, name: str, cases: list[_Case]) -> None
 
 
 def _count(element: ElementTree.Element, cases: list[_Case], seconds: float) -> None:
-    """Set the number of cases and failures and the time of all suites or one."""
+    """Set number of cases and failures, and time, of all suites or one."""
     element.set("tests", str(len(cases)))
     for outcome in ("failure", "error"):
         element.set(f"{outcome}s", str(sum(case.outcome == outcome for case in cases)))

@@ -22,9 +22,9 @@ class Node:
     """A rectangle to place.
 
     Attributes:
-        key: what it stands for.
+        key: identifies it.
         room: width that its layer keeps free for it; at least its own.
-        reads: keys of the nodes above that it hangs from, one per edge.
+        reads: keys of the nodes above that it reads from, one per edge.
     """
 
     key: Hashable
@@ -79,7 +79,7 @@ def _depths(nodes: Sequence[Node]) -> dict[Hashable, int]:
     depth: dict[Hashable, int] = {}
     for node in nodes:
         depth[node.key] = max((depth[source] + 1 for source in node.reads), default=0)
-    # What reads nothing goes right above its first reader, not to the top.
+    # A node that reads nothing is placed right above its first reader, not at the top.
     for node in reversed(nodes):
         readers = [depth[other.key] for other in nodes if node.key in other.reads]
         if not node.reads and readers:
@@ -143,7 +143,7 @@ def _place(layers: list[list[_Cell]]) -> None:
 
 def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
     """The positions nearest to the wanted ones (least squares) without overlap: pool adjacent violators."""
-    offsets = [0.0] if rooms else []  # a layer is empty where all in it went down to their readers
+    offsets = [0.0] if rooms else []  # a layer is empty if all its nodes moved down to their readers
     for left, right in pairwise(rooms):
         offsets.append(offsets[-1] + (left + right) / 2)
     blocks: list[tuple[float, int]] = []

@@ -23,7 +23,7 @@ def render(report: Report) -> str:
 
 
 def as_plain(report: Report) -> dict[str, Any]:
-    """The report as values that JSON has."""
+    """The report as plain values for JSON."""
     return {
         "schema": SCHEMA_VERSION,
         "reducelower": __version__,
@@ -34,7 +34,7 @@ def as_plain(report: Report) -> dict[str, Any]:
 
 
 def json_line(model: Outcome) -> str:
-    """What the report says of one model, as JSON on one line; ``$defs/model`` of the schema describes it."""
+    """The report on one model as one line of JSON, described by ``$defs/model`` of the schema."""
     return json.dumps(_model(model), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""A report on one run of a command, and writing it in the format that the file's extension names."""
+"""A report on one run of a command, written in the format of the file's extension."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Report:
     """One run of a command.
 
     Attributes:
-        models: what came of each model, in the order they were named.
-        run: date, command line and versions, each with its name; empty where the report is not that of a command.
+        models: the outcome of each model, in the order of the command line.
+        run: date, command line and versions, each with its name; empty if no command made the report.
     """
 
     command: Command
@@ -33,7 +33,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against any model."""
+        """Whether every model passed."""
         return all(model.passed for model in self.models)
 
     @property
@@ -48,7 +48,7 @@ FORMATS: Mapping[str, str] = {
     ".md": "reducelower.report.markdown",
     ".html": "reducelower.report.page",
 }
-"""The module that renders each form, by file extension."""
+"""The module that renders each format, by file extension."""
 
 
 def render(report: Report, extension: str) -> str:
@@ -58,10 +58,10 @@ def render(report: Report, extension: str) -> str:
 
 
 def write_report(report: Report, path: str | os.PathLike[str]) -> None:
-    """Write a report, whole or not at all; a file of that name is replaced.
+    """Write a report completely or not at all; an existing file is replaced.
 
     Raises:
-        ValueError: there is no form for the extension.
+        ValueError: there is no format for the extension.
     """
     destination = Path(path)
     extension = destination.suffix.lower()

@@ -1,4 +1,4 @@
-"""Equivalent ways to write operators other than reductions, for runtimes that get one of them wrong."""
+"""Equivalent ways to write other operators than reductions, for runtimes that get one of them wrong."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MIRRORED: Mapping[str, str] = {
     "Less": "Greater",
     "LessOrEqual": "GreaterOrEqual",
 }
-"""The comparison that says the same of the operands in the other order; what is not a number is false in either."""
+"""The same comparison of swapped operands; for NaN both are false."""
 
 _MOST_ONES = 4096
 """Elements that a constant of ones may have."""
 
 _MOST_SPREAD = 1 << 20
-"""Elements up to which a constant operand is written out once for each matrix of a stack."""
+"""Most elements of a constant operand that is repeated for each matrix of a stack."""
 
 _MOST_SLICES = 16
 """Indices for each of which a node is written."""
@@ -95,14 +95,14 @@ def _times_ones(op: Writer) -> Written | None:
 
 
 def _negate_twice(op: Writer) -> Written | None:
-    """A copy that no optimizer takes for nothing, as it does a product with one."""
+    """A copy that no optimizer removes, unlike a product with one."""
     if op.element_type(0) not in _COUNTABLE:
         return None
     return op.yields("Neg", op.add("Neg", op.input(0), tail="opposite")), _OPSET
 
 
 def _slice_each(op: Writer) -> Written | None:
-    """Take out what each index names, and put them side by side."""
+    """Slice out what each index names, and concatenate the slices."""
     indices = op.constant_input(1)
     if indices is None or indices.ndim != 1 or not 0 < indices.size <= _MOST_SLICES:
         return None
@@ -121,13 +121,13 @@ def _slice_each(op: Writer) -> Written | None:
 
 
 def _set_apart(op: Writer) -> Written:
-    """Let an Identity come before it, so that it is not taken for a part of what the node before begins."""
+    """Put an Identity before it, so that a runtime does not fuse it with the node before."""
     apart = op.add("Identity", op.input(0))
     return op.yields(op.node.op_type, apart, *op.node.input[1:], copied=op.node.attribute), op.scope.target_opset
 
 
 def _set_inputs_apart(op: Writer) -> Written | None:
-    """Let an Identity come before what the model is fed, so that it is computed as any other value."""
+    """Put an Identity after each model input that it reads, so that these are computed values."""
     operands = [
         op.add("Identity", name, tail=f"operand_{at}") if op.scope.written_as(name) == "fed" else name
         for at, name in enumerate(op.node.input)
@@ -138,7 +138,7 @@ def _set_inputs_apart(op: Writer) -> Written | None:
 
 
 def _compare_to_zero(op: Writer) -> Written | None:
-    """What is cast to bool is true where it is not zero."""
+    """A cast to bool is a comparison with zero."""
     element_type = op.element_type(0)
     if op.attribute("to") != TensorProto.BOOL or element_type not in _COUNTABLE:
         return None
@@ -146,7 +146,7 @@ def _compare_to_zero(op: Writer) -> Written | None:
 
 
 def _count_from_front(op: Writer) -> Written | None:
-    """Indices that are constant counted from the front, where the sizes they go by are known."""
+    """Constant indices counted from the front, if the sizes are known."""
     given, sizes = op.constant_input(1), op.shape(0)
     if given is None or sizes is None:
         return None
@@ -167,7 +167,7 @@ def _count_from_front(op: Writer) -> Written | None:
 
 
 def _leave_defaults_out(op: Writer) -> Written | None:
-    """State no attribute that says what it is by default."""
+    """Omit attributes that have their default value."""
     found = schema(op.node.op_type, op.scope.target_opset)
     defaults = {_bytes(each.default_value) for each in found.attributes.values()} if found is not None else set()
     kept = [each for each in op.node.attribute if _bytes(each) not in defaults]
@@ -177,7 +177,7 @@ def _leave_defaults_out(op: Writer) -> Written | None:
 
 
 def _multiply_and_add(op: Writer) -> Written | None:
-    """Gemm as the product and sum that it stands for."""
+    """Gemm as MatMul and Add."""
     element_type = op.element_type(0)
     factors = {name: op.attribute(name, 1.0) for name in ("alpha", "beta")}
     if element_type not in _COUNTABLE:
@@ -198,7 +198,7 @@ def _multiply_and_add(op: Writer) -> Written | None:
 
 
 def _spread_operands(op: Writer) -> Written | None:
-    """Bring both operands of a product of stacked matrices to the same stack beforehand."""
+    """Broadcast the stacks of both operands of a MatMul beforehand."""
     shapes = [op.scope.shape(name) for name in (*op.node.input, op.node.output[0])]
     known = [[size for size in shape if size is not None] for shape in shapes if shape is not None and len(shape) > 1]
     if len(known) < len(shapes) or any(
@@ -250,7 +250,7 @@ _REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 
 def _scatter_one_by_one(op: Writer) -> Written | None:
-    """Put each update together with what is there by then, and scatter that; opset 13 has no reduction."""
+    """Combine each update with the present value, and scatter the result; opset 13 has no reduction."""
     step = _REDUCTIONS.get(op.attribute("reduction", "none"))
     data, indices, updates = op.node.input
     sizes, extents = op.scope.shape(indices), op.scope.shape(data)

@@ -1,4 +1,4 @@
-"""Which opset version a model comes to for a runtime that reads many."""
+"""Choose the opset version for a runtime that reads several."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def opset_for(
 ) -> Target:
     """The target with the opset version at which the runtime takes the model with the fewest rewrites.
 
-    A model's own opset version and the one the runtime prefers are weighed against each other, and the model keeps its
-    own where that leaves no more unmended and takes no more rewrites. Only where neither will do are the others tried,
-    those near the preferred one first; where none will do, the refusals are those at the version that refuses least. A
-    target without a runtime, or with an opset version, is returned as it is. `attempt` is what would come of the model
-    for a target with an opset version, `fits` whether it can be made legal at one, given what was refused at another.
+    The candidates are the model's own opset version and the one that the runtime prefers. The model keeps its own if
+    that leaves no more problems and takes no more rewrites. Others are tried only if both are refused, those near the
+    preferred one first; if all are, the refusals are those of the version with the fewest. A target without a runtime,
+    or with an opset version, is returned unchanged. `attempt` converts the model for a target with an opset version;
+    `fits` tells whether it can be legalized at one, given what was refused at another.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.

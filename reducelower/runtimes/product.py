@@ -1,4 +1,4 @@
-"""ReduceProd as the multiplications that it stands for, where a runtime has no kernel of it."""
+"""ReduceProd as multiplications, for runtimes without a kernel for it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OPSET = 13
 """Opset version that the nodes are written for."""
 
 _MOST_FACTORS = 64
-"""Factors of one product up to which its nodes are written out; a node for each is the price."""
+"""Most factors of one product, each of which takes a node."""
 
 _ROUNDED_EACH_TIME = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-"""Element types in which each multiplication would round as no kernel does; they are cast to float first."""
+"""Element types in which every multiplication would round, unlike in kernels; they are cast to float first."""
 
 
 _Cut: TypeAlias = Callable[[str, int, int, Writer], "list[str]"]
@@ -92,4 +92,4 @@ PRODUCTS: Mapping[str, Remedy] = {
     "product by Split and Mul": partial(_product, cut=_split),
     "product by Slice and Mul": partial(_product, cut=_slices),
 }
-"""Ways to write a product out, tried after all that keeps it one node."""
+"""Tried after all remedies that keep the product one node."""

@@ -21,11 +21,11 @@ _SLICE_BY_INPUTS = 10
 """Opset version from which Slice takes its bounds as inputs."""
 
 _DIRECTION_OF_STEPS = 1
-"""The axis of the direction in what all steps yield; in what the last one yields it is the first."""
+"""The axis of the direction in the output of all steps; in that of the last step it is the first."""
 
 
 def _turn_round(op: Writer) -> Written | None:
-    """A recurrence from the end as one from the start, over the data and to a result that are turned round."""
+    """A reverse recurrence as a forward one, with data and result reversed."""
     shape = op.shape(0)
     if (
         op.attribute("direction", "forward") != "reverse"
@@ -48,7 +48,7 @@ def _turn_round(op: Writer) -> Written | None:
 
 
 def _each_direction(op: Writer) -> Written | None:
-    """A recurrence in both directions as one in each, put side by side."""
+    """A bidirectional recurrence as one per direction, concatenated."""
     if op.attribute("direction", "forward") != "bidirectional" or op.attribute("layout", 0):
         return None
     if op.attribute("activation_alpha") or op.attribute("activation_beta"):
@@ -81,7 +81,7 @@ def _entry(name: str, at: int, body: Writer) -> str:
 
 
 def _last_of_steps(op: Writer) -> Written | None:
-    """What the last step yields taken out of what all of them do."""
+    """Take the output of the last step from the outputs of all steps."""
     is_forward = op.attribute("direction", "forward") == "forward" and not op.attribute("layout", 0)
     if (
         not is_forward

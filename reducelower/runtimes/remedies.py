@@ -1,8 +1,7 @@
-"""Equivalent ways to write a reduction, for runtimes that get the way it is written wrong.
+"""Equivalent ways to write a reduction, for runtimes that get the present one wrong.
 
-Each remedy takes a node, written for the target's opset version, and returns nodes that do the same. Whether that is
-any better on the runtime is not asked here: the engine holds every node of it against the facts in turn, and goes on to
-the next where one of them will not do either.
+Each remedy takes a node, written for the target's opset version, and returns nodes that do the same. The engine checks
+these against the facts, and tries the next remedy if a fact is true of one of them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
 
 _CHAINABLE = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"})
-"""Reducing by one dimension after the other is the same as by all at once, but for means that are truncated."""
+"""Reducing one dimension after the other is the same as all at once, except for means that are truncated."""
 
 _SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
 
@@ -47,10 +46,10 @@ _PICKING = frozenset({"ReduceMax", "ReduceMin"})
 """Reductions whose result is one of the values."""
 
 _WHOLE_NUMBERS_FROM = 11
-"""Opset version from which TopK takes whole numbers and CumSum is there."""
+"""First opset version whose TopK takes integers, and with CumSum."""
 
 _ADDING = frozenset({"ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
-"""Reductions that add and multiply only, so that 64 bits hold in their lower half what 32 bits would."""
+"""Reductions that only add and multiply, so the lower half of 64 bits is the result in 32 bits."""
 
 _ROUNDED = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
 """Reductions of integers that compute in floating point anyway and truncate; ReduceMean divides."""
@@ -68,10 +67,10 @@ class _Reduction:
         self.reduces_nothing = not self.axes and bool(op.attribute("noop_with_empty_axes", 0))
 
     def all_axes(self) -> tuple[int, ...]:
-        """The axes, counted from the front, every one where none are given.
+        """The axes, counted from the front; all axes if none are given.
 
         Raises:
-            RefusedError: that takes the rank, and nothing tells it.
+            RefusedError: the rank is needed and unknown.
         """
         if self.axes and min(self.axes) >= 0:
             return self.axes
@@ -85,14 +84,14 @@ class _Reduction:
         return is_constant and attribute_of(self.node, "noop_with_empty_axes") is None
 
     def written(self, data: str, output: str, axes: tuple[int, ...] | None, keepdims: int) -> NodeProto:
-        """A node of the same operator with everything said, for `_OPSET`; without axes where they are None."""
+        """A node of the same operator with everything written, for `_OPSET`; without axes if they are None."""
         made = make_node(self.node.op_type, [data], [output], keepdims=keepdims)
         if axes is not None:
             made.input.append(self.scope.add_constant(np.array(axes, dtype=np.int64), "axes"))
         return made
 
     def alone(self, *made: NodeProto) -> Written:
-        """The nodes in place of the node, whose own axes are no longer read."""
+        """The nodes that replace the node, whose axes are no longer read."""
         self.scope.release(*self.node.input[1:])
         copy_marks(self.node, made[-1])
         return list(made), _OPSET
@@ -110,11 +109,11 @@ _OF_NOTHING: Mapping[str, float] = {
     "ReduceSumSquare": 0,
 }
 """What reducing no values gives, by the pages of the operators from opset 18 on (ReduceMax and ReduceMin from 20 on);
-for an infinity stands the type's largest or smallest number where it has none. The mean of nothing is not defined."""
+types without infinity have their largest or smallest number instead. The mean of nothing is undefined."""
 
 
 def _of_nothing(op: Writer) -> Written | None:
-    """The constant that comes of data without a value, where all sizes of the result are known."""
+    """The constant result for data without elements, if all sizes of the result are known."""
     shape = op.shape(0)
     if not shape or 0 not in shape:
         return None
@@ -139,7 +138,7 @@ def _write_keepdims(op: Writer) -> Written | None:
 
 
 def _reduce_nothing(op: Writer) -> Written | None:
-    """What reduces no dimension, of a scalar or for lack of axes, is its elementwise step."""
+    """A reduction of a scalar, or of no axes, is its elementwise step."""
     is_scalar = op.shape(0) == ()
     return (elementwise(op), 13) if is_scalar or _Reduction(op).reduces_nothing else None
 
@@ -152,7 +151,7 @@ def _leave_axes_out(op: Writer) -> Written | None:
 
 
 def _list_axes(op: Writer) -> Written | None:
-    """Axes as a constant of their own, every one, counted from the front."""
+    """All axes as a constant, counted from the front."""
     reduction = _Reduction(op)
     if reduction.reduces_nothing:
         return None
@@ -163,7 +162,7 @@ def _list_axes(op: Writer) -> Written | None:
 
 
 def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | None:
-    """Keep the reduced dimensions and take them away after, all of them by Reshape; or drop and bring them back."""
+    """Keep the reduced dimensions and remove them afterwards, or drop them and add them again."""
     reduction = _Reduction(op)
     if reduction.reduces_nothing or reduction.keepdims == keepdims:
         return None
@@ -178,7 +177,7 @@ def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | Non
 
 
 def _one_by_one(op: Writer) -> Written | None:
-    """Reduce by one dimension after the other, the last one first, so that the others keep their numbers."""
+    """Reduce one dimension after the other, the last first, so that the others keep their numbers."""
     reduction = _Reduction(op)
     is_truncated = op.node.op_type == "ReduceMean" and op.scope.element_type(op.input(0)) in _INTEGERS
     if op.node.op_type not in _CHAINABLE or reduction.reduces_nothing or is_truncated:
@@ -194,7 +193,7 @@ def _one_by_one(op: Writer) -> Written | None:
 
 
 def _top(op: Writer) -> Written | None:
-    """The first of whole numbers in order, along one dimension after the other."""
+    """The first of sorted integers, along one dimension after the other."""
     largest = int(op.node.op_type == "ReduceMax")
     one = np.ones(1, np.int64)
 
@@ -206,7 +205,7 @@ def _top(op: Writer) -> Written | None:
 
 
 def _running_sum(op: Writer) -> Written | None:
-    """The last of the running sums of whole numbers, along one dimension after the other."""
+    """The last of the running sums of integers, along one dimension after the other."""
 
     def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
         sums = reduction.name(f"sums_{axis}")
@@ -218,7 +217,7 @@ def _running_sum(op: Writer) -> Written | None:
 
 
 def _infinity_apart(op: Writer) -> Written | None:
-    """The largest value, and negative infinity where all are; some runtimes begin with a finite number."""
+    """The largest value, or negative infinity if all values are; some runtimes start from a finite number."""
     reduction = _Reduction(op)
     element_type = op.element_type(0)
     dtype = tensor_dtype_to_np_dtype(element_type)
@@ -243,7 +242,7 @@ def _infinity_apart(op: Writer) -> Written | None:
 
 
 def _along_each(op: Writer, over: Callable[[str, str, int, int, _Reduction], list[NodeProto]]) -> Written | None:
-    """Signed integers reduced along one dimension after the other, each of a known size, none of them empty."""
+    """Reduce signed integers along one dimension after the other, each of a known size that is not 0."""
     reduction = _Reduction(op)
     is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
     if not is_signed or op.scope.target_opset < _WHOLE_NUMBERS_FROM:
@@ -270,22 +269,22 @@ def _along_each(op: Writer, over: Callable[[str, str, int, int, _Reduction], lis
 
 
 def _in_double(op: Writer) -> Written | None:
-    """Compute wide integers in double, and cast back, which truncates as the specification does.
+    """Compute wide integers in double and cast back, which truncates as the specification does.
 
-    Double holds every integer of 32 bits, so the largest and smallest of them are right there as well.
+    Double holds every 32-bit integer, so the largest and smallest are right as well.
     """
     narrow = _WIDE_INTEGERS if op.node.op_type in _ROUNDED else _HELD_BY_DOUBLE if op.node.op_type in _PICKING else ()
     return _in_type(op, TensorProto.DOUBLE, narrow)
 
 
 def _in_float(op: Writer) -> Written | None:
-    """Compute in float what float holds exactly; logarithms, roots and means of wide integers as well as float can."""
+    """Compute in float what it holds exactly; logarithms, roots and means of wide integers as precisely as it can."""
     narrow = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
     return _in_type(op, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if op.node.op_type in _ROUNDED else ())))
 
 
 def _in_int64(op: Writer) -> Written | None:
-    """Compute sums, products and extremes of unsigned integers of 32 bits in 64 bits."""
+    """Compute sums, products and extremes of unsigned 32-bit integers in 64 bits."""
     exact = op.node.op_type in _ADDING or op.node.op_type in _PICKING
     return _in_type(op, TensorProto.INT64, (TensorProto.UINT32,) if exact else ())
 
@@ -319,7 +318,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "one axis a node": _one_by_one,
     "negative infinity apart": _infinity_apart,
 }
-"""How else a reduction can be written with the same operator, in the order in which it is tried."""
+"""Other ways to write a reduction with the same operator, in the order in which they are tried."""
 
 _AXES = frozenset({"axes", "negative_axes", "noop"})
 
@@ -350,9 +349,9 @@ _ALTERED: Mapping[str, frozenset[str]] = {
 
 
 def alters(name: str, conditions: Iterable[str]) -> bool:
-    """Whether a node may meet conditions of a fact no more once it is written otherwise, or what stands for it may not.
+    """Whether a remedy may change that these conditions of a fact are true of a node.
 
-    Without conditions the fact is true of the operator however it is written.
+    A fact without conditions is true of the operator however it is written.
     """
     return name not in _ALTERED or not _ALTERED[name].isdisjoint(conditions)
 
@@ -362,11 +361,11 @@ RANGE_KEEPING: Mapping[str, Remedy] = {
     "TopK in place of it": _top,
     "CumSum in place of it": _running_sum,
 }
-"""What does not overflow where the operator does."""
+"""Remedies that do not overflow where the operator does."""
 
 CASTS: Mapping[str, Remedy] = {
     "computed in double": _in_double,
     "computed in float": _in_float,
     "computed in int64": _in_int64,
 }
-"""What can be done about its element type, tried after the rules, which know what each type needs."""
+"""Remedies for the element type, tried after the rules, which know what each type needs."""

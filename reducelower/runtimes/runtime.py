@@ -64,7 +64,7 @@ class Runtime:
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
         """What comes in another shape of outputs of these ranks, as sentences.
 
-        A rank is None where nothing tells it; ranks are not asked for where there is no such fact.
+        A rank is None if unknown; ranks are not asked for if there is no such fact.
         """
         found = [fact for fact in self.facts if fact.outcome == "misshapen"]
         known = set(ranks) if found else set()

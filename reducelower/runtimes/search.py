@@ -1,4 +1,4 @@
-"""Which fact a node runs into on a runtime, and the ways round it."""
+"""Find the facts about a runtime that are true of a node, and the ways to avoid them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OVERFLOWING_BODIES = {
     "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
     "ReduceLogSum": "all that can stand for ReduceLogSum adds up first, which overflows where the logarithm does not.",
 }
-"""Operators whose body in the specification is taken where no other can be, and what is to be said then.
+"""Operators whose body in the specification is the last resort, and the caveat then.
 
 That of ReduceLogSumExp never is: it overflows for values that are common, and every kernel subtracts the maximum.
 """
@@ -59,12 +59,12 @@ class Misfit:
 
     @property
     def says(self) -> str:
-        """Why the node is no good, for people."""
+        """What is wrong with the node, for people."""
         return self.facts[0].says if self.facts else str(self.unknown)
 
     @property
     def overflows(self) -> bool:
-        """Whether large or small values are what goes wrong."""
+        """Whether large or small values go wrong."""
         return bool(self.overflowing)
 
     @property
@@ -74,15 +74,15 @@ class Misfit:
 
     @property
     def only_overflows(self) -> bool:
-        """Whether the node is right but for large or small values."""
+        """Whether the node is right except for large or small values."""
         return bool(self.facts) and all(fact.outcome == "overflows" for fact in self.facts)
 
     def without_overflow(self) -> Misfit:
-        """What is left where overflow is put up with."""
+        """The rest of the misfit if overflow is accepted."""
         return Misfit(tuple(fact for fact in self.facts if fact.outcome != "overflows"), self.unknown)
 
     def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
-        """What to raise where no way out works."""
+        """The refusal if no way works."""
         if not self.facts and self.unknown is not None:
             return self.unknown
         last = f"; the last way tried was {reasons[-1]}" if reasons else ""

@@ -1,4 +1,4 @@
-"""Equivalent ways to write convolutions and pools, for runtimes that pad them otherwise than ONNX says."""
+"""Equivalent ways to write convolutions and pools, for runtimes that pad them differently from ONNX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 def _state_pads(op: Writer) -> Written | None:
-    """State the pads that auto_pad stands for, where all sizes are known."""
+    """State the pads that auto_pad means, if all sizes are known."""
     upper = op.attribute("auto_pad", "NOTSET") == "SAME_UPPER"
     if not upper and op.attribute("auto_pad", "NOTSET") != "SAME_LOWER":
         return None
@@ -47,7 +47,7 @@ def _state_pads(op: Writer) -> Written | None:
 
 
 def _pad_before(op: Writer) -> Written | None:
-    """Pad the data beforehand, where what is padded counts as any other value."""
+    """Pad the data beforehand, if padding counts like any other value."""
     pads, element_type = op.attribute("pads", ()), op.scope.element_type(op.input(0))
     counts = op.node.op_type == "Conv" or (
         op.attribute("count_include_pad", 0) and not op.attribute("ceil_mode", 0)

@@ -1,8 +1,8 @@
 """One module per runtime, loaded by its path in the Python that has the runtime, and never imported by reducelower.
 
-Each has ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. Before the first model a runtime
-is imported, so that what is missing is told: the ``MODULES``, whose version is that of the ``PACKAGE``; or, where that
-takes more, by ``version()``. They import nothing of reducelower; some need onnx.
+Each has ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. Before the first model the
+``MODULES`` are imported, so that missing ones are reported, and the version is that of the ``PACKAGE``; a function
+``version()`` replaces both. The modules import nothing of reducelower; some need onnx.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 __all__ = ["RUNTIMES", "adapter"]
 
 RUNTIMES = tuple(sorted(path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")))
-"""The runtimes that there is an adapter for."""
+"""The runtimes with an adapter."""
 
 
 def adapter(name: str) -> Path:
