@@ -18,7 +18,7 @@ from reducelower.scope.fold import LARGEST
 __all__ = ["Light", "lighten"]
 
 _SMALL_FILE = 1024
-"""Elements up to which a tensor that lies in a file is read; one in memory is at hand up to what the engine reads."""
+"""Most elements of a tensor in a file that is read; for tensors in memory the limit is `LARGEST`."""
 
 _Path = tuple[Any, ...]
 
@@ -74,7 +74,7 @@ class Light:
             node.attributes[attribute.name] = ir.AttrTensor(attribute.name, found)
 
     def _tensor(self, tensor: ir.TensorProtocol, original: ir.TensorProtocol | None) -> ir.TensorProtocol:
-        """The original of a tensor, where it is still that one."""
+        """The original of a tensor, if it is still the same."""
         if isinstance(tensor, ir.ExternalTensor):
             return self._references.get(str(tensor.location), tensor)
         if original is not None and original.dtype == tensor.dtype and original.shape == tensor.shape:
@@ -112,7 +112,7 @@ def lighten(model: ir.Model) -> Light:
 
 
 def _graphs(model: ir.Model) -> Iterator[tuple[_Path, ir.Graph | ir.Function]]:
-    """Every graph and function of a model, each with what finds its counterpart in a converted model."""
+    """Every graph and function of a model, each with a key that finds its counterpart in a converted model."""
     yield from _inside((), model.graph)
     for function in model.functions.values():
         yield from _inside((function.identifier(),), function)

@@ -46,7 +46,7 @@ class _Conversion(ir.passes.FunctionalPass):
 class ConvertVersionPass(_Conversion):
     """Convert a model to another opset version of the default domain, up or down.
 
-    The same as `reducelower.convert_version`, with the same options but for ``base_dir``, ``in_place`` and
+    The same as `reducelower.convert_version`, with the same options except ``base_dir``, ``in_place`` and
     ``validate``: tensors of onnx_ir know their folder, the pass is functional, and it always validates. Of tensors that
     lie in files those of up to 1024 elements are read, as axes and shapes are; no others.
 
@@ -86,7 +86,7 @@ class ConvertVersionPass(_Conversion):
 class ExpandPass(_Conversion):
     """Replace composite Reduce operators by the bodies of a rule book, at the model's own opset version.
 
-    The same as `reducelower.expand`, with the same options but for those that `ConvertVersionPass` does without.
+    The same as `reducelower.expand`, with the same options except those that `ConvertVersionPass` lacks.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ExpandPass(_Conversion):
 class RaisePass(_Conversion):
     """Fold primitive forms into the composite Reduce operators they spell out: the way back from `ExpandPass`.
 
-    The same as `reducelower.raise_reductions`, with the same options but for ``base_dir`` and ``in_place``; see
+    The same as `reducelower.raise_reductions`, with the same options except ``base_dir`` and ``in_place``; see
     `ConvertVersionPass`.
     """
 

@@ -58,7 +58,7 @@ def rewrite_rules(book: Book = "spec", *, without_types: Sequence[str] = ()) -> 
 
 
 class _Expansion(pattern.RewriteRuleClassBase):
-    """The rule for one operator. What `check` finds out, `rewrite` puts in place right after."""
+    """The rule for one operator: `check` expands the node, and `rewrite` puts the result in place."""
 
     def __init__(self, op_type: str, book: RuleBook, without_types: frozenset[str]) -> None:
         super().__init__(f"{book.name}/{op_type}")
@@ -73,7 +73,7 @@ class _Expansion(pattern.RewriteRuleClassBase):
         self._types = None
 
     def pattern(self, op: Any, data: Any) -> Any:
-        """A node of the operator, whatever else it reads and says."""
+        """Any node of the operator."""
         return getattr(op, self._op_type)(
             data, _allow_other_inputs=True, _allow_other_attributes=True, _outputs=["reduced"]
         )

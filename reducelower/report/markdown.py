@@ -142,7 +142,7 @@ def _findings(findings: Sequence[SiteVerification]) -> str:
 
 
 def _distance(finding: SiteVerification) -> str:
-    """How far a rewrite is off, with the limit that it is within."""
+    """The error of a rewrite, with its limit."""
     if not finding.max_ulp and finding.status == "equal":
         return "0 ULP"
     limit = f" (within {finding.limit})" if finding.limit and finding.status == "equal" else ""

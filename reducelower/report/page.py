@@ -36,7 +36,7 @@ _GOOD = ("equal", "improved")
 
 @dataclass(frozen=True)
 class _Section:
-    """One model, ready to show; each distinct rewrite, the worst first, with whether it is open and has pictures."""
+    """One model to show; each distinct rewrite, the worst first, with whether it is open and has pictures."""
 
     number: int
     facts: Outcome
@@ -110,7 +110,7 @@ def _headline(report: Report) -> str:
 
 
 def _warnings(report: Report) -> list[str]:
-    """The remarks below the headline, the worst of many models first, no more than fit there."""
+    """The remarks below the headline, as many as fit, the worst of many models first."""
     alone = len(report.models) == 1
     found = [warning if alone else f"{model.source}: {warning}" for model in report.models for warning in model.remarks]
     more = [f"and {len(found) - _MOST_WARNINGS} more"] if len(found) > _MOST_WARNINGS else []
@@ -134,7 +134,7 @@ def _sections(report: Report) -> Iterator[_Section]:
 
 
 def _size(sizes: tuple[int, int]) -> str:
-    """Bytes of the model before and after, without external data; nothing where they are not known."""
+    """Bytes of the model before and after, without external data; empty if unknown."""
     before, after = sizes
     if not before:
         return ""
@@ -168,7 +168,7 @@ def _within(details: Details, limit: int) -> Details:
 
 
 def html(result: object) -> str:
-    """A plan or what a verification found as HTML that stands in another page, light or dark."""
+    """A plan or a verification as HTML to embed in another page, light or dark."""
     return rendered(
         "notebook.html", style=shipped("notebook.css"), kind=_KINDS[type(result)], result=result, plot_of=plot.of_site
     )

@@ -1,4 +1,4 @@
-"""Draws a fragment of a graph as SVG: operators as boxes, values on the edges. Colours come from the page's styles."""
+"""Draw a fragment of a graph as SVG: operators as boxes, values on the edges, in colours of the page's styles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_KIND = 34
 
 @dataclass(frozen=True)
 class _End:
-    """Where a value comes from, or where one leaves the picture."""
+    """The start of a value, or the place where it leaves the picture."""
 
     kind: str
     name: str
@@ -189,7 +189,7 @@ def _labels(fragment: Fragment, layout: Layout, sizes: dict[object, Node]) -> li
 
 
 def _label(name: str) -> str:
-    """The last part of a name that exporters make of the whole path to a module; the title has all of it."""
+    """The last part of a name, since exporters write the whole path of a module; the title has all of it."""
     return short(name.rstrip("/").rpartition("/")[2] or name, _LONGEST_NAME)
 
 

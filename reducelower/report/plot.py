@@ -1,4 +1,4 @@
-"""Draws how far apart the two sides of a rewrite are: how many sets of inputs reach which ULP distance."""
+"""Draw the distance between the two sides of a rewrite: how many sets of inputs have which ULP distance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAR, _STEP, _HEIGHT, _TOP, _LEFT = 34, 46, 84, 20, 10
 
 
 def of_site(site: SiteVerification) -> Markup | None:
-    """The plot of a rewrite that was verified; None where nothing differs."""
+    """The plot of a rewrite that was verified; None if nothing differs."""
     return draw(site.ulps) if any(site.ulps) else None
 
 

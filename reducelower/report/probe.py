@@ -29,7 +29,7 @@ _FEW = 10
 
 @dataclass(frozen=True)
 class Cell:
-    """How many cases of an operator at an opset version came out how."""
+    """The results for an operator at an opset version."""
 
     right: int = 0
     wrong: int = 0
@@ -37,11 +37,11 @@ class Cell:
 
     @property
     def total(self) -> int:
-        """How many cases there are."""
+        """The number of cases."""
         return self.right + self.wrong + self.refused
 
     def __str__(self) -> str:
-        """The number of right ones, and the other two where they are not zero."""
+        """The number of right ones, and the other two if they are not zero."""
         if not self.total:
             return ""
         return f"{self.right}/{self.wrong}/{self.refused}" if self.wrong or self.refused else str(self.right)
@@ -104,7 +104,7 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
 
 
 def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:
-    """A column for each opset version at which more than the plain form was tried, and one for all others."""
+    """A column for each opset version at which more than one form was tried, and one for all others."""
     wide = [at for at in range(len(opsets)) if max(row.cells[at].total for row in rows) > 1]
     rest = [at for at in range(len(opsets)) if at not in wide]
     head = [title, *(str(opsets[at]) for at in wide), *(["others"] if rest else [])]
@@ -202,16 +202,16 @@ def as_html(probed: Probed, distilled: Distilled) -> str:
 
 
 def _shade(cell: Cell) -> str:
-    """The class of a cell by how much of it is right, in five steps."""
+    """The class of a cell, by the share that is right, in five steps."""
     if not cell.total:
         return "none"
     return f"heat{0 if not cell.right else 4 if cell.right == cell.total else 1 + int(3 * cell.right / cell.total)}"
 
 
 FORMATS: Mapping[str, Callable[[Probed, Distilled], str]] = {".html": as_html, ".json": as_json, ".txt": as_text}
-"""What writes each form, by file extension."""
+"""The function that writes each format, by file extension."""
 
 
 def write_probe_report(probed: Probed, distilled: Distilled, path: Path) -> None:
-    """Write a report in the form of its extension, whole or not at all; a file of that name is replaced."""
+    """Write a report in the format of its extension, completely or not at all; an existing file is replaced."""
     write_whole(path, FORMATS[path.suffix.lower()](probed, distilled))

@@ -28,15 +28,15 @@ AxesForm = Literal["attribute", "initializer", "constant", "dynamic", "absent", 
 that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
 
 Definition = Literal["fed", "initializer", "constant", "dynamic"]
-"""How a value is defined: an input of the model, an initializer, a Constant node, or anything that is computed."""
+"""How a value is defined: as a model input, an initializer, by a Constant node, or computed."""
 
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
 
 
 NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
-"""Operators that comparisons express for older opset versions, but not for a runtime that gets the operator wrong: what
-knows finite values only compares no better."""
+"""Operators that comparisons express for older opset versions, but not for a runtime that gets the operator wrong: it
+probably handles only finite values."""
 
 
 def _no_operator(name: str) -> str:
@@ -68,10 +68,10 @@ class Evidence:
     documented: str = ""
 
     def __post_init__(self) -> None:
-        """Hold it to one of the two.
+        """Check that it is one of the two.
 
         Raises:
-            ValueError: it says neither, or both, or leaves the date out.
+            ValueError: it is neither or both, or lacks the date.
         """
         if bool(self.measured) == bool(self.documented) or (self.measured and self.on is None):
             raise ValueError("says either what was measured and on which date, or where it is documented")
@@ -83,7 +83,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class When:
-    """In which form a node is affected; what is None may be anything.
+    """The nodes that are affected; a condition that is None is always met.
 
     Attributes:
         axes: how the axes are written, of `AxesForm`.
@@ -92,42 +92,39 @@ class When:
         all_axes: whether every dimension is reduced.
         keepdims: ``0``, ``1`` or ``unset``, as written.
         noop: ``0``, ``1`` or ``unset``, the attribute noop_with_empty_axes as written.
-        element_types: element types of the first input, or of the first output where there is none (Constant).
+        element_types: element types of the first input, or of the first output if there is none (Constant).
         second_types: element types of the second input.
         output_types: element types of the first output.
         data: how the first input is defined, of `Definition`.
         rank: number of dimensions of the first input.
-        rank_second: number of dimensions of the second input, 0 where there is none.
+        rank_second: number of dimensions of the second input, 0 if there is none.
         rank_out: number of dimensions of the result.
-        fed: whether an input after the first is one that the model is fed: of Reshape and Expand the shape.
-        broadcast: whether the last input holds several values and is spread over the result, which is of another shape;
-            sizes that nothing tells are taken for equal. Of Gemm one value counts as well, and of MatMul only the sizes
-            before the last two.
-        per_channel: whether the second input holds one value, or one for each entry along the second dimension of the
-            first; sizes that nothing tells are taken for that.
-        no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
-            tells are taken for others.
-        attributes: values of attributes, such as ``mode=cubic``; of each attribute that is named one of these, as the
-            node states it or by default. A name alone, such as ``reduction``, is one that the node states,
-            ``!axis`` one that it does not, and ``dilations!=1`` one that it states otherwise; a list of equal numbers
-            counts as that number.
-        after: operators, one of which yields the first input.
-        sizes_known: whether the model tells every size of the first input.
+        fed: whether an input after the first is a model input, such as the shape of Reshape.
+        broadcast: whether the last input has several values and is broadcast to the shape of the result; unknown sizes
+            count as equal. For Gemm one value counts as well, for MatMul only the sizes before the last two.
+        per_channel: whether the second input has one value, or one per entry of the second dimension of the first;
+            true if sizes are unknown.
+        no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; false if sizes are
+            unknown.
+        attributes: values of attributes, such as ``mode=cubic``, stated or by default; one of these for each attribute
+            that is named. A name alone, such as ``reduction``, means that the node states it, ``!axis`` that it does
+            not, ``dilations!=1`` that it states another value. A list of equal numbers counts as that number.
+        after: operators, one of which computes the first input.
+        sizes_known: whether every size of the first input is known.
         second_read: whether anything reads the second output.
-        index_depth: how many indices name a place: the last size of the second input, 0 where nothing tells it.
-        negative_indices: whether constant indices, the second input, are counted from the back anywhere.
-        inputs: how many inputs are given, counted to the last one.
+        index_depth: how many indices name a place: the last size of the second input, 0 if unknown.
+        negative_indices: whether the second input has constant indices of which one is negative.
+        inputs: how many inputs are given, up to the last one.
         first_read: whether anything reads the first output.
-        uneven: whether Resize is given scales that make no whole number of a size; scales that nothing tells are taken
-            for others, and any fraction is uneven where sizes are not known. Of other operators, whether they state
-            pads that differ between the two ends of an axis, or of Split, parts that differ in size for want of sizes.
+        uneven: whether scales of Resize do not give an integer size; false if scales are unknown, and true for any
+            fraction if sizes are. For other operators, whether the pads at the two ends of an axis differ; for Split
+            without sizes, whether the parts differ.
         overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
-        constant: whether the first output depends on constants alone.
-        thin: whether a convolution reads each channel by itself and a side of the data is one; sizes that nothing tells
-            are taken for others.
-        yielded: whether the first output is one of the model's.
+        constant: whether the first output depends only on constants.
+        thin: whether a convolution is depthwise and a side of the data has size 1; false if sizes are unknown.
+        yielded: whether the first output is a model output.
         last: how the last input is defined, of `Definition`.
-        made: whether a conversion made the node, rather than the model's author.
+        made: whether the conversion added the node.
     """
 
     made: bool | None = None
@@ -164,13 +161,13 @@ class When:
     last: frozenset[Definition] | None = None
 
     def matches(self, features: object) -> bool:
-        """Whether a node is written so; what a node says itself is asked before what has to be found out.
+        """Whether a node meets the conditions; those that the node itself states are checked first.
 
         Args:
-            features: what the node is like, under the names of the conditions; see `runtimes.features.Features`.
+            features: an attribute for each condition; see `runtimes.features.Features`.
 
         Raises:
-            RefusedError: it depends on a rank or an element type that nothing tells, or on axes known at run time only.
+            RefusedError: it depends on an unknown rank or element type, or on axes known only at run time.
         """
         unknown = None
         for name, wanted in self.conditions:
@@ -198,7 +195,7 @@ class When:
 
     @cached_property
     def conditions(self) -> tuple[tuple[str, object], ...]:
-        """The name and value of every condition that is stated, in the order in which they are asked."""
+        """The name and value of every condition that is stated, in the order of the checks."""
         stated = ((field.name, getattr(self, field.name)) for field in fields(self))
         return tuple((name, wanted) for name, wanted in stated if wanted is not None)
 
@@ -214,7 +211,7 @@ def _name(text: str) -> str:
 
 
 def _is_met(text: str, found: frozenset[str]) -> bool:
-    """Whether a node is as one text about an attribute says, given its attributes and their values."""
+    """Whether the attributes of a node meet a condition on one of them."""
     if text.startswith("!"):
         return text[1:] not in found
     name, unequal, value = text.partition("!=")
@@ -223,18 +220,17 @@ def _is_met(text: str, found: frozenset[str]) -> bool:
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that a runtime gets wrong or does not take.
+    """Something that a runtime gets wrong or refuses.
 
     Attributes:
         says: a sentence for people.
-        operators: operators of the default domain; ``Reduce*`` stands for all whose names start so, `ANY_OPERATOR` for
-            every one.
-        outcome: how a node that this is true of fails.
+        operators: operators of the default domain; ``Reduce*`` means all with this prefix, `ANY_OPERATOR` all.
+        outcome: how a node fails of which this is true.
         evidence: how it is known.
         opsets: opset versions of the model; None for all.
-        when: in which form the node is affected.
-        versions: versions of the runtime that this is true of; None for all.
-        not_by: equivalent forms that were tried for such nodes and come out no better, as reports call them.
+        when: the nodes that are affected.
+        versions: versions of the runtime of which this is true; None for all.
+        not_by: equivalent forms that are no better for such nodes, by their names in reports.
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
@@ -249,10 +245,10 @@ class Fact:
     not_by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Hold it to a sentence about some operator.
+        """Check that it is a sentence about some operator.
 
         Raises:
-            ValueError: it says nothing, or of nothing.
+            ValueError: it has no sentence or no operator.
         """
         if not self.says.strip():
             raise ValueError("says nothing; say in a sentence what goes wrong")
@@ -268,9 +264,9 @@ class Fact:
 
     @property
     def holds_of_any_form(self) -> bool:
-        """Whether it is about what a node reads and yields, which whatever stands for the node does as well.
+        """Whether it is about what a node reads and yields, which every equivalent form also does.
 
-        Axes that are known at run time only are read by a reduction in any form.
+        A reduction reads axes that are known only at run time in any form.
         """
         if "Reduce*" in self.operators and self.when == When(axes=frozenset({"dynamic"})):
             return True

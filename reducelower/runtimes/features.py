@@ -1,4 +1,4 @@
-"""The form a node is written in, as far as facts about runtimes ask for it."""
+"""The features of a node that facts about runtimes ask for."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ BROADCASTING = frozenset(
         "Sum", "Where", "Xor",
     }
 )  # fmt: skip
-"""Operators whose operands are spread over the result where they are smaller."""
+"""Operators that broadcast smaller operands."""
 
 
 def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
-    """The axes that a reduction is given, as an attribute or an input; empty where they are absent or empty.
+    """The axes of a reduction, from an attribute or an input; empty if they are absent or empty.
 
     Where they are known at run time only, or where a function is called, that is a RefusedError.
     """
@@ -44,15 +44,15 @@ def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
 
 
 def _holds_none(name: str, scope: Scope) -> bool:
-    """Whether a list is empty, be it that its shape says so of one that the model is fed."""
+    """Whether a list is empty, according to its shape if it is not constant."""
     value = scope.constant(name)
     return scope.shape(name) == (0,) if value is None else not value.size
 
 
 class Features:
-    """One node in its scope; each feature is found out when it is first asked for.
+    """One node in its scope; each feature is worked out on first use.
 
-    A feature that nothing tells raises RefusedError, with the hint how to declare it.
+    An unknown feature raises RefusedError, with a hint how to declare it.
     """
 
     def __init__(self, node: NodeProto, scope: Scope) -> None:
@@ -61,7 +61,7 @@ class Features:
 
     @property
     def made(self) -> bool:
-        """Whether a conversion made the node."""
+        """Whether the conversion added the node."""
         return self._scope.is_made
 
     @cached_property
@@ -86,7 +86,7 @@ class Features:
 
     @cached_property
     def _axes(self) -> tuple[int, ...] | None:
-        """The axes, None where all dimensions are reduced."""
+        """The axes; None if all dimensions are reduced."""
         axes = given_axes(self._node, self._scope)
         if axes:
             return axes
@@ -94,7 +94,7 @@ class Features:
 
     @property
     def negative_axes(self) -> bool:
-        """Whether an axis is counted from the back."""
+        """Whether an axis is negative."""
         return any(axis < 0 for axis in self._axes or ())
 
     @property
@@ -104,7 +104,7 @@ class Features:
 
     @property
     def all_axes(self) -> bool:
-        """Whether every dimension is reduced; of rank 0 none is."""
+        """Whether every dimension is reduced; false for rank 0."""
         return self._axes is None or (len(self._axes) == self.rank > 0)
 
     @property
@@ -127,7 +127,7 @@ class Features:
 
     @property
     def element_types(self) -> str:
-        """The element type of the first input, or of the first output where there is none."""
+        """The element type of the first input, or of the first output if there is none."""
         names = [name for name in (*self._node.input[:1], *self._node.output[:1]) if name]
         if self._node.op_type in _WITHOUT_TENSOR or not names:
             return ""
@@ -168,7 +168,7 @@ class Features:
 
     @property
     def fed(self) -> bool:
-        """Whether an input after the first is one of the model's, which a caller feeds.
+        """Whether an input after the first is a model input, which a caller feeds.
 
         What is computed in the model is another matter: most runtimes know it as soon as sizes are.
         """
@@ -176,7 +176,7 @@ class Features:
 
     @property
     def broadcast(self) -> bool:
-        """Whether the last operand holds several values and is spread over the result."""
+        """Whether the last operand has several values and is broadcast."""
         is_gemm, is_product = self._node.op_type == "Gemm" and len(self._node.input) > 2, self._node.op_type == "MatMul"
         if not (is_gemm or is_product or self._node.op_type in BROADCASTING):
             return False
@@ -197,7 +197,7 @@ class Features:
 
     @property
     def no_values(self) -> bool:
-        """Whether a dimension of size 0 is reduced; False where sizes are not known."""
+        """Whether a dimension of size 0 is reduced; False if sizes are unknown."""
         shape = self._scope.shape(self._node.input[0]) if self._node.op_type in REDUCTIONS else None
         if not shape or 0 not in shape:
             return False
@@ -213,7 +213,7 @@ class Features:
 
     @property
     def after(self) -> str:
-        """The operator that yields the first input."""
+        """The operator that computes the first input."""
         return self._scope.made_by(self._node.input[0]) if self._node.input else ""
 
     @property
@@ -224,7 +224,7 @@ class Features:
 
     @property
     def inputs(self) -> int:
-        """How many inputs are given, counted to the last one."""
+        """How many inputs are given, up to the last one."""
         return max((at for at, name in enumerate(self._node.input, 1) if name), default=0)
 
     @property
@@ -234,7 +234,7 @@ class Features:
 
     @property
     def yielded(self) -> bool:
-        """Whether the first output is one of the model's."""
+        """Whether the first output is a model output."""
         return (
             bool(self._node.output[:1]) and bool(self._node.output[0]) and self._scope.is_yielded(self._node.output[0])
         )
@@ -246,13 +246,13 @@ class Features:
 
     @property
     def index_depth(self) -> int:
-        """The last size of the second input, 0 where nothing tells it."""
+        """The last size of the second input; 0 if unknown."""
         shape = self._scope.shape(self._axes_input) if self._axes_input else None
         return shape[-1] or 0 if shape else 0
 
     @property
     def negative_indices(self) -> bool:
-        """Whether constant indices are counted from the back anywhere."""
+        """Whether a constant index is negative."""
         indices = self._scope.constant(self._node.input[1]) if self._axes_input else None
         return indices is not None and bool((indices.astype(np.int64) < 0).any())
 
@@ -263,7 +263,7 @@ class Features:
 
     @property
     def per_channel(self) -> bool:
-        """Whether the second input holds one value, or one for each entry along the second dimension of the first."""
+        """Whether the second input has one value, or one per entry of the second dimension of the first."""
         own, data = self._scope.shape(self._node.input[1]), self._scope.shape(self._node.input[0])
         if own is None or data is None:
             return True
@@ -272,7 +272,7 @@ class Features:
 
     @property
     def uneven(self) -> bool:
-        """Whether scales make no whole number of a size, or may not, pads differ between two ends, or parts in size."""
+        """Whether scales may not give an integer size, pads at two ends differ, or parts differ in size."""
         if self._node.op_type == "Split":
             shape, parts = self._scope.shape(self._node.input[0]), value_of(self._node, "num_outputs", 0)
             size = shape[value_of(self._node, "axis", 0)] if shape else None
@@ -309,12 +309,12 @@ class Features:
 
     @property
     def constant(self) -> bool:
-        """Whether the first output depends on constants alone, and is known."""
+        """Whether the first output depends only on constants, and is known."""
         return bool(self._node.output[:1]) and self._scope.constant(self._node.output[0]) is not None
 
     @property
     def thin(self) -> bool:
-        """Whether a convolution reads each channel by itself and a side of the data is one; False if unknown."""
+        """Whether a convolution is depthwise and a side of the data has size 1; False if unknown."""
         shape, weights = (self._scope.shape(name) for name in self._node.input[:2])
         if self._node.op_type != "Conv" or not shape or not weights:
             return False
@@ -342,4 +342,4 @@ def _text(value: object) -> object:
 _INLINE = "inline the function first"
 
 _WITHOUT_TENSOR = frozenset({"If", "Loop", "Scan", "SequenceMap", "SequenceEmpty", "Optional"})
-"""Operators whose first input says nothing about the element type they compute in."""
+"""Operators whose first input does not have the element type that they compute in."""

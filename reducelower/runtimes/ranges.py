@@ -1,4 +1,4 @@
-"""Sets of whole numbers (``11-13, 18-``) and of versions of a runtime (``-1.13, 1.17-1.23``) as people write them."""
+"""Sets of integers (``11-13, 18-``) and of versions of a runtime (``-1.13, 1.17-1.23``) as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Ranges", "Versions", "release"]
 
 
 def _ends(text: str, number: str, hint: str) -> Iterator[tuple[str, str]]:
-    """The first and the last of each range in a text, where it has them; a pattern says what a number is."""
+    """The first and last number of each range in a text, empty if open; the pattern matches a number."""
     part = re.compile(rf"({number})?(-)?({number})?")
     for each in text.split(","):
         match = part.fullmatch(each.strip())
@@ -22,7 +22,7 @@ def _ends(text: str, number: str, hint: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Numbers from 0 on, as pairs of the first and the last one; None is no end."""
+    """Numbers from 0 on, as pairs of the first and the last; None if open."""
 
     pairs: tuple[tuple[int, int | None], ...]
 
@@ -43,7 +43,7 @@ class Ranges:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Ranges:
-        """The fewest ranges of exactly these numbers, which are in ascending order."""
+        """The fewest ranges of exactly these numbers, which are sorted."""
         runs: list[tuple[int, int]] = []
         for number in numbers:
             joins = runs and runs[-1][1] == number - 1
@@ -85,7 +85,7 @@ def release(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions, as pairs of the first and the last one; empty is no end.
+    """Versions, as pairs of the first and the last; empty if open.
 
     A version stands for all that start with it: 1.16 is the last one in ``-1.16``, and 1.16.3 is still among them.
     """

@@ -1,4 +1,4 @@
-"""From a target file to a `Runtime`."""
+"""Read a target file as a `Runtime`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUFFIX = ".toml"
 
 @dataclass(frozen=True)
 class _About:
-    """The table ``[runtime]``; what is None is as in the file that is extended."""
+    """The table ``[runtime]``; None means as in the file that is extended."""
 
     name: str | None = None
     version: str | None = None
@@ -34,7 +34,7 @@ class _About:
 
 @dataclass(frozen=True)
 class _Opsets:
-    """The table ``[opsets]``; what is None is as in the file that is extended."""
+    """The table ``[opsets]``; None means as in the file that is extended."""
 
     reads: Ranges | None = None
     prefer: int | None = None
@@ -174,7 +174,7 @@ def _extended(name: str, source: str, folder: Path) -> Runtime:
 
 
 def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
-    """What a file says, with the facts of all versions, and of the file it extends where it says nothing."""
+    """The runtime in a file, with the facts of all versions and the defaults of the file that it extends."""
     about, opsets = file.runtime, file.opsets
     name = about.name or (base and base.name)
     reads = opsets.reads or (base and base.reads)
@@ -190,7 +190,7 @@ def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
             version=base.version if about.version is None else about.version,
             about=base.about if about.about is None else about.about,
             reads=reads,
-            # What the other file says of its versions holds of the one that is extended.
+            # Version entries of the other file are about the version that is extended.
             facts=(*(replace(fact, versions=None) for fact in base.facts), *file.fact),
         )
     return replace(
@@ -219,7 +219,7 @@ def _of_version(runtime: Runtime, file: _File, version: str | None, source: str)
 
 
 def _is_of(version: str, entry: str) -> bool:
-    """Whether a version is the one of an entry, or a release of it."""
+    """Whether a version is that of an entry, or a release of it."""
     numbers, wanted = release(version), release(entry)
     return version == entry or bool(wanted and numbers[: len(wanted)] == wanted)
 

@@ -1,4 +1,4 @@
-"""A runtime: what it reads and what is known of it; and several at once, as one."""
+"""A runtime: what it reads and what is known of it; several can be combined into one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Runtime", "combined"]
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a target file says.
+    """The content of a target file.
 
     Attributes:
         name: what the runtime is called on the command line.
@@ -57,12 +57,12 @@ class Runtime:
         return {}
 
     def against(self, way: str, op_type: str) -> tuple[Fact, ...]:
-        """The facts about nodes of an operator that come out no better if they are written another way."""
+        """The facts that exclude this way for nodes of an operator, because it is no better."""
         failing = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
         return tuple(fact for fact in failing if way in fact.not_by)
 
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
-        """What comes in another shape of outputs of these ranks, as sentences.
+        """Sentences about wrong shapes of model outputs with these ranks.
 
         A rank is None if unknown; ranks are not asked for if there is no such fact.
         """
@@ -76,7 +76,7 @@ class Runtime:
 
 
 def combined(runtimes: Sequence[Runtime]) -> Runtime:
-    """The runtime that reads what all of them read and gets wrong what any of them does.
+    """A runtime that reads what all of them read and gets wrong what any of them gets wrong.
 
     Raises:
         TargetError: there is no opset version that all of them read.

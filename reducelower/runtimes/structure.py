@@ -1,4 +1,4 @@
-"""Makes dataclasses of the tables of a TOML file, every mistake told with its place.
+"""Make dataclasses from the tables of a TOML file; errors say where they are.
 
 What a file may say is what the dataclasses say: their fields are its keys, their types are what is taken. The libraries
 that do this were measured: cattrs takes ``"no"`` for true and 1 for ``"1"`` without a word, msgspec passes over
@@ -22,16 +22,16 @@ from reducelower.runtimes.ranges import Ranges, Versions
 __all__ = ["HINT", "KEY", "structure"]
 
 KEY = "key"
-"""Metadata of a field: the key of the file, where it is no name in Python."""
+"""Metadata of a field: its key in the file, if that is not a Python name."""
 
 HINT = "hint"
-"""Metadata of a field: what to write where it is missing."""
+"""Metadata of a field: what to write if it is missing."""
 
 Made = TypeVar("Made")
 
 
 def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: str = "") -> Made:
-    """A dataclass from a table that stands at some place in a file.
+    """A dataclass from a table at some place in a file.
 
     A field is of a plain type, a `Literal`, a `Ranges` or `Versions` (which are text in the file), another dataclass, a
     mapping or tuple of one, or a frozenset of texts. What is `Annotated` with a function is checked by it: it returns
@@ -107,7 +107,7 @@ def _each(kind: Any, given: Any, source: str, place: str) -> tuple[Any, ...]:
 
 
 def _parsed(kind: Any, given: Any, source: str, place: str) -> Any:
-    """A range, which may be written as the number it holds."""
+    """A range, which may be written as a single number."""
     text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(text, str):
         raise TargetError(f'is {given!r}; write a range such as "{_FROM_TEXT[kind]}"', source, place)
