@@ -98,7 +98,7 @@ def option(flags: str, text: str, **how: Any) -> Option:
 
     Without anything else it takes no value. Help shows the default that a value has.
     """
-    said = {"show_default": bool(how.get("default")), **how} if how else {"is_flag": True}
+    said = {"show_default": how.get("default", "") != "", **how} if how else {"is_flag": True}
     return click.option(*flags.split(), help=text, **said)
 
 

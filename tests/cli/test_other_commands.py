@@ -117,6 +117,15 @@ def test_the_help_of_a_command_shows_an_example(cli: Cli, command: str) -> None:
     assert re.search(rf"Examples?:\s+reducelower {command}\b", ran.out)
 
 
+@pytest.mark.parametrize(
+    ("command", "flag", "default"),
+    [("verify", "--seed", "0"), ("verify", "--verify-budget", "60.0"), ("check", "--jobs", "1")],
+)
+def test_help_shows_the_default_of_an_option(cli: Cli, command: str, flag: str, default: str) -> None:
+    said = re.sub(r"\s+", " ", cli(command, "--help").out)
+    assert f"[default: {default};" in said.partition(f"{flag} ")[2].partition(" --")[0]
+
+
 def test_help_lists_the_commands(cli: Cli) -> None:
     out = cli("--help").out
     assert all(re.search(rf"^  {command}  ", out, re.MULTILINE) for command in COMMANDS)
