@@ -24,6 +24,7 @@ from onnx.reference.ops import (
     op_pow,
     op_quantize_linear,
     op_reduce_mean,
+    op_shrink,
     op_unsqueeze,
 )
 
@@ -122,6 +123,17 @@ class ReduceMean(op_reduce_mean.ReduceMean_18):
         return (np.asarray(mean).astype(data.dtype),)
 
 
+class Shrink(op_shrink.Shrink):
+    """It computes integers in double, which does not hold all of 64 bits."""
+
+    def _run(self, x: Array, bias: float = 0.0, lambd: float = 0.5) -> tuple[Array]:
+        if x.dtype.kind not in "iu" or bias != int(bias):
+            found: tuple[Array] = super()._run(x, bias=bias, lambd=lambd)  # type: ignore[no-untyped-call]
+            return found
+        step = np.array(int(bias), x.dtype)
+        return (np.where(x < -lambd, x + step, np.where(x > lambd, x - step, 0)).astype(x.dtype),)
+
+
 class MaxPool(op_max_pool.MaxPool):
     """Where all steps are one, it takes pads axis by axis, which come first before, then behind all axes."""
 
@@ -133,9 +145,11 @@ class MaxPool(op_max_pool.MaxPool):
 class LogSoftmax(op_log_softmax.LogSoftmax):
     """It takes the logarithm of probabilities, of which the small ones are zero by then."""
 
-    def _run(self, x: Array, axis: int = -1) -> tuple[Array]:
-        shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-        return ((shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))).astype(x.dtype),)
+    axis: int
+
+    def _run(self, x: Array) -> tuple[Array]:  # type: ignore[override]
+        shifted = x - np.max(x, axis=self.axis, keepdims=True, initial=-np.inf)
+        return ((shifted - np.log(np.sum(np.exp(shifted), axis=self.axis, keepdims=True))).astype(x.dtype),)
 
 
 class AveragePool(op_average_pool.AveragePool_19):
@@ -270,5 +284,6 @@ _RIGHT: list[type[OpRun]] = [
     Pow,
     QuantizeLinear,
     ReduceMean,
+    Shrink,
     Unsqueeze,
 ]

@@ -73,6 +73,21 @@ def test_logarithms_of_small_probabilities_are_finite() -> None:
     np.testing.assert_allclose(found, [[-1000, -2000, 0], [-np.log(3)] * 3], rtol=1e-6)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1, -3])
+def test_logarithms_of_probabilities_along_any_axis(axis: int) -> None:
+    side = model(f"g (float[2, 3, 4] x) => (float[2, 3, 4] y) {{ y = LogSoftmax <axis = {axis}> (x) }}")
+    x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+    (found,) = Evaluator(side).run(None, {"x": x})
+    powers = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(found, np.log(powers / powers.sum(axis, keepdims=True)), rtol=1e-5)
+
+
+def test_integers_of_64_bits_are_shrunk_exactly() -> None:
+    side = model("g (int64[3] x) => (int64[3] y) { y = Shrink <lambd = 1.5, bias = 1.0> (x) }")
+    (found,) = Evaluator(side).run(None, {"x": np.array([2**62 + 3, 1, -(2**62) - 5])})
+    np.testing.assert_array_equal(found, [2**62 + 2, 0, -(2**62) - 4])
+
+
 @pytest.mark.parametrize(("opset", "node"), [(13, "ReduceMean <axes = [1], keepdims = 0> (x)"), (18, "ReduceMean (x)")])
 def test_a_mean_of_half_precision_does_not_overflow(opset: int, node: str) -> None:
     side = parser.parse_model(

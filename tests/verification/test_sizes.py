@@ -121,3 +121,14 @@ def test_the_same_end_beyond_the_sizes_is_an_assumption() -> None:
 def test_ends_along_a_known_size_need_no_larger_one() -> None:
     known = CUT.replace("float[N, 4] x", "float[9, N] x").replace("float[M, 4] y", "float[A, B] y")
     assert verify(model(known % 5_000_000), model(known % 6_000_000)).verdict == "equivalent"
+
+
+@pytest.mark.parametrize(("weight", "verdict"), [(1, "equivalent"), (2, "different")])
+def test_no_sizes_are_fed_that_the_stated_shape_of_the_result_rules_out(weight: float, verdict: str) -> None:
+    head = "g (float[1, 3, 4] x, int64[3] s) => (float[1, 3, 2] z)"
+    resize = 'Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, , , s)'
+    before = model(f"{head} <float[1, 3, 2] y> {{ y = {resize} z = Neg (y) }}", opset=13)
+    weights = f"float[4, 2] w = {{1, 0, 0, 0, 0, 0, 0, {weight}}}"
+    after = model(f"{head} <{weights}> {{ y = MatMul (x, w) z = Neg (y) }}", opset=10)
+    feeds = {"x": np.arange(12, dtype=np.float32).reshape(1, 3, 4), "s": np.array([1, 3, 2])}
+    assert verify(before, after, inputs=feeds).verdict == verdict
