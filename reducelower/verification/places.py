@@ -109,6 +109,11 @@ class Place:
             return found[0], tuple(other if own is None or isinstance(other, int) else own for own, other in both)
         return inferred.tensor_type.elem_type, dims
 
+    def stated_dims(self, name: str) -> Dims | None:
+        """The sizes of a value that the model itself states."""
+        found = self._types.get(name)
+        return None if found is None else found[1]
+
     def is_overridable(self, name: str) -> bool:
         """Whether the value is a default that a caller may override: an initializer that is also a graph input."""
         if self.parent is not None:

@@ -128,7 +128,7 @@ class _Run:
             if isinstance(feeds.get(item.name), np.ndarray)
         ):
             return False
-        stated = (pair.before.shape(name) for name in pair.outputs)
+        stated = map(pair.before.stated_dims, pair.outputs)
         return not all(
             may_have(known, value.shape)
             for known, value in zip(stated, expected, strict=True)
