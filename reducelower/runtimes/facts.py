@@ -116,8 +116,8 @@ class When:
         negative_indices: whether the second input has constant indices of which one is negative.
         inputs: how many inputs are given, up to the last one.
         first_read: whether anything reads the first output.
-        uneven: whether scales of Resize do not give an integer size; false if scales are unknown, and true for any
-            fraction if sizes are. For other operators, whether the pads at the two ends of an axis differ; for Split
+        uneven: whether scales of Resize do not give an integer size; false if scales are unknown, true for any fraction
+            if sizes are unknown. For other operators, whether the pads at the two ends of an axis differ; for Split
             without sizes, whether the parts differ.
         overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
         constant: whether the first output depends only on constants.
