@@ -347,18 +347,25 @@ def infer(model: ModelProto) -> ModelProto:
 
 
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
-    """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none."""
+    """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none.
+
+    It also holds for the model with these types stated: they may be more than strict inference finds by itself, and show
+    that another stated type is wrong.
+    """
     try:
         found = onnx_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        data = found.SerializeToString()
+        if any(map(_has_open_size, found.graph.value_info)):
+            found = _with_data(model, found)
+        _complete(found, is_inferred=True, lenient=False)
+        if found.SerializeToString() != data:
+            onnx_inference.infer_shapes(found, check_type=True, strict_mode=True)
     except Exception as error:  # inference raises several types
         objection = " ".join(str(error).split()) or type(error).__name__
         try:
             return infer(model), objection
         except Exception:
             return model, objection
-    if any(map(_has_open_size, found.graph.value_info)):
-        found = _with_data(model, found)
-    _complete(found, is_inferred=True)
     return found, ""
 
 

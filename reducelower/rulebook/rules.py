@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.errors import RefusedError, RuleError
+from reducelower.model.attributes import value_of
 from reducelower.model.schemas import parse_element_type
 from reducelower.scope.scope import Scope
 
@@ -19,6 +20,9 @@ __all__ = ["SHIPPED", "Rules"]
 
 SHIPPED = ("spec", "stable", "core")
 """Shipped rule books for Reduce operators."""
+
+_WIDER = frozenset({TensorProto.FLOAT})
+"""What narrower types are computed in."""
 
 
 class Rules:
@@ -87,7 +91,10 @@ class Rules:
             if rule is None or rule.needs_element_type:
                 if rule is None and node.op_type not in book.operators:
                     return None
-                rule = book.find(node.op_type, scope.needed_element_type(node.input[0]), self._forbidden)
+                element_type = scope.needed_element_type(node.input[0])
+                # A node that asks for sums in the type of its data is computed as where there is no wider one.
+                stays = element_type == value_of(node, "stash_type", TensorProto.FLOAT)
+                rule = book.find(node.op_type, element_type, self._forbidden | _WIDER if stays else self._forbidden)
         except RuleError as error:
             raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
         return rule

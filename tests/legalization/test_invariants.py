@@ -493,3 +493,15 @@ def test_graphs_for_training_are_not_left_behind() -> None:
         reducelower.convert_version(model, 12)
     del model.training_info[:]
     assert reducelower.convert_version(model, 12)
+
+
+@pytest.mark.parametrize("shape", ["", "[2]", "[2, 3]", "[2, 3, 4, 5]"])
+@pytest.mark.parametrize("target", [20, 9])
+def test_an_output_of_another_rank_than_stated_is_refused_where_a_rewrite_shows_it(target: int, shape: str) -> None:
+    """Inference does not know GroupNormalization, so the checker takes any rank for its output."""
+    model = parse(
+        f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[2, 4, 6] x, float[4] s) => (float{shape} y) {{ y = GroupNormalization <num_groups = 2> (x, s, s) }}"""
+    )
+    with pytest.raises(ConversionError, match="differ in rank"):
+        reducelower.convert_version(model, target)

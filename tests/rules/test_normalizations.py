@@ -118,6 +118,26 @@ def test_stash_type_says_what_float16_is_computed_in() -> None:
     assert casts == [TensorProto.BFLOAT16]
 
 
+@pytest.mark.parametrize(("op_type", "opset"), [("LayerNormalization", 18), ("RMSNormalization", 23)])
+def test_statistics_in_float16_neither_overflow_nor_lose_epsilon(op_type: str, opset: int) -> None:
+    rows = [[1, 1, 1, 1], [0, 0, 0, 0], [300, -300, 1, 0], [3e4, 2e4, -3e4, 1]]
+    inputs = [np.array(rows, np.float16), np.ones(4, np.float16)]
+    model = single(op_type, opset, inputs, kind=HALF, stash_type=HALF)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "epsilon":
+            attribute.f = 1e-12  # zero as float16
+        elif attribute.name == "axis":
+            attribute.i = -1
+    expanded = reducelower.expand(model, ops=[op_type], rules="stable")
+    assert "Cast" not in {node.op_type for node in expanded.graph.node}
+    with np.errstate(all="ignore"):
+        (found,) = ReferenceEvaluator(expanded).run(None, {"x0": inputs[0], "x1": inputs[1]})
+    wide = np.array(rows)
+    wide -= wide.mean(-1, keepdims=True) if op_type == "LayerNormalization" else 0
+    right = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-12)
+    np.testing.assert_allclose(np.asarray(found, np.float64), right, atol=4 * 2.0**-11)
+
+
 @pytest.mark.parametrize("rules", ["spec", "stable"])
 def test_layer_normalization_without_bias_and_with_its_statistics(rules: str) -> None:
     inputs = operands("LayerNormalization")
