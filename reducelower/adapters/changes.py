@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["MEANS_OTHERWISE", "NEUTRAL", "SAME_IN_PRACTICE", "TAKES_MORE"]
+__all__ = ["MEANS_OTHERWISE", "NEUTRAL", "SAME_IN_PRACTICE", "TAKES_MORE", "WRITTEN_AS_ABOVE"]
 
 _BROADCAST = "opt-in broadcasting along an axis became broadcasting by trailing dimensions"
 _FLATTENED = "the input was flattened to 2-D at axis (default 1); since then only the one axis counts (default -1)"
@@ -114,4 +114,11 @@ NEUTRAL: Mapping[tuple[str, str], Callable[[Any], bool]] = {
 """Attribute values without effect: the attribute may be dropped if the other version lacks it.
 
 Attributes not named here are neutral at their schema default.
+"""
+
+WRITTEN_AS_ABOVE: Mapping[str, int] = {"Squeeze": 11}
+"""Boundaries whose way down nodes take that are written for an older version, too, where another opset is the target.
+
+Before opset 11 inference finds a wrong shape for axes out of order. Most operators had no inference before opset 6 or
+7, so the checker took what reads such a Squeeze, and takes it no longer where the model is raised.
 """

@@ -17,7 +17,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
 from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
+from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE, WRITTEN_AS_ABOVE
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute, make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
@@ -375,6 +375,9 @@ def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossin
     ops.load(op_type)
     between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
     low = min(source_opset, goal_opset)
+    boundary = WRITTEN_AS_ABOVE.get(op_type, 0)
+    if low < max(source_opset, goal_opset) < boundary:
+        return (_crossing(op_type, boundary, boundary - 1, True),)
     pairs = [(new, old) for old, new in itertools.pairwise(between) if new > low]
     if goal_opset < source_opset:
         return tuple(_crossing(op_type, new, new - 1, True) for new, old in reversed(pairs))

@@ -95,8 +95,6 @@ class Treatments(dict[str, "Treatment | None"]):
             return Treatment(refusal=_unknown(op_type, self.opset))
         if source is None or goal is None:
             return Treatment(absent=True)
-        if source.since_version == goal.since_version:
-            return Treatment()
         path = tuple(step for step in crossings(op_type, source_opset, goal_opset) if not step.is_plain)
         return Treatment(path, dropped=dropped_types(source, goal))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,14 @@ from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference import infer_strictly
 from reducelower.model.names import Names, Searchable
 from reducelower.model.onnx_inference import infer_shapes
-from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
+from reducelower.model.schemas import (
+    DEFAULT_DOMAINS,
+    latest_opset,
+    parse_element_type,
+    schema,
+    schema_in_force,
+    versions,
+)
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import find_call_defect
@@ -96,7 +103,8 @@ def run(
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    problem = _misfit(draft, source, opset, goal.opset, memo.doubts if settings.validate else ())
+    operators = legalizer.operators_met if settings.validate else ()
+    problem = _misfit(draft, source, opset, goal.opset, memo.doubts if settings.validate else (), operators)
     if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
         problem = _refuse_untyped_functions(draft)
     if not problem:
@@ -137,15 +145,31 @@ def _holds_graph(source: Document) -> bool:
     return (source.has_data and graph_field(source.data) is not None) or source.message.HasField("graph")
 
 
-def _misfit(draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str]) -> Refusal | None:
-    """The objection of strict inference to the whole model, if a doubtful rewrite or an If branch may be the cause."""
+def _misfit(
+    draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str], operators: Iterable[str]
+) -> Refusal | None:
+    """The objection of strict inference to the whole model, if something in it may be the cause.
+
+    That is a doubtful rewrite, an If branch, or an operator that inference does not know at the model's opset version.
+    """
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
     if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and draft.may_hold("If"):
         # With more constants than before, inference may find different shapes in the branches of an If.
         in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
+    if not in_doubt:
+        in_doubt = next((op_type for op_type in sorted(operators) if _is_inferred_only_at(goal, op_type, opset)), "")
+        hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
     if not in_doubt or not (wrong := new_objection(source.bare, draft.document().message)):
         return None
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
+
+
+def _is_inferred_only_at(goal: int, op_type: str, opset: int) -> bool:
+    """Whether inference knows an operator at the target's opset version and not at the model's."""
+    before, after = schema(op_type, opset), schema(op_type, goal)
+    if before is None or after is None or before.has_type_and_shape_inference_function:
+        return False
+    return bool(after.has_type_and_shape_inference_function)
 
 
 def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:

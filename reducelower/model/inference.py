@@ -349,8 +349,8 @@ def infer(model: ModelProto) -> ModelProto:
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
     """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none.
 
-    It also holds for the model with these types stated: they may be more than strict inference finds by itself, and show
-    that another stated type is wrong.
+    The objection may also be to the model with these types stated: they may be more than strict inference finds by
+    itself, and show that another stated type is wrong.
     """
     try:
         found = onnx_inference.infer_shapes(model, check_type=True, strict_mode=True)
@@ -484,6 +484,9 @@ def _help_inference(graph: GraphProto, constants: set[str]) -> None:
                 node.op_type = "Slice"
                 node.input.append(node.input[1])
                 del node.attribute[:]
+        elif op_type == "Squeeze":
+            for attribute in node.attribute:
+                attribute.ints.sort()  # before opset 11, inference sees only axes in order
         elif op_type in _WITHOUT_INFERENCE:
             if node.domain == _WITHOUT_INFERENCE[op_type]:
                 node.op_type, node.domain = "Identity", ""

@@ -505,3 +505,18 @@ def test_an_output_of_another_rank_than_stated_is_refused_where_a_rewrite_shows_
     )
     with pytest.raises(ConversionError, match="differ in rank"):
         reducelower.convert_version(model, target)
+
+
+@pytest.mark.parametrize(
+    ("opset", "target", "node"), [(5, 6, "Relu (x)"), (5, 13, "Relu (x)"), (10, 11, "Compress <axis = 1> (x, c)")]
+)
+def test_a_wrong_rank_is_refused_where_inference_comes_to_know_the_operator(opset: int, target: int, node: str) -> None:
+    model = parse(
+        f"""<ir_version: 4, opset_import: ["" : {opset}]>
+        g (float[2, 3] x, bool[3] c) => (float[2, 3, 1] y) {{ y = {node} }}"""
+    )
+    with pytest.raises(ConversionError, match="differ in rank"):
+        reducelower.convert_version(model, target)
+    del model.graph.output[0].type.tensor_type.shape.dim[2:]
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "n"
+    checker.check_model(reducelower.convert_version(model, target), full_check=True)

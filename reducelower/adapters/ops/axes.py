@@ -23,6 +23,8 @@ __all__ = ["counted_axes", "from_the_front", "input_rank"]
 
 _Rank = Callable[[Writer], int]
 
+_COUNTS_FROM_THE_BACK = 11
+
 
 def input_rank(op: Writer) -> int:
     """The rank of the first input; refused where nothing tells it."""
@@ -69,8 +71,10 @@ def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool
             return None
         if all(axis >= smallest for axis in value) and sorted(value) == list(value):
             return None
+        if min(value) < smallest and op.scope.opset < _COUNTS_FROM_THE_BACK:
+            return None  # it was not valid before
         # Shape inference below opset 11 sees only axes in order.
-        rank = rank_of(op)
+        rank = rank_of(op) if min(value) < smallest else max(value) + 1
         op.set(attribute, sorted(from_the_front(axis, rank) for axis in value))
         return None
 
