@@ -32,6 +32,10 @@ _LEAST_STEP = 1e-4  # of the largest magnitude
 _BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
 
 
+_WAVES = frozenset({"DFT", "STFT"})
+"""Operators whose results are sums over a whole axis, most of which cancel out."""
+
+
 @dataclass(frozen=True)
 class Move:
     """How far each element of a tensor moves, at most, when last places change.
@@ -101,22 +105,24 @@ def _disturb(
             if name in types:
                 node.output[at] = f"{name}/exact"
                 _, eps, _ = smallest_and_eps(np.dtype(helper.tensor_dtype_to_np_dtype(types[name])))
-                nodes += _moving(name, types[name], opset, len(nodes), 2 * eps)
+                nodes += _moving(name, types[name], opset, len(nodes), 2 * eps, is_wave=node.op_type in _WAVES)
     del copy.node[:]
     copy.node.extend(nodes)
 
 
-def _moving(name: str, element_type: int, opset: int, seed: int, span: float) -> list[NodeProto]:
-    """Nodes that give a value with each of its floats moved by up to a share of it."""
+def _moving(
+    name: str, element_type: int, opset: int, seed: int, span: float, *, is_wave: bool = False
+) -> list[NodeProto]:
+    """Nodes that give a value with each of its floats moved by up to a share of it, or of the largest one of a wave."""
     exact, share, factor, wide = (f"{name}/{word}" for word in ("exact", "share", "factor", "wide"))
     if element_type in _NARROW:  # few kernels take them
-        inner = _moving(wide, TensorProto.FLOAT, opset, seed, span)
+        inner = _moving(wide, TensorProto.FLOAT, opset, seed, span, is_wave=is_wave)
         widening = helper.make_node("Cast", [exact], [f"{wide}/exact"], to=TensorProto.FLOAT)
         return [widening, *inner, helper.make_node("Cast", [wide], [name], to=element_type)]
-    last = helper.make_node("Mul", [exact, factor], [name])
+    last = _moved_wave(name) if is_wave else [helper.make_node("Mul", [exact, factor], [name])]
     if opset < _MASKS:
         drawn = helper.make_node("RandomUniformLike", [exact], [share], low=-span, high=span, seed=float(seed))
-        return [drawn, helper.make_node("Exp", [share], [factor]), last]
+        return [drawn, helper.make_node("Exp", [share], [factor]), *last]
     # onnxruntime has no RandomUniformLike of today, but the mask of a Dropout is as random.
     settings = {"half": (element_type, 0.5), "true": (TensorProto.BOOL, True)}
     settings |= {"up": (element_type, 1 + span), "down": (element_type, 1 - span)}
@@ -126,7 +132,21 @@ def _moving(name: str, element_type: int, opset: int, seed: int, span: float) ->
     ]
     ratio, training, up, down = (f"{name}/{word}" for word in settings)
     drawn = helper.make_node("Dropout", [exact, ratio, training], [f"{name}/dropped", share], seed=seed)
-    return [*constants, drawn, helper.make_node("Where", [share, up, down], [factor]), last]
+    return [*constants, drawn, helper.make_node("Where", [share, up, down], [factor]), *last]
+
+
+def _moved_wave(name: str) -> list[NodeProto]:
+    """Nodes that move a value by as much as the largest one: the products that make it may add up to zero."""
+    exact, factor, size, top, moved, change = (
+        f"{name}/{word}" for word in ("exact", "factor", "size", "top", "moved", "change")
+    )
+    return [
+        helper.make_node("Abs", [exact], [size]),
+        helper.make_node("ReduceMax", [size], [top], keepdims=1),
+        helper.make_node("Mul", [top, factor], [moved]),
+        helper.make_node("Sub", [moved, top], [change]),
+        helper.make_node("Add", [exact, change], [name]),
+    ]
 
 
 def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, by_rounding: bool = False) -> None:
