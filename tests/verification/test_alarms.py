@@ -412,9 +412,8 @@ def test_what_has_as_many_elements_as_its_data_by_chance_has_none_in_their_place
 
 def test_waves_that_cancel_out_are_no_difference_in_the_whole_either() -> None:
     head = "g (float[1, 64, 1] x) => (float[A, B, C, D] y)"
-    before = model(
-        f"{head} <int64 step = {{4}}, int64 length = {{16}}> {{ d = STFT <onesided = 1> (x, step, , length) y = Neg (d) }}"
-    )
+    numbers = "int64 step = {4}, int64 length = {16}"
+    before = model(f"{head} <{numbers}> {{ d = STFT <onesided = 1> (x, step, , length) y = Neg (d) }}")
     after = convert_version(before, 15)
     time = np.arange(64, dtype=np.float32)
     found = verify(before, after, inputs={"x": (100 * np.cos(time * np.pi / 4)).reshape(1, 64, 1)})
