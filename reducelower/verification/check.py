@@ -8,6 +8,7 @@ from dataclasses import replace
 from onnx import ModelProto, TensorProto
 
 from reducelower.model.graph import walk
+from reducelower.model.numbers import HALVES
 from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.beyond import beyond
@@ -183,7 +184,7 @@ def _hides_overflow(pair: Pair) -> bool:
     On the CPU it has few float16 kernels: it runs chains of the others in float, without a cast back in between.
     """
     data = next((item for item in pair.inputs if item.name == pair.node.input[0]), None)
-    narrow = data is not None and data.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    narrow = data is not None and data.element_type in HALVES
     return pair.is_reduction and narrow and len(pair.replacement) > 1
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from reducelower.model.graph import subgraphs
+from reducelower.model.numbers import FLOATS, HALVES
 from reducelower.numerics.measure import Array, Difference, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.numbering import opsets_of
@@ -25,8 +26,6 @@ _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
 DRAWS = 4
 """How many times values are moved: by chance one draw may leave an element where it is."""
 _MOST_FLIPPED = 0.01
-_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_NARROW)
 _MASKS = 12  # from this opset version on, Dropout takes whether it is training
 _LEAST_STEP = 1e-4  # of the largest magnitude
 _BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
@@ -73,7 +72,7 @@ def disturbed_inside(model: ModelProto, values: Collection[tuple[Place, str]]) -
     wanted: dict[int, dict[str, int]] = {}
     for place, name in values:
         known = place.type_of(name)
-        if known is not None and known[0] in _FLOATS and name in place.positions:
+        if known is not None and known[0] in FLOATS and name in place.positions:
             wanted.setdefault(id(place.holder), {})[name] = known[0]
     if not wanted:
         return None
@@ -115,7 +114,7 @@ def _moving(
 ) -> list[NodeProto]:
     """Nodes that give a value with each of its floats moved by up to a share of it, or of the largest one of a wave."""
     exact, share, factor, wide = (f"{name}/{word}" for word in ("exact", "share", "factor", "wide"))
-    if element_type in _NARROW:  # few kernels take them
+    if element_type in HALVES:  # few kernels take them
         inner = _moving(wide, TensorProto.FLOAT, opset, seed, span, is_wave=is_wave)
         widening = helper.make_node("Cast", [exact], [f"{wide}/exact"], to=TensorProto.FLOAT)
         return [widening, *inner, helper.make_node("Cast", [wide], [name], to=element_type)]

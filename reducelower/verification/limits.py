@@ -279,7 +279,13 @@ def takes_any(nodes: Iterable[NodeProto]) -> bool:
 
 def open_to_special(nodes: Iterable[NodeProto]) -> str:
     """The first operator whose page leaves open what NaN and infinities do; empty where none does."""
-    return next((node.op_type for node in nodes if node.op_type in _OPEN and node.domain in DEFAULT_DOMAINS), "")
+    return next((node.op_type for node in nodes if node.domain in DEFAULT_DOMAINS and _leaves_open(node)), "")
+
+
+def _leaves_open(node: NodeProto) -> bool:
+    """Whether the operator is one of those, or scatters the smaller or larger of two values."""
+    scatters = (item.s for item in node.attribute if item.name == "reduction" and node.op_type.startswith("Scatter"))
+    return node.op_type in _OPEN or any(kind in (b"min", b"max") for kind in scatters)
 
 
 def _note(node: NodeProto, limits: Limits) -> None:

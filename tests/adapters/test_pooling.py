@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import checker, helper, parser
+from onnx import TensorProto, checker, helper, parser
+from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError
@@ -112,6 +113,15 @@ def test_a_stated_shape_that_counts_a_window_in_the_padding_hinders_nothing(op_t
     data = np.arange(6, dtype=np.float32).reshape(1, 1, 6)
     (result,) = run(converted(model, 22), {"x": data})
     np.testing.assert_array_equal(result, data[:, :, ::3])
+
+
+@pytest.mark.parametrize("target", [17, 13])
+def test_powers_of_dilated_windows_do_not_overflow_in_half_precision(target: int) -> None:
+    data = np.full((1, 1, 3, 3), 60, np.float16)
+    half = {"y": (TensorProto.FLOAT16, [1, 1, 1, 1])}
+    made = model_of("LpPool", {"x": data}, opset=18, kernel_shape=[2, 2], dilations=[2, 2], p=3, outputs=half)
+    (result,) = ReferenceEvaluator(converted(made, target)).run(None, {"x": data})
+    np.testing.assert_allclose(result, np.full((1, 1, 1, 1), 60 * 4 ** (1 / 3)), rtol=1e-3)
 
 
 @pytest.mark.opset("opset")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.pooling import (
@@ -25,6 +25,7 @@ from reducelower.adapters.ops.pooling import (
 )
 from reducelower.adapters.registry import Outcome, Rewrite, lowers
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import HALVES
 
 
 @lowers("AveragePool", 19)
@@ -41,7 +42,7 @@ def _lower_mean(op: Writer) -> Outcome:
     counts_all = not any(pads) or (op.attribute("count_include_pad", 0) and not rounds_up(op.node))
     if not counts_all and any(window.size is None for window in windows):
         raise refusal_of_dilations(op.node)
-    mean = _convolved(op, op.input(0), 1.0 / prod(op.attribute("kernel_shape")), pads)
+    mean = _convolved(op, op.input(0), op.element_type(0), 1.0 / prod(op.attribute("kernel_shape")), pads)
     if counts_all:
         return op.yields_last()
     share = op.constant(_share(op.node, windows, pads), op.element_type(0), "share_inside")
@@ -80,17 +81,21 @@ def _dilated_maximum(op: Writer) -> Outcome:
 @lowers("LpPool", 18)
 @_where_dilated
 def _dilated_norm(op: Writer) -> Outcome:
-    """The norm over a dilated window is the root of a convolution of powers with ones; padding adds nothing to it."""
+    """The norm over a dilated window is the root of a convolution of powers with ones; padding adds nothing to it.
+
+    Half precision would overflow in the powers, so it is computed in float, as kernels do.
+    """
     pads = _pads(op.node, windows_of(op))
     p = int(op.attribute("p", 2))
     element_type = op.element_type(0)
-    power = op.add("Abs", op.input(0), tail="magnitude")
+    wide = TensorProto.FLOAT if element_type in HALVES else element_type
+    norm = op.add("Abs", op.cast(op.input(0), element_type, wide, "wide"), tail="magnitude")
     if p != 1:
-        power = op.add("Pow", power, op.constant(p, element_type, "p"), tail="power")
-    total = _convolved(op, power, 1.0, pads)
-    if p == 1:
-        return op.yields_last()
-    return op.yields("Pow", total, op.constant(1 / p, element_type, "root"))
+        norm = op.add("Pow", norm, op.constant(p, wide, "p"), tail="power")
+    norm = _convolved(op, norm, wide, 1.0, pads)
+    if p != 1:
+        norm = op.add("Pow", norm, op.constant(1 / p, wide, "root"), tail="norm")
+    return op.yields_cast(norm, wide, element_type)
 
 
 def _pads(node: NodeProto, windows: Sequence[Window]) -> list[int]:
@@ -128,10 +133,10 @@ def _share(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> n
     return share
 
 
-def _convolved(op: Writer, data: str, weight: float, pads: list[int]) -> str:
+def _convolved(op: Writer, data: str, element_type: int, weight: float, pads: list[int]) -> str:
     """Append the sum over dilated windows of every element times a weight; returns its name."""
-    node, scope = op.node, op.scope
-    shape = scope.shape(node.input[0])
+    node = op.node
+    shape = op.shape(0)
     channels = None if shape is None else shape[1]
     if channels is None:
         raise refusal_of_dilations(node)
@@ -140,7 +145,7 @@ def _convolved(op: Writer, data: str, weight: float, pads: list[int]) -> str:
     return op.add(
         "Conv",
         data,
-        op.constant(weights, scope.needed_element_type(node.input[0]), "weights"),
+        op.constant(weights, element_type, "weights"),
         tail="convolved",
         group=channels,
         dilations=list(value_of(node, "dilations")),
