@@ -64,6 +64,12 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
     if status == FAULT and wants_trace():
         problems += trace_lines()
     refusals = error.refusals if isinstance(error, ConversionError) else ()
+    if model is not None and any(refusal.graph == "graph" and not refusal.node for refusal in refusals):
+        # Inference objects to the whole result; an axis that only newer versions look at is the input's fault.
+        from reducelower.batch.axes import what_is_wrong_with_an_axis
+
+        if odd := what_is_wrong_with_an_axis(model.model):
+            return refused(source, odd)
     return Outcome(source, stopped(status), refusals=refusals, problems=problems)
 
 
