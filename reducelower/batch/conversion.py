@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reducelower.api import check, legalized
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.task import OnStep, Task
-from reducelower.errors import ConversionError
+from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
@@ -64,13 +64,17 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
     if status == FAULT and wants_trace():
         problems += trace_lines()
     refusals = error.refusals if isinstance(error, ConversionError) else ()
-    if model is not None and any(refusal.graph == "graph" and not refusal.node for refusal in refusals):
+    if _is_of_the_whole(refusals) and model is not None and not find_defect(model.model):
         # Inference objects to the whole result; an axis that only newer versions look at is the input's fault.
         from reducelower.batch.axes import what_is_wrong_with_an_axis
 
         if odd := what_is_wrong_with_an_axis(model.model):
             return refused(source, odd)
     return Outcome(source, stopped(status), refusals=refusals, problems=problems)
+
+
+def _is_of_the_whole(refusals: Sequence[Refusal]) -> bool:
+    return any(refusal.graph == "graph" and not refusal.node for refusal in refusals)
 
 
 def refused(source: str, reason: str) -> Outcome:
