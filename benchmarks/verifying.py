@@ -20,9 +20,9 @@ from onnx import ModelProto
 
 import reducelower
 from reducelower.api import legalize
-from reducelower.verification.remembered import forget
-from reducelower.verification.runs import Clock, Request, run_source
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.checking.remembered import forget
+from reducelower.verification.judging.runs import Clock, Request, run_source
+from reducelower.verification.running.source import CannotRunError, Source
 
 _MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 _RUNTIME = "onnxruntime"

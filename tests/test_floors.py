@@ -9,6 +9,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import reducelower
 
 PACKAGE = Path(reducelower.__file__).parent
@@ -27,12 +29,19 @@ SHARED = {
 }
 
 
-def rooms() -> list[str]:
-    """The rooms from the highest to the lowest, as the page lists them."""
-    section = DESIGN.read_text("utf-8").split("## Where things are")[1]
-    picture = re.search(r"```text\n(.*?)```", section, re.DOTALL)
-    assert picture is not None
-    return [line.split()[0] for line in picture[1].splitlines()]
+VERIFICATION = "verification."
+IN_VERIFICATION = {"verification.result"}
+"""Shared by the rooms of the proof."""
+
+
+def rooms(inside: str = "") -> list[str]:
+    """The rooms from the highest to the lowest, as the page lists them: all, or those inside one of them."""
+    section = DESIGN.read_text("utf-8").split("## Where things are")[1].split("\n## ")[0]
+    listed = [
+        line.split()[0] for text in re.findall(r"```text\n(.*?)```", section, re.DOTALL) for line in text.splitlines()
+    ]
+    names = [name.replace("/", ".") for name in listed]
+    return [name for name in names if name.rpartition(".")[0] == inside.rstrip(".")]
 
 
 @cache
@@ -67,13 +76,24 @@ def test_the_page_names_every_room() -> None:
     assert sorted(rooms()) == sorted(there)
 
 
-def test_no_room_imports_from_one_above_it() -> None:
-    floor = {name: number for number, name in enumerate(rooms())}
+def test_the_page_names_every_room_of_the_proof() -> None:
+    there = {".".join(name.split(".")[:2]) for name in modules() if name.startswith(VERIFICATION)} - IN_VERIFICATION
+    assert sorted(rooms(VERIFICATION)) == sorted(there)
+
+
+@pytest.mark.parametrize("inside", ["", VERIFICATION])
+def test_no_room_imports_from_one_above_it(inside: str) -> None:
+    floor = {name: number for number, name in enumerate(rooms(inside))}
+
+    def of(name: str) -> str:
+        """The room of a module."""
+        return inside + name.removeprefix(inside).split(".")[0] if name.startswith(inside) else ""
+
     upward = [
         f"{name} imports {other}"
         for name, path in modules().items()
         for other in imports(path)
-        if floor.get(name.split(".")[0], -1) > floor.get(other.split(".")[0], len(floor))
+        if floor.get(of(name), -1) > floor.get(of(other), len(floor))
     ]
     assert not upward
 

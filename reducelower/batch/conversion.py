@@ -176,7 +176,7 @@ def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> 
     plan = with_missing_kernels(plan, made.message)
     if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
         return plan
-    from reducelower.verification.sites import losses
+    from reducelower.verification.checking.sites import losses
 
     return replace(plan, losses=losses(source.model, made.message, plan))
 

@@ -148,7 +148,7 @@ def convert_file(
     copied. With `is_isolating`, onnxruntime runs in separate processes, which it may crash.
     """
     if is_isolating:
-        from reducelower.verification.isolated import isolating
+        from reducelower.verification.running.isolated import isolating
 
         with isolating(True):
             return convert_file(task, settings, on_step=on_step)

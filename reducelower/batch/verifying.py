@@ -41,8 +41,8 @@ def verify_models(
     the data sets are compared too.
     """
     from reducelower.verification import compare_models
-    from reducelower.verification.providers import on_provider
-    from reducelower.verification.source import Source
+    from reducelower.verification.running.providers import on_provider
+    from reducelower.verification.running.source import Source
 
     after = result.document if isinstance(result, LoadedModel) else result
     folder = source.folder if source.is_partial else None
@@ -138,7 +138,7 @@ def require_runtimes(settings: Settings) -> None:
         SettingError: there is no onnxruntime, or it lacks the execution provider.
     """
     if settings.verify and "onnxruntime" in settings.runtimes:
-        from reducelower.verification.providers import provider_named, require_onnxruntime
+        from reducelower.verification.running.providers import provider_named, require_onnxruntime
 
         require_onnxruntime()
         if settings.provider:
@@ -147,7 +147,7 @@ def require_runtimes(settings: Settings) -> None:
 
 def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where the result is run, the runtimes it is for among them where they are installed, and notes where not."""
-    from reducelower.verification.foreign import is_foreign
+    from reducelower.verification.running.foreign import is_foreign
 
     goal, runtimes, notes = settings.target.runtime, tuple(settings.runtimes), []
     for target, version in [] if goal is None else [(each.name, each.version) for each in goal.members or (goal,)]:
@@ -166,7 +166,7 @@ def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
 @cache
 def _why_unusable(runtime: str) -> str:
     """Why a runtime cannot be used here: asked once, since starting one takes seconds."""
-    from reducelower.verification.foreign import why_unusable
+    from reducelower.verification.running.foreign import why_unusable
 
     return why_unusable(runtime)
 

@@ -109,7 +109,7 @@ def _compared(
 ) -> Outcome:
     """The outcome of a comparison; errors are in it."""
     from reducelower.batch.staging import renamed
-    from reducelower.verification.isolated import isolating
+    from reducelower.verification.running.isolated import isolating
 
     try:
         with isolating(is_isolating):
@@ -166,7 +166,7 @@ def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[Run
     """One comparison per runtime and set of inputs."""
     from reducelower.batch.verifying import read_data_sets
     from reducelower.verification import compare_runtimes
-    from reducelower.verification.providers import on_provider
+    from reducelower.verification.running.providers import on_provider
 
     with on_provider(settings.provider):
         return [
@@ -232,7 +232,7 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
 def _read(path: str) -> ModelProto:
     """A model whose external and large weights are replaced by digests of their values."""
     from reducelower.files import read_model
-    from reducelower.verification.numbering import digested
+    from reducelower.verification.regions.numbering import digested
 
     source = read_model(path)
     digested(source.model, source.folder)

@@ -115,7 +115,7 @@ def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, 
     for name in runtimes:
         if name in ("onnxruntime", "reference"):
             continue
-        from reducelower.verification.foreign import ADAPTERS, is_foreign, why_unusable
+        from reducelower.verification.running.foreign import ADAPTERS, is_foreign, why_unusable
 
         if not is_foreign(name):
             known = sorted({"onnxruntime", "reference", *ADAPTERS})

@@ -15,8 +15,8 @@ from functools import cached_property
 from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.numbering import COMMUTATIVE, Functions, Numbers, Table, attributes, read_by
-from reducelower.verification.places import Place
+from reducelower.verification.regions.numbering import COMMUTATIVE, Functions, Numbers, Table, attributes, read_by
+from reducelower.verification.regions.places import Place
 
 __all__ = ["Matched", "Side", "match"]
 

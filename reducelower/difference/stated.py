@@ -13,7 +13,7 @@ from reducelower.difference.matching import Matched, Side
 from reducelower.model.graph import function_path
 from reducelower.model.spelled import attribute_text, type_text
 from reducelower.model.text import short, shown
-from reducelower.verification.numbering import content, opsets_of
+from reducelower.verification.regions.numbering import content, opsets_of
 
 __all__ = ["Fact", "interface_facts", "model_facts", "stated_facts"]
 

@@ -17,8 +17,8 @@ from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
 from reducelower.model.text import counted
-from reducelower.verification.numbering import Functions, Numbers, Table, formals, opsets_of
-from reducelower.verification.places import Place
+from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals, opsets_of
+from reducelower.verification.regions.places import Place
 from reducelower.verification.result import to_plain
 
 __all__ = ["Change", "Difference", "Fact", "difference"]
@@ -76,8 +76,8 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
     count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. Operators are
     compared at the newer of the two opset versions, so a converted model differs in what was rewritten. Tensors with
-    external data are equal if they refer to the same place; `reducelower.verification.numbering.digested` compares them
-    by content. The models are not changed.
+    external data are equal if they refer to the same place; `verification.regions.numbering.digested` compares them by
+    content. The models are not changed.
     """
     table = Table()
     opsets = opsets_of(before)

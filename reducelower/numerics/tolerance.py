@@ -16,7 +16,7 @@ class Tolerance:
         ulp: largest distance in units in the last place, for values that were rounded differently.
         relative: largest error relative to the element's own magnitude. An element near zero that is the difference of
             large ones may deviate more; how much shows when the source's inputs change in their last places
-            (`reducelower.verification.conditioning`).
+            (`reducelower.verification.judging.conditioning`).
         absolute: largest error in the tensor's own units, for users who know the scale of their outputs.
         reason: why these bounds.
     """

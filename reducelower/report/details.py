@@ -16,10 +16,10 @@ from reducelower.model.spelled import operator_name
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
 from reducelower.verification import SiteVerification, Verification
-from reducelower.verification.pairs import Pair, cut
-from reducelower.verification.places import Place, find_places
-from reducelower.verification.source import CannotRunError
-from reducelower.verification.tally import describe
+from reducelower.verification.checking.tally import describe
+from reducelower.verification.regions.pairs import Pair, cut
+from reducelower.verification.regions.places import Place, find_places
+from reducelower.verification.running.source import CannotRunError
 
 __all__ = ["Details", "DistinctRewrite", "Fate", "NodeRow", "describe_difference", "describe_models"]
 

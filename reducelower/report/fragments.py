@@ -15,8 +15,8 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
-from reducelower.verification.pairs import Pair
-from reducelower.verification.places import Dims, Place
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.regions.places import Dims, Place
 
 __all__ = ["Box", "Fragment", "Value", "fragments_of", "region_fragments"]
 

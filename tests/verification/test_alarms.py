@@ -10,17 +10,17 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower import convert_version
+from reducelower.numerics.reductions import Reduction, evaluate
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
-from reducelower.verification.battery import Case
-from reducelower.verification.doubts import is_slight
-from reducelower.verification.filling import Filling
-from reducelower.verification.inputs import InputSpec
-from reducelower.verification.judge import judge
-from reducelower.verification.limits import Limits
-from reducelower.verification.oracle import Reduction, evaluate
-from reducelower.verification.source import Source, computing
-from reducelower.verification.steps import beside_steps
+from reducelower.verification.feeding.battery import Case
+from reducelower.verification.feeding.filling import Filling
+from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.feeding.steps import beside_steps
+from reducelower.verification.inputs.made import InputSpec
+from reducelower.verification.judging.doubts import is_slight
+from reducelower.verification.judging.judge import judge
+from reducelower.verification.running.source import Source, computing
 
 from .models import model
 

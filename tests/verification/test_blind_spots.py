@@ -15,10 +15,10 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from reducelower import convert_version
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
-from reducelower.verification.conditioning import Move, explained, widened
-from reducelower.verification.feeding import fed
-from reducelower.verification.inputs import InputSpec
-from reducelower.verification.limits import Limits
+from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.feeding.values import fed
+from reducelower.verification.inputs.made import InputSpec
+from reducelower.verification.judging.conditioning import Move, explained, widened
 
 from .models import model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reducelower.verification.bounded import bounded, not_negative
+from reducelower.verification.regions.bounded import bounded, not_negative
 
 from .models import model
 

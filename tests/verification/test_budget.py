@@ -17,11 +17,11 @@ from onnx import ModelProto
 
 from reducelower.conformance.process import Answer
 from reducelower.verification import RUNTIMES, compare_runtimes, verify
-from reducelower.verification import runs as runs_module
-from reducelower.verification import whole as whole_module
-from reducelower.verification.foreign import ForeignRuntime
-from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
-from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.judging import runs as runs_module
+from reducelower.verification.running.foreign import ForeignRuntime
+from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.whole import verify as whole_module
 
 from .models import model
 

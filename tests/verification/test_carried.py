@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from reducelower import convert_version
-from reducelower.verification import meanings, verify
-from reducelower.verification.meanings import meaning
+from reducelower.verification import verify
+from reducelower.verification.regions import meanings
+from reducelower.verification.regions.meanings import meaning
 
 from .models import model
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto
 
 from reducelower.verification import verify
-from reducelower.verification.casts import Casts
+from reducelower.verification.judging.casts import Casts
 
 from .models import model
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from reducelower.verification import RUNTIMES, compare_runtimes, verify
-from reducelower.verification.runtimes import OnnxRuntime, Session
-from reducelower.verification.source import Source, default_opset
+from reducelower.verification.running.runtimes import OnnxRuntime, Session
+from reducelower.verification.running.source import Source, default_opset
 
 from .models import model
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import parser
 
 from reducelower.verification import verify
-from reducelower.verification.evaluator import Evaluator
+from reducelower.verification.running.evaluator import Evaluator
 
 from .models import model
 

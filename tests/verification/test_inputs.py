@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from reducelower.verification.battery import reduction_cases, sprinkled
-from reducelower.verification.inputs import InputSpec, bindings, input_specs, make_feeds, random_array
-from reducelower.verification.oracle import Reduction
+from reducelower.numerics.reductions import Reduction
+from reducelower.verification.feeding.battery import reduction_cases, sprinkled
+from reducelower.verification.inputs.made import InputSpec, bindings, input_specs, make_feeds, random_array
 
 from .models import model
 

@@ -13,8 +13,8 @@ from onnx import ModelProto, NodeProto, helper
 import reducelower.batch.conversion as conversion
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.model.document import Document
+from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
-from reducelower.verification.oracle import REDUCTIONS
 
 from .models import model
 

@@ -15,10 +15,10 @@ import pytest
 
 from reducelower import verify
 from reducelower.failures import SettingError
-from reducelower.verification import providers
-from reducelower.verification.providers import CPU, chosen_provider, on_provider, provider_named
-from reducelower.verification.runtimes import OnnxRuntime
-from reducelower.verification.source import Source
+from reducelower.verification.running import providers
+from reducelower.verification.running.providers import CPU, chosen_provider, on_provider, provider_named
+from reducelower.verification.running.runtimes import OnnxRuntime
+from reducelower.verification.running.source import Source
 
 from .models import model
 

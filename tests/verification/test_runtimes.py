@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
+from reducelower.verification.running.source import CannotRunError, Source
 
 from .models import model
 

@@ -10,7 +10,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.verification import SiteVerification, Tolerance, remembered, verify_regions
+from reducelower.verification import SiteVerification, Tolerance, verify_regions
+from reducelower.verification.checking import remembered
 
 from .models import model
 from .planned import Rewrite, rewrite

@@ -10,10 +10,10 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from reducelower import expand
+from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import verify, verify_regions
-from reducelower.verification.oracle import REDUCTIONS
 
 from .models import model
 from .planned import rewrite

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.verification import verify
-from reducelower.verification.oracle import REDUCTIONS
 
 from .planned import rewrite
 

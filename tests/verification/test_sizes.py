@@ -12,11 +12,11 @@ from reducelower import Target
 from reducelower.api import legalize
 from reducelower.model.inference import Inference
 from reducelower.verification import verify
-from reducelower.verification.conditioning import disturbed_inside
-from reducelower.verification.places import Place
-from reducelower.verification.runtimes import runtime_named
-from reducelower.verification.source import Source
-from reducelower.verification.unsteady import Unsteady
+from reducelower.verification.judging.conditioning import disturbed_inside
+from reducelower.verification.judging.unsteady import Unsteady
+from reducelower.verification.regions.places import Place
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import Source
 
 from .models import model
 

@@ -9,8 +9,8 @@ from reducelower.api import legalize
 from reducelower.model.inference import Inference
 from reducelower.options import Target
 from reducelower.verification import verify
-from reducelower.verification.pairs import cut, small_models
-from reducelower.verification.places import Place
+from reducelower.verification.regions.pairs import cut, small_models
+from reducelower.verification.regions.places import Place
 
 from .models import model
 from .planned import rewrite

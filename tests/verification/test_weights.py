@@ -9,9 +9,9 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.verification import verify
-from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime
-from reducelower.verification.source import Source, has_external_data
-from reducelower.verification.weights import apart, held_by, held_name, restored
+from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
+from reducelower.verification.running.source import Source, has_external_data
+from reducelower.verification.running.weights import apart, held_by, held_name, restored
 
 from .models import model
 

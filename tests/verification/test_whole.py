@@ -391,7 +391,7 @@ def test_maps_from_classifiers_are_compared() -> None:
 
 
 def test_a_model_over_protobufs_limit_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reducelower.verification import source
+    from reducelower.verification.running import source
 
     monkeypatch.setattr(source, "_PROTOBUF_LIMIT", 10)
     found = verify(model(SUM), model(SUM))

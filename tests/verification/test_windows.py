@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reducelower.verification import verify
-from reducelower.verification.shapes import is_ruled_out, leaves_nothing
+from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 
 from .models import model
 

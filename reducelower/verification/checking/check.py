@@ -1,0 +1,206 @@
+"""Checks one distinct rewrite: builds its two small models, runs the battery, gathers the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from onnx import ModelProto, TensorProto
+
+from reducelower.model.graph import walk
+from reducelower.model.numbers import HALVES
+from reducelower.numerics.measure import identical
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.checking.seen import Setup
+from reducelower.verification.checking.tally import Tally, finding_of
+from reducelower.verification.checking.two_sides import run_both
+from reducelower.verification.feeding.beyond import beyond
+from reducelower.verification.feeding.limits import limits_of
+from reducelower.verification.feeding.shapes import gives_nothing
+from reducelower.verification.feeding.trials import Definition, input_specs_of
+from reducelower.verification.feeding.values import is_large, reads_every_row
+from reducelower.verification.judging.doubts import no_evidence
+from reducelower.verification.regions.bounded import moved
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
+from reducelower.verification.regions.places import Dims
+from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.wider import float_types
+
+__all__ = ["check"]
+
+_TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
+
+
+def check(
+    pair: Pair,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    *,
+    declared: bool = False,
+    others: Sequence[Pair] = (),
+) -> SiteVerification:
+    """Verify one rewrite by itself.
+
+    Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
+    Rewrites that are alike but for their sizes are `others`; this one runs on theirs as well, with ordinary values.
+    """
+    sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
+    tally = _check(pair, seed, tolerances, static=declared, others=sizes)
+    if tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
+        tally = _check(pair, seed, tolerances, static=True, others=sizes)  # the replacement may rest on the sizes
+    if not tally.cases and tally.status != "different":
+        reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
+        return finding_of(pair, Tally("not run", reason, runtime=tally.runtime))
+    if tally.status == "equal" and not tally.values and not _gives_nothing(pair):
+        return finding_of(pair, Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime))
+    if tally.status == "equal" and (table := _other_table(pair)):
+        reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
+        return finding_of(pair, replace(tally, status="not run", reason=reason))
+    if tally.status != "different":
+        tally = _beyond(pair, tally)
+    if declared:
+        tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
+    return finding_of(pair, tally)
+
+
+def _beyond(pair: Pair, tally: Tally) -> Tally:
+    """Say which sizes were not tried: of those that one side alone tells, nothing was seen."""
+    sizes, are_shared = beyond(pair, tally.largest)
+    if not sizes:
+        return tally
+    rest = f"sizes of {sizes[0]:,} and more in another way, and none so large was tried"
+    if are_shared:
+        tally.notes.setdefault(f"Both sides treat {rest}.")
+        return tally
+    return replace(tally, status="not run", reason=f"one side treats {rest}")
+
+
+def _gives_nothing(pair: Pair) -> bool:
+    """Whether both sides give no elements at the sizes that are declared, so that there is nothing to compare.
+
+    Where all sizes are declared, what inference finds of one side the runs show of the other.
+    """
+    are_known = all(
+        isinstance(dim, int) for item in pair.inputs for dim in (item.dims or (None,) * (item.dims is None))
+    )
+    enough = any if are_known else all
+    return all(enough(gives_nothing(side, pair.inputs) for side in sides) for sides in small_models(pair))
+
+
+def _other_table(pair: Pair) -> str:
+    """A large constant whose rows are taken by computed indices, and which the other side holds with other values."""
+    limits = limits_of(pair)
+    seen = moved(pair.nodes, [spec.name for spec in input_specs_of(pair) if reads_every_row(spec, limits)])
+    left, right = pair.constants
+    for node in walk(pair.nodes):
+        table = left.get(node.input[0]) if node.op_type in _TAKING else None
+        if table is None or table.size <= SMALL_CONSTANT or node.input[1] in seen:
+            continue
+        alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
+        if alike and not any(identical(table, other) for other in alike):
+            return node.input[0]
+    return ""
+
+
+def _sizes(pair: Pair) -> list[Dims | None]:
+    return [item.dims for item in pair.inputs]
+
+
+# Where the two sides run, best first: each where it can; both in the reference evaluator, which takes element types
+# that onnxruntime takes no arrays of; at last the value that the operator's page gives, for a source that nothing runs.
+_EITHER = ("onnxruntime", "reference")
+_REFERENCE = ("reference",)
+_ATTEMPTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
+    (_EITHER, _EITHER),
+    (_REFERENCE, _REFERENCE),
+    ((Definition.name,), _EITHER),
+    ((Definition.name,), _REFERENCE),
+)
+_WORST = ("different", "loses range")
+
+
+def _check(
+    pair: Pair,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    *,
+    static: bool,
+    others: Sequence[Sequence[Dims | None]] = (),
+) -> Tally:
+    tally = Tally()
+    setup = Setup(pair, seed, tolerances, static, limits_of(pair), others)
+    for before, after in small_models(pair):
+        if pair.is_raised:
+            before, after = after, before
+        if not after.graph.output:
+            tally.note("different", f"the replacement computes none of {list(pair.outputs)}")
+            continue
+        # An unused output may go; what is compared is what both sides have.
+        kept = [value.name for value in after.graph.output]
+        for value in [value for value in before.graph.output if value.name not in kept]:
+            before.graph.output.remove(value)
+        found = Tally()
+        for runtimes in _ATTEMPTS[: len(_ATTEMPTS) if pair.is_reduction and not pair.is_raised else 2]:
+            refused = found.refused
+            found = run_both(setup, before, after, runtimes)
+            found.refused = refused + found.refused
+            if found.cases or found.status == "different":
+                break
+        apart = found.runtime in ("onnxruntime / reference", "reference / onnxruntime")
+        if apart and found.status in _WORST:
+            found = _again_in_reference(setup, before, after, found)
+        found = _by_node(setup, before, after, found)
+        names = found.runtime.split(" / ")
+        doubt = no_evidence([(names[0], before), (names[-1], after)])
+        if doubt and found.status in _WORST:
+            found = Tally(runtime=found.runtime, refused=[doubt])
+        tally.add(found)
+    return tally
+
+
+def _by_node(setup: Setup, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
+    """Where onnxruntime may hold more than float16 between nodes, run the replacement where each result is rounded."""
+    if not found.cases or found.status in _WORST:
+        return found
+    if _hides_overflow(setup.pair) or _narrows(before, after):
+        strict = run_both(setup, before, after, (_EITHER, _REFERENCE))
+        return strict if strict.status == "different" else found
+    if _chains_halves(setup.pair, after) and not wrong_in_reference(before) and not wrong_in_reference(after):
+        # What the evaluator makes of a single operator in float16 may be far off as well.
+        strict = run_both(setup, before, after, (_EITHER, _REFERENCE))
+        if strict.status in _WORST and run_both(setup, before, after, (_REFERENCE, _REFERENCE)).status in _WORST:
+            return strict
+    return found
+
+
+def _chains_halves(pair: Pair, after: ModelProto) -> bool:
+    """Whether the replacement takes more nodes than the source, and has float16 between them."""
+    return len(pair.replacement) > len(pair.nodes) and TensorProto.FLOAT16 in float_types(after)
+
+
+def _hides_overflow(pair: Pair) -> bool:
+    """Whether onnxruntime may hold more than the element type between nodes, where other runtimes overflow.
+
+    On the CPU it has few float16 kernels: it runs chains of the others in float, without a cast back in between.
+    """
+    data = next((item for item in pair.inputs if item.name == pair.node.input[0]), None)
+    narrow = data is not None and data.element_type in HALVES
+    return pair.is_reduction and narrow and len(pair.replacement) > 1
+
+
+def _narrows(before: ModelProto, after: ModelProto) -> bool:
+    """Whether the replacement computes in float16 what the source does not; onnxruntime takes out casts to and fro."""
+    held, narrow = float_types(before), float_types(after)
+    return TensorProto.FLOAT16 in narrow - held or bool(TensorProto.FLOAT16 in narrow and held - narrow)
+
+
+def _again_in_reference(setup: Setup, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
+    """Where the sides ran apart, ask the reference evaluator for both, unless it runs a newer operator for an old."""
+    if wrong_in_reference(before) or wrong_in_reference(after):
+        return found
+    again = run_both(setup, before, after, (_REFERENCE, _REFERENCE))
+    if again.status in _WORST or not again.cases:
+        return found
+    again.notes.setdefault("onnxruntime and the reference evaluator do not agree; the check is within the latter.")
+    return again

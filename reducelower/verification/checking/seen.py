@@ -1,0 +1,314 @@
+"""Judges what the two sides of a region gave of one set of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from reducelower.model.graph import subgraphs, walk
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float, smallest_and_eps
+from reducelower.numerics.reductions import Reduction, Truth, evaluate
+from reducelower.numerics.tolerance import Tolerance, tolerance_for
+from reducelower.verification.checking.tally import Tally, magnitude
+from reducelower.verification.feeding.battery import Case
+from reducelower.verification.feeding.held import held_in
+from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.conditioning import DRAWS, Move, moved_by
+from reducelower.verification.judging.doubts import is_slight
+from reducelower.verification.judging.exactness import Exactness
+from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
+from reducelower.verification.judging.unsteady import Unsteady
+from reducelower.verification.judging.witness import Witness
+from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.regions.places import Dims
+from reducelower.verification.result import INFINITE, SiteStatus
+from reducelower.verification.running.runtimes import Session
+
+__all__ = ["Seen", "Setup", "judge_case"]
+
+_OF_RANGE = ("improved", "overflow", "loses range")
+_BY_DEFINITION = "the rounding of a computation by its definition"
+_ORDINARY = 100.0  # magnitude of inputs
+_MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
+_SLIGHT_LOSS = 0.01
+_ABOUT = 2  # the error of a replacement against the source's own
+_MIXING = frozenset({"DFT", "GridSample", "Resize", "RoiAlign", "STFT", "Upsample"})
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the runs of one check have in common."""
+
+    pair: Pair
+    seed: int
+    tolerances: Mapping[str, Tolerance] | None
+    static: bool
+    limits: Limits
+    others: Sequence[Sequence[Dims | None]] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run of both sides, and whom to ask where they differ."""
+
+    case: Case
+    reduction: Reduction | None
+    source: Session
+    expected: Sequence[Any]
+    results: Sequence[Any]
+    witness: Witness
+    unsteady: Unsteady
+    exactness: Exactness
+    are_apart: bool
+
+
+def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
+    """Compare every result of both sides on one set of inputs, and note what came of it.
+
+    Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`).
+    """
+    worst, overflowed = 0, False
+    pair, case = setup.pair, seen.case
+    moves = _Moves(setup, seen)
+    compare = judge_raised if pair.is_raised else judge
+    for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
+        if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
+            _judge_parts(tally, setup, case, before, after)
+            continue
+        if identical(before, after):
+            tally.values += before.size
+            tally.identical += before.size
+            tally.kept.append(case)
+            continue
+        tally.turns_zeros |= _turns_zeros(before, after)
+        truth = _truth(setup, seen, before)
+        tolerance = tolerance_for(element_type_of(before), setup.tolerances)
+        sight = Sight(case.is_special, are_extreme(case.feeds.values(), before.dtype), moves.of(at))
+        found = compare(before, after, truth, tolerance, sight)
+        status, reason = _whose_doing(pair, seen, at, found, truth, partial(judge, tolerance=tolerance, sight=sight))
+        if status in ("different", "loses range") and seen.are_apart:
+            status, reason = _between_runtimes(case, before, after, found)
+        if status != "equal" and tolerance.absolute and magnitude(case.feeds.values()) > _ORDINARY:
+            continue  # an absolute bound is meant for the scale of the caller's outputs
+        tally.note(status, reason, case)
+        overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
+        (tally.lost if status == "loses range" else tally.kept).append(case)
+        tally.values += before.size
+        tally.max_absolute = max(tally.max_absolute, found.max_absolute)
+        tally.max_relative = max(tally.max_relative, found.max_relative)
+        if found.ulps.any():
+            tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
+        if found.ulps.size:
+            tally.ulps.append(found.ulps)
+            worst = max(worst, int(found.ulps.max()))
+    tally.case_ulps.append(INFINITE if overflowed else worst)
+
+
+def _truth(setup: Setup, seen: Seen, before: Array) -> Truth | None:
+    """What a reduction gives by its formula; None where there is none, or the caller said how far sides may differ."""
+    if seen.reduction is None or element_type_of(before) in (setup.tolerances or {}):
+        return None
+    name = setup.pair.node.input[0]
+    data = seen.case.feeds.get(name, setup.pair.constants[0].get(name))
+    return None if data is None else evaluate(seen.reduction, data)
+
+
+def _whose_doing(
+    pair: Pair, seen: Seen, at: int, found: Judgement, truth: Truth | None, judged: Callable[..., Judgement]
+) -> tuple[SiteStatus, str]:
+    """The verdict on one result, once it is known whether a difference is the doing of the runtime or of the source.
+
+    Args:
+        pair: the region.
+        seen: the run.
+        at: the number of the result.
+        found: how both sides compare.
+        truth: what the source gives by its formula, where that is known.
+        judged: compares what the source ought to give with what the replacement gives.
+    """
+    status, reason, case = found.status, found.reason, seen.case
+    before, after, carried = seen.expected[at], seen.results[at], _is_carried(pair)
+    if carried and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
+        return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+    if status == "different" and _is_random(pair, case):
+        return "not run", "it draws random numbers, different ones each time"
+    if status == "different" and pair.is_reduction and carried and _drops_nan(seen, before, after):
+        return "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
+    if status not in ("different", "loses range") or truth is not None:
+        return status, reason
+    witness, differing = seen.witness, (case.feeds, before, after, at)
+    if found.elements is not None:
+        loss = witness.own_loss(*differing, found.elements) or witness.as_specified(*differing, found.elements)
+        if loss:
+            return "overflow", loss
+    if departure := witness.departure(*differing, found.elements, pair.before.shape(pair.outputs[at])):
+        return "departs", departure
+    if status == "different":
+        exact = witness.exact(*differing)
+        if _is_exact(exact, after, judged):
+            return "departs", f"the source in double is what the replacement gives: {reason}"
+        if _is_as_close(exact, before, after, found.elements):
+            return "equal", ""
+    if status == "different" and _is_one_kernel(pair) and _is_slight_loss(before, after):
+        exact = witness.exact(*differing, of_result=True)
+        if _is_exact(exact, before, judged):
+            return "departs", f"the replacement, one operator, is in double what the source gives: {reason}"
+    return status, reason
+
+
+def _is_one_kernel(pair: Pair) -> bool:
+    """Whether an operator stands for another, so that digits that are lost inside are lost by the runtime."""
+    return len(pair.replacement) == 1 and not any(True for _ in subgraphs(pair.replacement[0]))
+
+
+def _is_slight_loss(before: Array, after: Array) -> bool:
+    """Whether both sides are finite and differ by less than a hundredth of the largest value."""
+    if not is_float(before) or before.shape != after.shape or before.dtype != after.dtype:
+        return False
+    if not (np.isfinite(before.astype(np.float64)).all() and np.isfinite(after.astype(np.float64)).all()):
+        return False
+    wide = before.astype(np.float64)
+    return bool(np.abs(wide - after).max(initial=0) <= _SLIGHT_LOSS * np.abs(wide).max(initial=0))
+
+
+def _between_runtimes(case: Case, before: Array, after: Array, found: Judgement) -> tuple[SiteStatus, str]:
+    """The verdict on a difference where the sides ran in two runtimes."""
+    if case.is_special and _is_not_finite(before, after, found.elements):
+        return "departs", f"of infinities, two runtimes compute one or another: {found.reason}"
+    if is_slight(before, after, magnitude(case.feeds.values())):
+        return "not run", f"it ran in two runtimes, which may differ as much: {found.reason}"
+    return found.status, found.reason
+
+
+class _Moves:
+    """How far rounding moves each result of one run, worked out once it is asked for."""
+
+    def __init__(self, setup: Setup, seen: Seen) -> None:
+        self._setup = setup
+        self._seen = seen
+        self._drawn: dict[int, Mapping[str, Move]] = {}
+
+    def of(self, at: int) -> tuple[Callable[[], Move | None], ...]:
+        """Ways to find out how far one result moves, the cheapest first."""
+        if not is_float(self._seen.expected[at]) and self._rounds_nothing:
+            return ()  # a tie goes one way or another
+        when_inputs_do, seen = partial(self._when_inputs_do, at), self._seen
+        mixed = partial(_mixed, self._setup.pair, seen.expected[at], seen.case)
+        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), partial(self._inside, at), mixed
+
+    @cached_property
+    def _rounds_nothing(self) -> bool:
+        return self._seen.exactness.holds(self._seen.case.feeds)
+
+    def _when_inputs_do(self, at: int, draws: int) -> Move | None:
+        seen = self._seen
+        if draws not in self._drawn:
+            seed = [self._setup.seed, at]
+            self._drawn[draws] = moved_by(seen.source, seen.case.feeds, seen.expected, seed, draws)
+        return _rounding(self._drawn[draws].get(str(at)), seen.expected[at], seen.case)
+
+    def _inside(self, at: int) -> Move | None:
+        seen = self._seen
+        found = seen.unsteady.moves(seen.case.feeds, seen.expected).get(str(at))
+        # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
+        return _rounding(found and replace(found, flipped=0.0), seen.expected[at], seen.case)
+
+
+def _is_exact(exact: Array | None, given: Array, judged: Callable[..., Judgement]) -> bool:
+    """Whether one side is what the other is in double, as far as rounding lets it, where a runtime is not."""
+    if exact is None:
+        return False
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(given.dtype)
+    return judged(rounded, given, None).status == "equal"
+
+
+def _is_as_close(exact: Array | None, before: Array, after: Array, elements: Array | None) -> bool:
+    """Whether the results are about as far from the source in double, on both sides, wherever they differ.
+
+    An operator may lose digits inside, as 1 - exp(x) does near zero, which no change of its inputs shows.
+    """
+    if exact is None or elements is None or not is_float(before) or before.shape != after.shape:
+        return False
+    with np.errstate(all="ignore"):
+        own, other = (np.abs(exact - side.astype(np.float64))[elements] for side in (before, after))
+        return bool((other <= _ABOUT * own).all())
+
+
+def _turns_zeros(before: Array, after: Array) -> bool:
+    """Whether zeros of one sign stand where those of the other stood."""
+    if not is_float(before) or before.dtype != after.dtype or before.shape != after.shape:
+        return False
+    return bool(((before == 0) & (after == 0) & (np.signbit(before) != np.signbit(after))).any())
+
+
+def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
+    """What of a move rounding explains: small against the inputs or the result. A larger one is a jump, as of an If."""
+    if move is None or not is_float(value):
+        return move
+    finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
+    most = _MOST_BY_ROUNDING * max(magnitude(case.feeds.values()), float(finite.max(initial=0)))
+    return replace(move, reach=np.minimum(move.reach, most))
+
+
+def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
+    """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
+
+    No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight, and
+    where values are the same all along a wave.
+    """
+    if not is_float(value) or not any(node.op_type in _MIXING for node in walk(pair.nodes)):
+        return None
+    _, eps, _ = smallest_and_eps(value.dtype)
+    size = magnitude(case.feeds.values()) or magnitude(held_in(pair))
+    return Move(np.full(value.shape, eps * size), flipped=0.0)
+
+
+def _is_carried(pair: Pair) -> bool:
+    """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
+    return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+
+
+def _drops_nan(seen: Seen, before: Array, after: Array) -> bool:
+    """Whether the sides ran in two runtimes and differ in nothing but where NaN comes out."""
+    if not seen.are_apart or not is_float(before) or before.shape != after.shape:
+        return False
+    is_nan = np.isnan(before) | np.isnan(after)
+    return identical(np.where(is_nan, 0, before), np.where(is_nan, 0, after))
+
+
+def _is_not_finite(before: Array, after: Array, elements: Array | None) -> bool:
+    """Whether no value that differs is finite on either side."""
+    if elements is None or not is_float(before):
+        return False
+    return not (np.isfinite(before[elements]) | np.isfinite(after[elements])).any()
+
+
+def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Array | None) -> bool:
+    """Whether finite inputs overflow on both sides, and what differs does so on one of them, or as another sign."""
+    if case.is_special or elements is None or not is_float(before) or before.shape != after.shape:
+        return False
+    infinite = ~np.isfinite(before), ~np.isfinite(after)
+    return all(map(np.any, infinite)) and bool((infinite[0] | infinite[1])[elements].all())
+
+
+def _is_random(pair: Pair, case: Case) -> bool:
+    """Whether the source draws numbers; a Dropout only where it is told that it is training."""
+    drawing = [node for node in walk(pair.nodes) if node.op_type in RANDOM]
+    told = (node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else "" for node in drawing)
+    values = (case.feeds.get(name, pair.constants[0].get(name)) for name in told if name)
+    return any(node.op_type != "Dropout" for node in drawing) or any(value is None or np.any(value) for value in values)
+
+
+def _judge_parts(tally: Tally, setup: Setup, case: Case, before: Any, after: Any) -> None:
+    """Compare sequences, maps and optional values part by part."""
+    for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=setup.tolerances):
+        if item.verdict == "different":
+            tally.note("different", f"{item.name}: {item.reason}", case)
+        tally.values += int(np.prod(item.shape_before, dtype=np.int64))

@@ -1,0 +1,130 @@
+"""Regions that do not hold in isolation, with what computes their inputs: these may be possible values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from onnx import NodeProto
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.plan import Site
+from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.regions.bounded import bounded, moved, not_negative
+from reducelower.verification.regions.cut import Region, cut_region
+from reducelower.verification.regions.pairs import Pair, keyed
+from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.source import CannotRunError
+
+__all__ = ["Judged", "holds", "narrowed", "nodes_of", "not_reached"]
+
+_RINGS = 3
+
+Judged = list[tuple[SiteVerification, list[Region]]]
+"""Findings, each with the regions that it is about."""
+
+
+def nodes_of(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:
+    """Graph path and node name of each site."""
+    return tuple((site.graph, site.node) for site in sites)
+
+
+def holds(finding: SiteVerification) -> bool:
+    """Whether a region ran and agreed."""
+    return finding.ok and finding.status != "not run"
+
+
+def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Checker) -> Judged:
+    """The findings of regions that are alike, with what each is given: it may give possible values only."""
+    known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
+    judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
+    for region in regions:
+        key, found, inner = None, finding, None
+        for around in _narrower(region):
+            at, given = around.pair.identity, inner or around.pair
+            if at not in known:
+                known[at] = checker.check(around.pair)
+            if not holds(known[at]):
+                inner = around.pair if inner is None or known[at].status != "not run" else inner
+                continue
+            if around.pair is given or known[at].varies or finding.status == "not run":
+                in_range = partial(_holds_in_range, given, checker)
+                key, found = at, _in_surroundings(known[at], finding, given, around, in_range)
+                break
+            key, found = at, not_reached(finding, known[at], around.pair)
+        judged.setdefault(key, (found, []))[1].append(region)
+    return [
+        (replace(found, nodes=nodes_of(region.pair.site for region in members)), members)
+        for found, members in judged.values()
+    ]
+
+
+def _narrower(region: Region) -> Iterator[Region]:
+    """A region with its weights as they are, then with ring after ring of what computes its inputs."""
+    try:
+        around = cut_region(region.claim, region.opened, fixed=True)
+        yield around
+        for _ in range(_RINGS):
+            if not around.closed:
+                return
+            around = cut_region(around.claim, around.opened | around.closed, fixed=True)
+            yield around
+    except CannotRunError:
+        return
+
+
+def _in_surroundings(
+    found: SiteVerification,
+    alone: SiteVerification,
+    inner: Pair,
+    region: Region,
+    in_range: Callable[[Collection[str]], bool],
+) -> SiteVerification:
+    """Say what a region rests on that holds only for what its surroundings give it.
+
+    It was found with its surroundings, and alone without; `inner` has as much of them as it still differs with, and its
+    weights. `in_range` says whether the region by itself holds where some inputs are never below zero.
+    """
+    if region.pair is inner:
+        return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
+    note = (
+        f"On values other than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
+    )
+    if alone.status == "not run" or _are_bounded(inner, region.pair, in_range):
+        kept = found.notes if alone.status == "not run" else (*found.notes, note)
+        return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
+    return not_reached(alone, found, region.pair)
+
+
+def not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) -> SiteVerification:
+    """Say of a region that differs by itself that what it was given in its surroundings did not show it."""
+    given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
+    return replace(alone, status="not run", reason=f"{alone.reason}, but {given}", nodes=alone.nodes[:1])
+
+
+def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]], bool]) -> bool:
+    """Whether the surroundings bound every value that they give to the region, or hand it on as it is.
+
+    Of what they bound from below alone, the region has to hold by itself on everything above.
+    """
+    known: set[str] = set()
+    above: set[str] = set()
+    computed: set[str] = set()
+    for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
+        known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
+        above |= not_negative(nodes, constants)
+        computed |= {name for node in nodes for name in node.output}
+    free = {item.name for item in inner.inputs if item.name in computed} - known
+    return not free or (free <= above and in_range(free))
+
+
+def _holds_in_range(pair: Pair, checker: Checker, names: Collection[str]) -> bool:
+    """Whether a region holds by itself where some of its inputs are never below zero."""
+    inputs = [replace(item, is_not_negative=item.name in names) for item in pair.inputs]
+    return holds(checker.check(keyed(replace(pair, inputs=inputs))))
+
+
+def _listed(nodes: Sequence[NodeProto]) -> str:
+    names = (node.op_type for node in nodes[:-1] if node.domain in DEFAULT_DOMAINS)
+    return ", ".join(dict.fromkeys(names)) or "its producers"

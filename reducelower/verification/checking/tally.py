@@ -1,0 +1,177 @@
+"""What came of the sets of inputs that a region was run on, and the finding that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reducelower.model.schemas import element_type_name
+from reducelower.model.spelled import attribute_text
+from reducelower.model.text import short
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99
+from reducelower.plan import CHOSEN
+from reducelower.verification.feeding.battery import Case
+from reducelower.verification.feeding.limits import limits_of
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.result import SiteStatus, SiteVerification
+
+__all__ = ["Tally", "describe", "finding_of", "magnitude"]
+
+_SEVERITY: Mapping[SiteStatus, int] = {
+    "equal": 0,
+    "not run": 1,
+    "improved": 2,
+    "overflow": 3,
+    "departs": 4,
+    "loses range": 5,
+    "different": 6,
+}
+_SHOWN = 400  # characters of inputs in a finding
+_LONGEST = 60  # characters of an attribute
+
+
+@dataclass
+class Tally:
+    """What came of the cases so far."""
+
+    status: SiteStatus = "equal"
+    reason: str = ""
+    example: str = ""
+    runtime: str = ""
+    cases: int = 0
+    values: int = 0
+    largest: int = 0
+    case_ulps: list[int] = field(default_factory=list)
+    ulps: list[Array] = field(default_factory=list)
+    identical: int = 0
+    max_absolute: float = 0.0
+    max_relative: float = 0.0
+    refused: list[str] = field(default_factory=list)
+    kept: list[Case] = field(default_factory=list)
+    lost: list[Case] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    limits: dict[str, None] = field(default_factory=dict)
+    turns_zeros: bool = False
+    varies: bool = False
+    first: dict[object, Any] = field(default_factory=dict)
+
+    def see(self, results: Sequence[Any]) -> None:
+        """Note whether a result is another one than the first of its shape."""
+        for at, value in enumerate(results):
+            if not self.varies and isinstance(value, np.ndarray):
+                known = self.first.setdefault((at, value.shape), value)
+                self.varies = known is not value and not identical(known, value)
+
+    def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
+        """Keep the worst status, with the first reason for it."""
+        if _SEVERITY[status] > _SEVERITY[self.status]:
+            self.status = status
+            self.reason = f"{reason} ({case.label})" if case else reason
+            self.example = _shown(case) if case else ""
+
+    def add(self, found: Tally) -> None:
+        """Take over what came of further sets of inputs."""
+        self.note(found.status, found.reason)
+        if self.reason == found.reason:
+            self.example = found.example
+        self.runtime = found.runtime or self.runtime
+        self.cases += found.cases
+        self.values += found.values
+        self.largest = max(self.largest, found.largest)
+        self.case_ulps += found.case_ulps
+        self.ulps += found.ulps
+        self.identical += found.identical
+        self.max_absolute = max(self.max_absolute, found.max_absolute)
+        self.max_relative = max(self.max_relative, found.max_relative)
+        self.refused += found.refused
+        self.kept += found.kept
+        self.lost += found.lost
+        self.notes |= found.notes
+        self.limits |= found.limits
+        self.turns_zeros |= found.turns_zeros
+        self.varies |= found.varies
+
+
+def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
+    """What is told of a region."""
+    tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
+    ulps = np.concatenate([*tally.ulps, np.zeros(tally.identical)]) if any(map(np.any, tally.ulps)) else np.zeros(0)
+    return SiteVerification(
+        pair.site.op_type,
+        pair.site.rule,
+        describe(pair),
+        ((pair.site.graph, pair.site.node),),
+        tally.status,
+        tally.reason,
+        tally.runtime,
+        tally.cases,
+        tally.values,
+        max(tally.case_ulps, default=0) if any(distance > 0 for distance in tally.case_ulps) else 0,
+        percentile_99(ulps),
+        float(ulps.mean()) if ulps.size else 0.0,
+        tally.max_absolute,
+        tally.max_relative,
+        tuple(tally.case_ulps),
+        tally.example,
+        tuple(tally.notes),
+        _holds(tally) if tally.status == "loses range" else "",
+        CHOSEN in pair.site.rule,
+        "; ".join(tally.limits),
+        tally.turns_zeros,
+        tally.varies,
+    )
+
+
+def _holds(tally: Tally) -> str:
+    """Between which magnitudes of the inputs nothing is lost, as far as it was tried."""
+    if not tally.lost or not tally.kept:
+        return ""
+    lost, kept = ([magnitude(case.feeds.values()) for case in cases] for cases in (tally.lost, tally.kept))
+    large = [top for top in lost if top >= 1]
+    small = [top for top in lost if 0 < top < 1]
+    above = max((top for top in kept if top < min(large)), default=None) if large else None
+    below = min((top for top in kept if top > max(small)), default=None) if small else None
+    found = [f"holds up to magnitudes of {above:.2g}"] if above is not None else []
+    found += [f"holds from magnitudes of {below:.2g}"] if below is not None else []
+    return ", ".join(found)
+
+
+def magnitude(values: Iterable[Any]) -> float:
+    """The largest finite magnitude among values; 0 where none is a float."""
+    tops = [0.0]
+    for value in values:
+        if isinstance(value, np.ndarray) and is_float(value):
+            wide = np.abs(value.astype(np.float64))
+            tops.append(float(wide[np.isfinite(wide)].max(initial=0)))
+    return max(tops)
+
+
+def describe(pair: Pair) -> str:
+    """What the sites of a check have in common, for a reader."""
+    inputs = []
+    for name in pair.node.input:
+        free = next((item for item in pair.inputs if item.name == name), None)
+        if free is not None:
+            kind = element_type_name(free.element_type) if free.element_type else "float?"
+            rank = "rank ?" if free.dims is None else f"rank {len(free.dims)}"
+            inputs.append(f"{kind} {rank}")
+        elif name in pair.constants[0]:
+            value = pair.constants[0][name]
+            inputs.append(str(value.tolist()) if value.size <= 8 else f"{element_type_of(value)} {list(value.shape)}")
+        else:
+            inputs.append("-")
+    attributes = [f"{item.name}={short(attribute_text(item), _LONGEST)}" for item in pair.node.attribute]
+    text = f"{pair.site.op_type}({', '.join([*inputs, *attributes])})"
+    if len(pair.nodes) > 1:
+        text += f" and {len(pair.nodes) - 1} more"
+    return f"{text} at opset {pair.before.opsets.get('', 1)}"
+
+
+def _shown(case: Case) -> str:
+    with np.printoptions(threshold=40, edgeitems=3):
+        text = "; ".join(f"{name} = {np.array2string(np.asarray(value))}" for name, value in case.feeds.items())
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,0 +1,201 @@
+"""Runs both sides of a region on one set of inputs after another, and has what they give judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.numerics.reductions import Reduction
+from reducelower.verification.checking.seen import Seen, Setup, judge_case
+from reducelower.verification.checking.tally import Tally
+from reducelower.verification.feeding.battery import Case
+from reducelower.verification.feeding.beyond import largest_free
+from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
+from reducelower.verification.feeding.steps import beside_steps
+from reducelower.verification.feeding.trials import Definition, cases, reduction_of
+from reducelower.verification.judging.casts import Casts
+from reducelower.verification.judging.exactness import Exactness
+from reducelower.verification.judging.unsteady import Unsteady
+from reducelower.verification.judging.witness import Witness
+from reducelower.verification.running.runtimes import Session, runtime_named
+from reducelower.verification.running.source import CannotRunError, Source
+
+__all__ = ["run_both"]
+
+_LEFT_OPEN = "Nothing was compared of NaN and of floats beyond the range of integers where both sides cast them to one."
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side, and what runs it."""
+
+    model: ModelProto
+    runtime: str
+    session: Session
+
+
+def run_both(
+    setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[Sequence[str], Sequence[str]]
+) -> Tally:
+    """Run the battery on both sides, each in the first of its runtimes that takes it, and judge every case."""
+    pair = setup.pair
+    reduction = reduction_of(pair, after if pair.is_raised else before) if pair.has_formula else None
+    try:
+        if runtimes[0] == (Definition.name,) and reduction is not None:
+            left = _Side(before, Definition.name, Definition(pair, reduction))
+        else:
+            left = _load(before, runtimes[0])
+    except CannotRunError as error:
+        return Tally(refused=[error.reason])
+    try:
+        right = _load(after, runtimes[1], left.runtime)
+    except CannotRunError as error:
+        tally = Tally(runtime=left.runtime)
+        if error.unsupported:
+            tally.refused.append(error.reason)
+        else:
+            tally.note("different", f"the replacement does not load: {error.reason}")
+        return tally
+    return _Run(setup, left, right, reduction).run()
+
+
+def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
+    """Load in the first runtime that takes a model; `home` is where the source ran, of a replacement."""
+    reasons: list[CannotRunError] = []
+    for name in runtimes:
+        try:
+            return _Side(model, name, runtime_named(name).load(Source(model)))
+        except CannotRunError as error:
+            if name == home and not error.unsupported:
+                raise  # a runtime that runs the source and finds the replacement wrong is right, and no other is asked
+            reasons.append(error)
+    raise CannotRunError(reasons[-1].reason, unsupported=True)
+
+
+class _Run:
+    """Both sides, loaded, and what came of the sets of inputs so far."""
+
+    def __init__(self, setup: Setup, left: _Side, right: _Side, reduction: Reduction | None) -> None:
+        self._setup = setup
+        self._left = left
+        self._right = right
+        self._reduction = reduction
+        self._are_apart = left.runtime != right.runtime
+        self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
+        self._unsteady = Unsteady(left.model, left.runtime)
+        self._exactness = Exactness((left.model, right.model), (left.runtime, right.runtime))
+        self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
+        self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
+
+    def run(self) -> Tally:
+        """Go through all sets of inputs, until one tells the sides apart."""
+        for case, settled in self._cases():
+            if case.is_far and all(casts.leave_open(case.feeds) for casts in self._casts):
+                self._tally.notes.setdefault(_LEFT_OPEN)
+                continue
+            try:
+                expected = self._left.session.run(case.feeds)
+            except CannotRunError as error:
+                self._tally.refused.append(error.reason)
+                continue
+            try:
+                results = self._right.session.run(case.feeds)
+            except CannotRunError as error:
+                self._note_failure(error, case, expected)
+                continue
+            if self._contradicts_model(case.feeds, expected):
+                continue
+            self._tally.cases += 1
+            self._tally.largest = max(self._tally.largest, largest_free(self._setup.pair, case.feeds))
+            self._tally.see(expected)
+            witnesses = self._witness, self._unsteady, self._exactness
+            seen = Seen(case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
+            judge_case(self._tally, self._setup, seen)
+            if self._tally.status == "different":
+                break  # no other case makes it worse
+        return self._tally
+
+    def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
+        """Whether sizes that are fed yield another shape than the model states, on data of the declared shapes."""
+        pair = self._setup.pair
+        if not self._setup.limits.where or not all(
+            may_have(item.dims, feeds[item.name].shape)
+            for item in pair.inputs
+            if isinstance(feeds.get(item.name), np.ndarray)
+        ):
+            return False
+        stated = map(pair.before.stated_dims, pair.outputs)
+        return not all(
+            may_have(known, value.shape)
+            for known, value in zip(stated, expected, strict=True)
+            if isinstance(value, np.ndarray)
+        )
+
+    # Sets of inputs
+
+    def _cases(self) -> Iterator[tuple[Case, Reduction | None]]:
+        """Sets of inputs; at the end those beside steps that the source has between the others."""
+        setup = self._setup
+        limits = replace(setup.limits, are_apart=self._are_apart)
+        smaller = None if setup.static else self._both_take
+        ran = []
+        for case, settled in cases(
+            setup.pair, limits, self._reduction, setup.seed, setup.static, self._source_takes, smaller, setup.others
+        ):
+            ran.append(case)
+            yield case, settled
+        if limits.has_steps and self._reduction is None:
+            yield from ((case, None) for case in beside_steps(self._left.session, ran))
+
+    def _both_take(self, feeds: Mapping[str, Any]) -> bool:
+        try:
+            return self._source_takes(feeds) and bool(self._right.session.run(feeds))
+        except CannotRunError:
+            return False
+
+    def _source_takes(self, feeds: Mapping[str, Any]) -> bool:
+        """Whether inputs are some that the source is meant for; the tally has why not."""
+        objection = self._objection(feeds)
+        if objection is not None:
+            self._tally.refused.append(objection)
+        return objection is None
+
+    def _objection(self, feeds: Mapping[str, Any]) -> str | None:
+        if is_ruled_out(self._left.model, feeds):
+            return "inputs of these shapes are none that its operators take"
+        models = self._left.model, self._right.model
+        if self._setup.limits.least > 1 and any(leaves_nothing(model, feeds) for model in models):
+            return "a window has nothing to look at on data so small"
+        try:
+            ranks = [getattr(value, "ndim", None) for value in self._left.session.run(feeds)]
+            stated = self._setup.pair.ranks
+            if any(None not in both and both[0] != both[1] for both in zip(stated, ranks, strict=False)):
+                return "of inputs of these ranks, it gives other ranks than the model states"
+            if self._left.runtime == self._right.runtime == "reference":
+                self._right.session.run(feeds)  # it takes sizes that do not fit each other, and broadcasts
+        except CannotRunError as error:
+            return error.reason
+        return None
+
+    # What fails
+
+    def _note_failure(self, error: CannotRunError, case: Case, expected: Sequence[Any]) -> None:
+        """Note that the replacement fails on inputs of which the source gave something."""
+        tally = self._tally
+        if error.unsupported or self._are_apart:  # another runtime may be stricter about what it is fed
+            tally.refused.append(error.reason)
+        elif not self._setup.limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values()):
+            tally.notes.setdefault(f"Of values without elements, the replacement fails: {error.reason}.")
+        elif self._witness.refuses(case.feeds):
+            tally.refused.append(f"onnx.reference does not take the inputs, of which {error.reason}")
+        elif self._witness.runs(case.feeds, expected):
+            tally.cases += 1
+            departure = f"the runtime fails on the replacement, which onnx.reference runs: {error.reason}"
+            tally.note("departs", departure, case)
+        else:
+            tally.cases += 1
+            tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)

@@ -1,0 +1,1 @@
+"""What a region is fed: which values are possible, and which of them tell most."""

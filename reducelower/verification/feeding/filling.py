@@ -1,0 +1,267 @@
+"""How one input of a region is filled: ordinary and edge values of its type, and either side of every constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from reducelower.numerics.measure import Array, lowest_and_highest, smallest_and_eps
+from reducelower.verification.feeding.battery import Maker, by_type, sprinkled
+from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.inputs.made import InputSpec, random_array
+
+__all__ = ["WIDE", "Filling"]
+
+WIDE = 50.0
+"""Beyond what activations saturate at."""
+
+_OVER = "over "
+_FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge"})
+_KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
+_REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What decides which values an input is fed; fields that `Limits` has mean the same there.
+
+    Attributes:
+        takes_special: whether NaN and infinities are fed.
+        divides: whether integers are divided in the region.
+        nonzero, not_negative: whether this input is never zero, or never below it.
+        may_overflow: whether integers are fed that overflow when they are added, and doubles beyond what floats hold.
+    """
+
+    element_type: int
+    constants: tuple[float, ...]
+    tables: tuple[float, ...]
+    texts: tuple[str, ...]
+    rounds_to_integers: bool
+    cast_to: tuple[int, ...]
+    has_steps: bool
+    takes_special: bool
+    divides: bool
+    nonzero: bool
+    not_negative: bool
+    may_overflow: bool
+
+    @staticmethod
+    def of(spec: InputSpec, limits: Limits) -> Filling:
+        """What limits leave for an input."""
+        return Filling(
+            spec.element_type,
+            limits.constants,
+            limits.tables,
+            limits.texts,
+            limits.rounds_to_integers,
+            tuple(sorted(limits.cast_to)),
+            limits.has_steps,
+            not limits.open_to_special and spec.name not in limits.ordered,
+            bool(limits.divisors),
+            spec.name in limits.divisors,
+            spec.name in limits.not_negative,
+            not limits.are_apart,
+        )
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """What is tried, in words; ``random`` first."""
+        return tuple(_ways(self))
+
+    @staticmethod
+    def is_far(kind: str) -> bool:
+        """Whether there may be floats of a kind that an integer type has no number for, be it a narrow one."""
+        return kind in _FAR or kind.startswith(_OVER)
+
+    def values(self, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
+        """A tensor of a kind, or a random one where there is no such kind; not to be changed."""
+        if prod(shape) <= _KEPT:
+            return _made(self, kind, shape, seed)
+        if prod(shape) <= _REPEATED:
+            return _drawn(self, kind, shape, seed)
+        return np.resize(_drawn(self, kind, (_REPEATED,), seed), shape)
+
+
+def _drawn(filling: Filling, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
+    ways = _ways(filling)
+    return np.asarray(
+        ways.get(kind, ways["random"])(shape, np.random.default_rng(seed))
+    )  # numpy gives numbers of rank 0
+
+
+_made = lru_cache(maxsize=4096)(_drawn)
+
+
+@lru_cache(maxsize=256)
+def _ways(filling: Filling) -> Mapping[str, Maker]:
+    if filling.element_type == TensorProto.STRING:
+        made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
+        pool = np.array([*filling.texts, *map(str.swapcase, filling.texts)], object)
+        if filling.texts:
+            made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
+        made["strings of several"] = _joined(np.array([*pool, "", " ", "a", "Bc"], object))
+        return made
+    return by_type(filling.element_type, lambda dtype: _floats(dtype, filling), lambda dtype: _integers(dtype, filling))
+
+
+def _joined(pool: Array) -> Maker:
+    """Strings of up to thirty others, next to one another."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        made = ["".join(rng.choice(pool, rng.integers(1, 31))) for _ in range(prod(shape))]
+        return np.array(made, object).reshape(shape)
+
+    return draw
+
+
+def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
+    # Of two runtimes, one may compute in single precision within double.
+    narrow = dtype.itemsize == 8 and not filling.may_overflow
+    subnormal, eps, largest = smallest_and_eps(np.dtype(np.float32) if narrow else dtype)
+    tiny = subnormal / eps
+
+    def made(draw: Callable[[tuple[int, ...], np.random.Generator], Any]) -> Maker:
+        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+            with np.errstate(all="ignore"):
+                values = np.asarray(draw(shape, rng)).astype(dtype)
+            values = np.abs(values) if filling.not_negative else values
+            return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
+
+        return make
+
+    def mixed(*pool: float) -> Maker:
+        def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+            ordinary = rng.standard_normal(shape)
+            return np.where(rng.random(shape) < 0.4, rng.choice(np.array(pool), shape), ordinary)
+
+        return made(draw)
+
+    near = _near(filling.constants, dtype)
+    pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
+    found: dict[str, Maker] = {
+        "random": made(lambda shape, rng: rng.standard_normal(shape)),
+        "mixed": mixed(*pool),
+        "wide": made(lambda shape, rng: rng.uniform(-WIDE, WIDE, shape)),
+        "positive": made(lambda shape, rng: rng.uniform(0.1, 1.0, shape)),
+        "negative": made(lambda shape, rng: -rng.uniform(0.1, 9.0, shape)),
+        "halves": made(lambda shape, rng: rng.integers(-9, 10, shape) / 2),
+        "zeros": made(lambda shape, rng: np.zeros(shape)),
+        "ones": made(lambda shape, rng: np.ones(shape)),
+    }
+    if filling.has_steps:
+        found["off steps"] = made(_beside(_steps(filling.constants)))
+        found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.constants)), shape))
+    if filling.tables:
+        found["from tables"] = made(_beside(filling.tables))
+    if near:
+        found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
+    for constant in filling.constants[:4]:
+        step = abs(constant) / 2 + 1
+        if abs(constant) + step < largest:
+            found[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
+            found[f"above {constant:g}"] = made(_scaled(constant + step))
+            found[f"below {constant:g}"] = made(_scaled(constant - step))
+        if filling.has_steps and not float(constant).is_integer():
+            found[f"ties of {constant:g}"] = made(_ties(constant))
+    for element_type in filling.cast_to:
+        integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
+        bounds = np.array(lowest_and_highest(integer), np.float64)
+        if not filling.takes_special:
+            bounds = np.clip(bounds, -largest, largest)  # float16 has infinities for most of them
+        found[f"{_OVER}{integer.name}"] = made(_between(*bounds))
+    if not filling.rounds_to_integers:
+        decades = float(np.log10(largest)) * 0.45
+        found |= {
+            "small": made(lambda shape, rng: rng.choice([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5], shape)),
+            "mixed magnitudes": made(
+                lambda shape, rng: 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
+            ),
+            "large": made(lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8)),
+            "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
+        }
+        if filling.takes_special:
+            found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
+    return found
+
+
+def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    return lambda shape, rng: rng.uniform(least, most, shape)
+
+
+def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values up to an end in every element, so that sums and means are on one side of a constant too."""
+    return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
+
+
+def _ties(step: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """A half of a step and a few times that, whose quotients by the step are exact, so that rounding breaks no ties."""
+    pool = step * np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])
+    return lambda shape, rng: rng.choice(pool, shape, p=[0.3, 0.3, *[0.4 / 6] * 6])
+
+
+def _steps(constants: Sequence[float]) -> list[float]:
+    """Steps and halves of steps, by one and by the constants."""
+    steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
+    return [step * count / 2 for step in steps for count in range(-9, 10)]
+
+
+def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values off others by a tenth to a millionth of their own size."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
+        return rng.choice(np.array(values), shape) * (1 + distance)
+
+    return draw
+
+
+def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
+    """Every constant, and values on either side of it."""
+    found: list[float] = []
+    _, eps, largest = smallest_and_eps(dtype)
+    for constant in constants:
+        if abs(constant) < largest / 4:
+            steps = abs(constant) * eps * 2, abs(constant) * 0.05 + 0.01, abs(constant) * 0.5 + 1
+            found += [constant, -constant, *(constant + sign * step for step in steps for sign in (-1, 1))]
+    return found
+
+
+def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
+    info = np.iinfo(dtype)
+    # The lowest integer has no negative, and dividing it by -1 ends some processes.
+    lowest, highest = (info.min + 1 if info.min and filling.divides else info.min), info.max
+
+    def drawn(least: int, most: int) -> Maker:
+        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+            values = rng.integers(max(least, lowest), min(most, highest), shape, dtype=dtype, endpoint=True)
+            return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
+
+        return make
+
+    def chosen(*pool: int) -> Maker:
+        kept = [item for item in pool if lowest <= item <= highest and (item or not filling.nonzero)] or [1]
+        return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
+
+    limits = chosen(lowest, highest, 0, 1, lowest + 1, highest - 1)
+    held = [constant for constant in filling.constants if abs(constant) < 2**53]
+    near = [round(constant) + step for constant in held for step in (-1, 0, 1)]
+    return {
+        "random": drawn(0, 9),
+        "mixed": chosen(*range(-4, 5), 100, -100, *near),
+        "wide": drawn(-100, 100),
+        "negative": drawn(-9, -1) if info.min else drawn(0, 9),
+        "zeros": chosen(0),
+        "ones": chosen(1),
+        **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
+        **({"from tables": chosen(*map(round, filling.tables))} if filling.tables else {}),
+        **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
+        **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
+        **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),
+        **({"limits": limits, "whole range": drawn(lowest, highest)} if filling.may_overflow else {}),
+    }

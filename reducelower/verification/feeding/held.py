@@ -1,0 +1,68 @@
+"""The numbers and strings that either side of a region holds, which values are tried beside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+from reducelower.model.graph import walk
+from reducelower.numerics.measure import Array, exact_numbers
+from reducelower.verification.regions.pairs import Pair
+
+__all__ = ["FEW", "constants_of", "held_in", "tables_of", "texts_of"]
+
+FEW = 8
+"""How many numbers a small constant has at most, each of which is tried."""
+_OF_TABLE = 256  # numbers
+
+
+def held_in(pair: Pair) -> Iterator[Array]:
+    """What either side holds: constants, and numeric attributes of nodes."""
+    for constants in pair.constants:
+        yield from constants.values()
+    for node in walk([*pair.nodes, *pair.replacement]):
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                continue
+            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
+                yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
+            elif attribute.type == AttributeProto.INTS and attribute.name.startswith(("keys", "pool")):
+                yield np.array(attribute.ints, np.int64)
+            elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
+                yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
+            elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
+                yield numpy_helper.to_array(attribute.t)
+
+
+def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
+    """Some of the strings among constants and attributes: as they are, and what they match as simple patterns."""
+    found = [item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist()]
+    return tuple(dict.fromkeys([*found, *map(_matching, found)]))[:_OF_TABLE]
+
+
+def _matching(pattern: str) -> str:
+    """What a pattern matches that is made of letters, classes, counts and groups of alternatives."""
+    text = re.sub(r"\\[bBAzZ]|\^|\$", "", re.sub(r"\[(?:\\?(\w)|\\?([^\]]))[^\]]*\]", r"\1\2", pattern))
+    for spelled, stands in ((r"\\w|(?<!\\)\.", "a"), (r"\\d", "1"), (r"\\s", " "), (r"\\[WDS]", "-")):
+        text = re.sub(spelled, stands, text)
+    text = re.sub(r"\{[\d,]*\}|[*+?]", "", text)
+    while text != (inner := re.sub(r"\(([^()|]*)(\|[^()]*)?\)", r"\1", text)):
+        text = inner
+    return text.replace("\\", "")
+
+
+def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
+    """The smallest numbers among small constants."""
+    found = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
+    finite = [value for value in found if value == value and abs(value) < 1e300]
+    return tuple(sorted(finite, key=abs)[:FEW])
+
+
+def tables_of(held: Sequence[Array]) -> tuple[float, ...]:
+    """Some of the numbers in large constants, which say where the data lies that they are about."""
+    found = [value.ravel()[:: value.size // _OF_TABLE + 1].astype(np.float64) for value in held if value.size > FEW]
+    drawn = np.concatenate([*found, np.zeros(0)])
+    return tuple(drawn[np.isfinite(drawn)][:: drawn.size // _OF_TABLE + 1].tolist())

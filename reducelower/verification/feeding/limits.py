@@ -1,0 +1,315 @@
+"""What a region may be fed: which inputs are indices, shapes or divisors, and which operators leave values open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnx import (
+    ModelProto,
+    NodeProto,
+    TensorProto,
+)
+
+from reducelower.model.calls import functions_of, reached
+from reducelower.model.graph import subgraphs, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.feeding.held import FEW, constants_of, held_in, tables_of, texts_of
+from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
+from reducelower.verification.feeding.shapes import window
+from reducelower.verification.regions.bounded import MOVING
+from reducelower.verification.regions.elementwise import ELEMENTWISE
+from reducelower.verification.regions.operands import WHERE
+from reducelower.verification.regions.pairs import Pair
+
+__all__ = [
+    "FED",
+    "INTEGERS",
+    "Limits",
+    "becoming",
+    "limits_of",
+    "open_to_special",
+    "takes_any",
+    "takes_empty",
+]
+
+_KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+_DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
+
+# What they give is a size, or a place within what they are given, whatever is in it.
+_OF_ANYTHING = frozenset({"ArgMax", "ArgMin", "NonZero", "Shape", "Size"})
+
+# What they give are places within what they are given, at which a table may be read.
+_PLACING = frozenset({"ArgMax", "ArgMin", "NonZero", "TopK"})
+
+# Operators whose pages leave open what a NaN or an infinity does: they order or index by values, round them to
+# integers, or interpolate between coordinates. https://onnx.ai/onnx/operators
+_OPEN = frozenset(
+    {
+        "AffineGrid", "ArgMax", "ArgMin", "Col2Im", "DFT", "Det", "DynamicQuantizeLinear", "GlobalMaxPool",
+        "GridSample", "Hardmax", "LRN", "LpNormalization", "MaxPool", "MaxRoiPool", "MaxUnpool", "Multinomial",
+        "NonMaxSuppression", "QuantizeLinear", "Resize", "RoiAlign", "STFT", "TopK", "Unique", "Upsample",
+    }
+)  # fmt: skip
+
+# Operators whose kernels in onnxruntime 1.31 end the process on some empty tensors, or do not come back: they divide by
+# sizes, or step through none. All others were run on each of onnx's own cases with sizes of zero in its place.
+_ENDING_ON_EMPTY = frozenset(
+    {
+        "Attention", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Einsum", "GRU",
+        "LSTM", "QLinearConv", "RNN", "STFT", "Scan", "Unique",
+    }
+)  # fmt: skip
+
+# Operators whose kernels take data of any rank, or object to it, and of which empty data is nothing unusual.
+_TAKES_ANY = (
+    ELEMENTWISE
+    | MOVING
+    | {
+        "Concat", "ConstantOfShape", "Expand", "Gather", "If", "MatMul", "Range", "ReduceL1", "ReduceL2",
+        "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+        "ReduceSumSquare", "Shape", "Size", "Slice", "Softmax", "Split", "Tile",
+    }
+) - {"BitShift"}  # fmt: skip
+
+# They give elements of what they are given, and what that is does not matter to them.
+_MOVES = MOVING | {"Concat", "Constant", "DepthToSpace", "Expand", "Shape", "Size", "SpaceToDepth", "Split", "Tile"}
+
+# What they give jumps where what they are given changes little.
+_STEPS = frozenset(
+    {
+        "ArgMax", "ArgMin", "Ceil", "DynamicQuantizeLinear", "Equal", "Floor", "Greater", "GreaterOrEqual", "Hardmax",
+        "Less", "LessOrEqual", "Mod", "NonMaxSuppression", "QuantizeLinear", "Round", "TfIdfVectorizer", "TopK",
+        "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor",
+    }
+)  # fmt: skip
+
+INTEGERS = frozenset(
+    getattr(TensorProto, name)
+    for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "INT4", "UINT4")
+    if hasattr(TensorProto, name)
+)
+"""Integer types, by number."""
+
+
+FED = 7
+"""The largest size that is fed to every region."""
+_OF_SIZE = 140_000
+_MOST_BOUNDS = 4
+
+
+@dataclass
+class Limits:
+    """What may not be fed.
+
+    Attributes:
+        not_negative: inputs of which what computes them gives nothing below zero.
+        where: inputs that are indices, axes, shapes, sizes or counts, or become such.
+        divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
+        roles: what inputs that say where or how many say of which value.
+        ordered: bounds of Clip, whose page leaves open what a NaN among them does.
+        vectors: inputs that have one dimension, where their rank is not known.
+        held: the shapes of constants, by name.
+        open_to_special: an operator that leaves NaN and infinities open; empty where none does.
+        rounds_to_integers: whether floats are rounded to integers, which is undefined for those that no integer stands
+            for.
+        cast_to: the integer types that values are cast to.
+        constants: the numbers that either side holds, to try values on either side of.
+        tables: where values are compared, some of the numbers in large constants.
+        texts: the strings that either side holds, and what they match where they are patterns.
+        takes_empty: whether empty tensors may be fed.
+        takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
+        least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
+            the operators behind it.
+        is_carried: whether both sides are one node for two versions of its operator, so that less will show the
+            difference.
+        has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
+        sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
+        bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
+        rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
+        only_moves: whether both sides do nothing but to move elements, whatever these are.
+        are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
+    """
+
+    where: set[str] = field(default_factory=set)
+    not_negative: set[str] = field(default_factory=set)
+    divisors: set[str] = field(default_factory=set)
+    roles: dict[str, Role] = field(default_factory=dict)
+    ordered: set[str] = field(default_factory=set)
+    vectors: set[str] = field(default_factory=set)
+    held: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    open_to_special: str = ""
+    rounds_to_integers: bool = False
+    cast_to: set[int] = field(default_factory=set)
+    constants: tuple[float, ...] = ()
+    tables: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    takes_empty: bool = True
+    takes_any: bool = True
+    least: int = 1
+    has_steps: bool = False
+    is_carried: bool = False
+    sizes: frozenset[int] = frozenset()
+    bounds: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    only_moves: bool = False
+    are_apart: bool = False
+
+    def table(self, name: str) -> int | None:
+        """How many rows a constant table has of which an input says which are taken; None for other inputs."""
+        role = self.roles.get(name)
+        if role is None or role.kind not in ("index", "class") or role.data not in self.held:
+            return None
+        return role.length(self.held[role.data])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was assumed of the inputs, as sentences."""
+        found = []
+        if self.where:
+            found.append(f"{_names(self.where)}: taken for an index, a shape or a count, and fed only such values.")
+        if self.divisors:
+            found.append(f"{_names(self.divisors)}: never fed zero, by which integers are divided or what becomes one.")
+        if self.open_to_special:
+            found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
+        if self.rounds_to_integers:
+            found.append("NaN and floats beyond the range of integers were not fed, to which they are rounded.")
+        return tuple(found)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names))
+
+
+def limits_of(pair: Pair) -> Limits:
+    """What the two sides of a region may not be fed."""
+    limits = Limits()
+    free = {item.name for item in pair.inputs}
+    integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
+    both: list[NodeProto] = []
+    for nodes, place in ((pair.nodes, pair.before), (pair.replacement, pair.after)):
+        flat = list(walk(nodes))
+        called = _with_bodies(flat, place.model)
+        both += called
+        limits.where |= becoming(flat, WHERE) & free
+        limits.divisors |= becoming(flat, _DIVISORS) & integers
+        roles = roles_of(reversed(flat)).items()
+        # The class that is ignored is the source's.
+        limits.roles |= {name: role for name, role in roles if limits.roles.get(name, role).ignored == role.ignored}
+        limits.vectors |= vectors(flat)
+        for node in reversed(called):
+            _note(node, limits)
+        if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
+            limits.divisors |= _divisors(flat) & free
+    whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
+    limits.where |= whole & free - integers
+    limits.divisors -= limits.where
+    limits.not_negative = {item.name for item in pair.inputs if item.is_not_negative}
+    limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
+    limits.takes_empty = takes_empty(both)
+    limits.takes_any = takes_any(both)
+    found = list(held_in(pair))
+    held = [value for value in found if value.dtype.kind in "iuf"]
+    limits.texts = texts_of(value for value in found if value.dtype.kind in "OSUT")
+    limits.constants = constants_of(held)
+    if limits.has_steps:
+        limits.tables = tables_of(held)
+    limits.is_carried = pair.is_carried
+    limits.only_moves = all(node.op_type in _MOVES for node in both)
+    numbers = {
+        item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()
+    }
+    limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
+    limits.bounds = _bounds(numbers | _positions(both))
+    if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
+        lengths = {length for shape in limits.held.values() for length in shape if length > 1}
+        limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])
+    return limits
+
+
+def _with_bodies(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
+    """Nodes with those of the functions that they call."""
+    called = reached(nodes, functions_of(model)).values()
+    return [*nodes, *walk(inner for function in called for inner in function.node)]
+
+
+def _positions(nodes: Iterable[NodeProto]) -> set[int]:
+    """The positions and sizes among attributes."""
+    named = (item for node in nodes for item in node.attribute if item.name in ("ends", "split", "starts"))
+    return {number for item in named for number in item.ints}
+
+
+def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
+    sizes = sorted({abs(number) for number in whole})
+    return tuple(size for size in sizes if FED < size < _OF_SIZE)[:_MOST_BOUNDS]
+
+
+def takes_empty(nodes: Iterable[NodeProto]) -> bool:
+    """Whether all of these operators are tried on empty tensors."""
+    return all(node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
+
+
+def takes_any(nodes: Iterable[NodeProto]) -> bool:
+    """Whether all of these operators take data of any rank and size, or object to it."""
+    return all(node.op_type in _TAKES_ANY and node.domain in DEFAULT_DOMAINS for node in nodes)
+
+
+def open_to_special(nodes: Iterable[NodeProto]) -> str:
+    """The first operator whose page leaves open what NaN and infinities do; empty where none does."""
+    return next((node.op_type for node in nodes if node.domain in DEFAULT_DOMAINS and _leaves_open(node)), "")
+
+
+def _leaves_open(node: NodeProto) -> bool:
+    """Whether the operator is one of those, or scatters the smaller or larger of two values."""
+    scatters = (item.s for item in node.attribute if item.name == "reduction" and node.op_type.startswith("Scatter"))
+    return node.op_type in _OPEN or any(kind in (b"min", b"max") for kind in scatters)
+
+
+def _note(node: NodeProto, limits: Limits) -> None:
+    limits.has_steps |= node.op_type in _STEPS
+    if node.domain not in DEFAULT_DOMAINS:
+        return
+    limits.least = max(limits.least, window(node))
+    if node.op_type == "Clip":
+        limits.ordered.update(node.input[1:])
+    limits.open_to_special = limits.open_to_special or open_to_special([node])
+    if node.op_type == "Cast":
+        limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
+    limits.rounds_to_integers |= node.op_type in ("GridSample", "QLinearConv", "QLinearMatMul", "RoiAlign")
+    limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
+
+
+def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
+    """The values that reach one of these inputs, through whatever computes with them."""
+    found: set[str] = set()
+    while True:
+        count = len(found)
+        for node in reversed(nodes):
+            places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
+            found.update(name for at, name in enumerate(node.input) if at in places and name)
+            if node.op_type not in _OF_ANYTHING and any(name in found for name in node.output):
+                found.update(name for name in node.input if name)
+            for _, _, graph in subgraphs(node):
+                _through(node, [value.name for value in graph.input], found)
+                if any(name in found for name in node.output):
+                    found.update(value.name for value in graph.output)
+        if len(found) == count:
+            return found
+
+
+def _divisors(nodes: Sequence[NodeProto]) -> set[str]:
+    """The values by which something is divided as they are."""
+    found: set[str] = set()
+    for node in reversed(nodes):
+        if node.domain in DEFAULT_DOMAINS:
+            found.update(name for at, name in enumerate(node.input) if at in _DIVISORS.get(node.op_type, ()) and name)
+            if node.op_type in HANDING_ON and node.output[0] in found:
+                found.add(node.input[0])
+    return found
+
+
+def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:
+    """From the inputs of a body to those of its node."""
+    outer = list(node.input)[2:] if node.op_type == "Loop" else list(node.input)
+    formal = inner[2:] if node.op_type == "Loop" else inner
+    found.update(given for given, name in zip(outer, formal, strict=False) if name in found and given)

@@ -1,0 +1,152 @@
+"""Which shapes the model of a region takes and gives, as far as inference tells without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper, shape_inference
+
+from reducelower.model.graph import all_nodes, subgraphs, walk
+from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import skeleton
+from reducelower.verification.inputs.made import tensor_dims
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput
+from reducelower.verification.regions.places import Dims
+
+__all__ = ["dims_on", "gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
+
+# Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
+_ENDING = frozenset(
+    {
+        "AffineGrid", "Conv", "ConvInteger", "DFT", "GridSample", "MaxRoiPool", "Multinomial", "QLinearConv",
+        "ReverseSequence", "RoiAlign", "STFT",
+    }
+)  # fmt: skip
+
+_ALL, _FIRST, _BUT_LAST = slice(None), slice(1), slice(-1)
+_AGREEING: Mapping[str, Sequence[tuple[int, int, slice, slice]]] = {  # two inputs, and which of their sizes
+    "Attention": [(0, 1, _FIRST, _FIRST), (1, 2, _BUT_LAST, _BUT_LAST)],  # batches; heads, lengths of keys and values
+    "LinearAttention": [(0, 1, _FIRST, _FIRST), (1, 2, _FIRST, _FIRST)],
+    "NonMaxSuppression": [(0, 1, slice(2), slice(0, 3, 2))],  # batches and boxes
+    "Scatter": [(1, 2, _ALL, _ALL)],
+    "ScatterElements": [(1, 2, _ALL, _ALL)],
+}
+_NUMBERS = {"NonMaxSuppression": slice(2, 5), "OneHot": slice(1, 2), "Trilu": slice(1, 2)}
+"""Inputs that are one number, of which onnxruntime 1.31 takes several for the first."""
+_CHECKED = _ENDING | _NUMBERS.keys()
+_SPATIAL = 2  # the first axis that a window moves along
+
+
+def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
+    """Whether a window of a model looks at nothing on inputs of these shapes, so that its result has no elements.
+
+    Some of onnxruntime's kernels end the process on such values. A batch of none is none of a window's.
+    """
+    seen = {name for node in all_nodes(model) if window(node) > 1 for name in node.output}
+    if not seen:
+        return False
+    graph = _inferred(model, feeds)
+    return graph is not None and any(
+        value.name in seen and _is_empty(value, _SPATIAL) for value in (*graph.value_info, *graph.output)
+    )
+
+
+def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
+    """Whether none of the results of a model has elements, at the sizes that are declared for its inputs."""
+    graph = _inferred(model, {item.name: item.dims for item in inputs})
+    return graph is not None and all(map(_is_empty, graph.output))
+
+
+def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
+    """Whether a value of which this much is known may have a shape."""
+    return known is None or (len(known) == len(shape) and _fits(known, shape))
+
+
+def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
+    """What inference tells of the shape of an output, by its number, on inputs of these shapes."""
+    graph = _inferred(model, feeds)
+    return None if graph is None else tensor_dims(graph.output[at].type.tensor_type)
+
+
+def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
+    try:
+        return infer_shapes(_as_fed(model, given), data_prop=True).graph
+    except shape_inference.InferenceError:
+        return None
+
+
+def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:
+    """Whether a value has no elements along an axis from a first one on."""
+    return any(dim.HasField("dim_value") and dim.dim_value <= 0 for dim in value.type.tensor_type.shape.dim[first:])
+
+
+def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
+    """Whether inputs have shapes that a model does not take, of which no kernel says so.
+
+    Some end the process on ranks that are none of theirs, and of what has no elements, some do not ask whether it fits.
+    """
+    is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
+    if not is_empty and not any(node.op_type in _CHECKED or _agreeing(node) for node in all_nodes(model)):
+        return False
+    try:
+        graph = infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True).graph
+    except shape_inference.InferenceError:
+        return True
+    values = (*graph.value_info, *graph.input, *graph.output)
+    known = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
+    known |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    numbers = (name for node in graph.node for name in node.input[_NUMBERS.get(node.op_type, slice(0))] if name)
+    if any(isinstance(size, int) and size != 1 for name in numbers for size in known.get(name, ())):
+        return True
+    agreeing = ((node, *places) for node in graph.node for places in _agreeing(node))
+    return not all(
+        _fits(known.get(node.input[one], ())[own], known.get(node.input[other], ())[others])
+        for node, one, other, own, others in agreeing
+    )
+
+
+def _agreeing(node: NodeProto) -> Sequence[tuple[int, int, slice, slice]]:
+    """Which inputs agree in which sizes: onnxruntime 1.31 reads beside them where they do not."""
+    if node.domain in DEFAULT_DOMAINS and node.op_type in _AGREEING:
+        return _AGREEING[node.op_type]
+    batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
+    return [(0, 1, slice(count), slice(count)) for count in batches if count]
+
+
+def _fits(one: Dims, other: Dims) -> bool:
+    """Whether sizes are the same, as far as they are known."""
+    sizes = zip(one, other, strict=False)
+    return all(left == right for left, right in sizes if isinstance(left, int) and isinstance(right, int))
+
+
+def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
+    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes.
+
+    Small whole numbers are given as they are, since they may be shapes.
+    """
+    bare = skeleton(model)
+    for node in walk(bare.graph.node):  # of what is inside, types do not matter
+        for _, _, graph in subgraphs(node):
+            del graph.value_info[:]
+    for value in (*bare.graph.value_info, *bare.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for value in bare.graph.input:
+        fed = given.get(value.name)
+        dims = fed.shape if isinstance(fed, np.ndarray) else fed
+        if isinstance(dims, tuple):
+            value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
+        if isinstance(fed, np.ndarray) and fed.dtype == np.int64 and fed.size <= SMALL_CONSTANT:
+            bare.graph.initializer.append(numpy_helper.from_array(fed, value.name))  # a shape, or an axis
+    return bare
+
+
+def window(node: NodeProto) -> int:
+    """How far the window of a node reaches along any axis, as far as its attributes say; 1 for a node without one."""
+    said = {item.name: list(item.ints) for item in node.attribute if item.name in ("kernel_shape", "dilations")}
+    kernel = said.get("kernel_shape", [])
+    dilations = said.get("dilations") or [1] * len(kernel)
+    return max(((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)), default=1)

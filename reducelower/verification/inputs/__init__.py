@@ -1,0 +1,1 @@
+"""Inputs of whole models: made, given, or read from files."""

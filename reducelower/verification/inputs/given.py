@@ -1,0 +1,71 @@
+"""Checks values that a user gives for inputs against what the model declares, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.model.schemas import element_type_name
+from reducelower.model.text import did_you_mean
+from reducelower.numerics.measure import element_type_of
+from reducelower.verification.inputs.made import free_sizes, tensor_dims
+
+__all__ = ["check_given"]
+
+
+def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str, int]) -> None:
+    """Find values that do not fit their inputs.
+
+    Args:
+        model: the model.
+        inputs: values by input name.
+        dims: sizes of symbolic dimensions, by symbol.
+
+    Raises:
+        ValueError: there is no input or no symbolic dimension of a name, or a value has another element type or
+            shape than its input declares.
+    """
+    declared = {value.name: value.type for value in model.graph.input}
+    for name in inputs:
+        if name not in declared:
+            raise ValueError(f"the model has no input called {name!r}{did_you_mean(name, list(declared))}")
+    free = free_sizes(model) if dims else []
+    for symbol in dims:
+        if symbol not in free:
+            raise ValueError(f"the model's inputs have no symbolic dimension called {symbol!r}")
+    bound: dict[str, tuple[int, str]] = {symbol: (size, "--dim") for symbol, size in dims.items()}
+    for name, value in inputs.items():
+        kind = declared[name]
+        if kind.HasField("tensor_type") and isinstance(value, np.ndarray):
+            _check(name, value, kind.tensor_type.elem_type, tensor_dims(kind.tensor_type), bound)
+
+
+def _check(
+    name: str,
+    value: np.ndarray[Any, Any],
+    element_type: int,
+    dims: tuple[int | str | None, ...] | None,
+    bound: dict[str, tuple[int, str]],
+) -> None:
+    wanted, found = element_type_name(element_type), element_type_of(value)
+    if element_type and wanted != found:
+        raise ValueError(f"input {name!r} takes {wanted}, and {found} was given; convert the array")
+    if dims is None:
+        return
+    shape = value.shape
+    text = "[" + ", ".join(str(dim) if dim is not None else "?" for dim in dims) + "]"
+    if len(shape) != len(dims):
+        raise ValueError(f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given")
+    for dim, size in zip(dims, shape, strict=True):
+        if isinstance(dim, int) and dim != size:
+            raise ValueError(f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given")
+        if isinstance(dim, str):
+            known, where = bound.setdefault(dim, (size, repr(name)))
+            if known != size:
+                raise ValueError(
+                    f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given, but {dim} is "
+                    f"{known} by {where}"
+                )

@@ -1,0 +1,1 @@
+"""What two sides gave, compared, and second looks at a difference."""

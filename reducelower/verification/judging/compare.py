@@ -1,0 +1,112 @@
+"""Compares what two runs returned, output by output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from reducelower.numerics.measure import Array, element_type_of, is_float, measure
+from reducelower.numerics.tolerance import Tolerance, tolerance_for
+from reducelower.verification.judging.conditioning import Move, explained
+from reducelower.verification.result import OutputComparison
+
+__all__ = ["compare_outputs", "tensors"]
+
+
+def tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
+    """The tensors inside an output: itself, items of a sequence, keys and values of a map; None for an absent one."""
+    if value is None:
+        yield name, None
+    elif isinstance(value, Mapping):
+        yield f"{name}.keys", np.array(list(value.keys()))
+        yield f"{name}.values", np.array(list(value.values()), dtype=_map_type(value))
+    elif isinstance(value, (list, tuple)):
+        yield f"{name}.length", np.array(len(value))
+        for at, item in enumerate(value):
+            yield from tensors(f"{name}[{at}]", item)
+    else:
+        yield name, np.asarray(value)
+
+
+def _map_type(value: Mapping[Any, Any]) -> Any:
+    """onnxruntime hands out map values as Python floats; ONNX-ML's maps hold 32-bit ones."""
+    return np.float32 if any(isinstance(item, float) for item in value.values()) else None
+
+
+def compare_outputs(
+    names: Sequence[str],
+    before: Sequence[Any],
+    after: Sequence[Any],
+    *,
+    runtime: str,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    widen: float = 1.0,
+    moves: Mapping[str, Move] | None = None,
+    by_tensor: bool = False,
+) -> list[OutputComparison]:
+    """One comparison per tensor that two runs on the same inputs returned.
+
+    Args:
+        widen: factor on the default tolerances; above 1 when the sides ran in different runtimes.
+        moves: how far rounding alone may move each element, by tensor name.
+        by_tensor: compare by the largest magnitude of each tensor, for runtimes that compute in ways of their own.
+    """
+    found = []
+    for name, left, right in zip(names, before, after, strict=True):
+        here, there = dict(tensors(name, left)), dict(tensors(name, right))
+        for part in [*here, *(extra for extra in there if extra not in here)]:
+            move = (moves or {}).get(part)
+            found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, move, by_tensor))
+    return found
+
+
+def _compare(
+    name: str,
+    before: Array | None,
+    after: Array | None,
+    runtime: str,
+    tolerances: Mapping[str, Tolerance] | None,
+    widen: float,
+    move: Move | None,
+    by_tensor: bool,
+) -> OutputComparison:
+    if before is None or after is None:
+        same = before is None and after is None
+        reason = "" if same else f"is absent {'before' if before is None else 'after'} and present on the other side"
+        return OutputComparison(name, runtime, "", (), (), "equal" if same else "different", reason)
+    type_before, type_after = element_type_of(before), element_type_of(after)
+    facts = (name, runtime, type_before, before.shape, after.shape)
+    if type_before != type_after:
+        return OutputComparison(*facts, "different", f"element type {type_before} before, {type_after} after")
+    if before.shape != after.shape:
+        return OutputComparison(*facts, "different", f"shape {list(before.shape)} before, {list(after.shape)} after")
+    tolerance = tolerance_for(type_before, tolerances)
+    if widen != 1.0 and type_before not in (tolerances or {}):
+        tolerance = Tolerance(int(tolerance.ulp * widen), tolerance.relative * widen, tolerance.absolute)
+    if move is None:
+        difference = measure(before, after, tolerance, by_tensor=by_tensor)
+    else:
+        difference = explained(before, after, tolerance, move)
+    return OutputComparison(
+        *facts,
+        "different" if difference.mismatch else "equal",
+        difference.mismatch,
+        difference.max_ulp,
+        difference.p99_ulp,
+        difference.mean_ulp,
+        difference.max_absolute,
+        difference.max_relative,
+        tells=_tells(before),
+        loses_range=difference.loses_range,
+        gains_range=difference.gains_range,
+        limit=str(tolerance),
+    )
+
+
+def _tells(value: Array) -> bool:
+    """Whether a tensor holds anything to compare: it has elements, and not only NaN or infinity."""
+    if not value.size:
+        return False
+    return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())

@@ -1,0 +1,176 @@
+"""Second looks at a difference: random operators, ill-conditioned models, two runtimes that do not agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from reducelower.model.graph import all_nodes, read_by, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array, identical, is_float, measure
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.judging.compare import tensors
+from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed, widened
+from reducelower.verification.judging.runs import Clock, Run
+from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.result import OutputComparison
+from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.runtimes import Session
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError
+
+__all__ = ["is_slight", "no_evidence", "random_outputs", "sensitivity"]
+
+
+def random_outputs(
+    model: ModelProto, run: Run, other: Run, outputs: Sequence[OutputComparison], clock: Clock
+) -> list[OutputComparison]:
+    """Withdraw the comparison of outputs that the source does not reproduce on the same inputs, or elsewhere.
+
+    Each runtime draws random numbers of its own. When the time is over, what was seen until then counts.
+    """
+    names = [value.name for value in model.graph.output]
+    unstable = _drawn(model, _OF_PROBABILITIES if run.runtime == other.runtime else RANDOM)
+    found = sorted({node.op_type for node in all_nodes(model)} & RANDOM)
+    # Without a random operator, one set of inputs tells whether threads add up in an order of their own.
+    for feeds, first in islice(zip(run.cases, run.results, strict=True), None if found else 1):
+        try:
+            clock.check()
+            second = run.session.run(feeds, clock.left)
+        except OutOfTimeError:
+            break
+        except CannotRunError:
+            return list(outputs)
+        for name, left, right in zip(names, first, second, strict=True):
+            there = dict(tensors(name, right))
+            unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
+    if not unstable:
+        return list(outputs)
+    reason = f"the source gives different values each time it is run ({', '.join(found) or 'it is not deterministic'})"
+    return [
+        replace(item, verdict="not compared", reason=reason)
+        if item.verdict == "different" and item.name in unstable and item.shape_before == item.shape_after
+        else item
+        for item in outputs
+    ]
+
+
+_OF_PROBABILITIES = frozenset({"Bernoulli", "Multinomial"})  # their pages leave open what others than these do
+
+
+def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
+    """The values of the main graph that are computed from what some operators draw, in functions too."""
+    drawing = {("", kind) for kind in kinds}
+    while found := {
+        (item.domain, item.name)
+        for item in model.functions
+        if (item.domain, item.name) not in drawing and any(_kind(node) in drawing for node in walk(item.node))
+    }:
+        drawing |= found
+    names: set[str] = set()
+    for node in model.graph.node:
+        if any(_kind(inner) in drawing for inner in walk([node])) or not names.isdisjoint(read_by(node)):
+            names.update(name for name in node.output if name)
+    return names
+
+
+def _kind(node: NodeProto) -> tuple[str, str]:
+    return "" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type
+
+
+def _identical(left: Array | None, right: Array | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return identical(left, right) or (left.dtype == right.dtype == object and left.tolist() == right.tolist())
+
+
+def sensitivity(
+    model: ModelProto,
+    run: Run,
+    seed: int,
+    clock: Clock,
+    explains: Callable[[int, Mapping[str, Move]], bool],
+    unsteady: Sequence[Callable[[], Session | None]] = (),
+) -> list[dict[str, Move]]:
+    """How far each element of each output of the source moves when floats change in the last places, per set of inputs.
+
+    A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
+    of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
+    When the time is over, what was seen until then counts.
+
+    Args:
+        explains: whether nothing is left to explain of a set of inputs, by its number, with these moves.
+        unsteady: give the source with values inside that change each time (`disturbed_inside`), one after the other,
+            where what was changed before does not explain all; without any, inputs alone are changed.
+    """
+    names = [value.name for value in model.graph.output]
+    found: list[dict[str, Move]] = []
+    for at, (feeds, results) in enumerate(zip(run.cases, run.results, strict=True)):
+        moves: dict[str, Move] = {}
+        found.append(moves)
+        if explains(at, moves):
+            continue
+        for by_rounding, session, moved in _disturbances(run, feeds, [seed, at], unsteady):
+            try:
+                clock.check()
+                again = session.run(moved, clock.left)
+            except OutOfTimeError:
+                return found
+            except CannotRunError:
+                continue
+            for name, left, right in zip(names, results, again, strict=True):
+                there = dict(tensors(name, right))
+                for part, value in tensors(name, left):
+                    other = there.get(part)
+                    if value is not None and other is not None:
+                        widened(moves, part, value, other, by_rounding=by_rounding)
+            if explains(at, moves):
+                break
+    return found
+
+
+def _disturbances(
+    run: Run, feeds: Mapping[str, Any], seed: Sequence[int], unsteady: Sequence[Callable[[], Session | None]]
+) -> Iterator[tuple[bool, Session, Mapping[str, Any]]]:
+    """What to run on which inputs: the source on changed ones, then what changes inside, on changed ones as well."""
+    inputs = list(disturbed(feeds, seed))
+    yield from ((False, run.session, moved) for moved in inputs[:1])
+    is_moved = False
+    for ask in unsteady:
+        session = ask()
+        if session is not None:
+            is_moved = True
+            yield from ((True, session, moved) for moved in inputs or [dict(feeds)] * DRAWS)
+    if not is_moved:
+        yield from ((False, run.session, moved) for moved in inputs[1:])
+
+
+_OF_TWO_RUNTIMES = 1e-5
+
+
+def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
+    """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
+
+    Operators such as Attention compute in single precision within double ones, and not every runtime does. The last
+    place of what they are given, of a magnitude of `scale`, may be lost on the way.
+    """
+    if before.dtype != after.dtype or before.shape != after.shape or not is_float(before):
+        return False
+    if before.dtype.itemsize == 8:
+        with np.errstate(over="ignore"):
+            before, after = before.astype(np.float32), after.astype(np.float32)
+    tolerance = Tolerance(relative=_OF_TWO_RUNTIMES, absolute=float(np.finfo(np.float32).eps) * scale)
+    return not measure(before, after, tolerance, by_tensor=True).mismatch
+
+
+def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:
+    """Why a difference of two sides, by runtime and model, says nothing against a conversion; empty where it does."""
+    stale = sorted({kind for runtime, model in sides if runtime == "reference" for kind in wrong_in_reference(model)})
+    if not stale:
+        return ""
+    named = ", ".join(stale[:5])
+    return f"onnxruntime does not run it, and the reference evaluator is no evidence for {named} as it stands here"

@@ -1,0 +1,226 @@
+"""Judges one run of a site: what is equal, better than the source, lost as the definition loses it, or different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reducelower.numerics.measure import (
+    Array,
+    Difference,
+    element_type_of,
+    identical,
+    is_float,
+    measure,
+    smallest_and_eps,
+    ulp_distance,
+)
+from reducelower.numerics.reductions import Truth
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.judging.conditioning import Move, explained
+from reducelower.verification.result import SiteStatus
+
+__all__ = ["Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
+
+_NEAR_THE_END = 1 / 64  # of the largest number of a type; sums of a few larger values are out of range
+_TIGHT = 2  # ULP that need no explanation
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One output of one run: the worst status of its values, with a sentence unless they are equal.
+
+    The errors are over values that are equal and finite; `elements` marks those that differ, where no formula told.
+    """
+
+    status: SiteStatus
+    reason: str
+    ulps: Array
+    max_absolute: float = 0.0
+    max_relative: float = 0.0
+    elements: Array | None = None
+
+
+_NO_ULPS: Array = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is known about the run besides its results.
+
+    Attributes:
+        is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
+        is_extreme: whether values were fed that are all but out of range, so that what is made of overflows may be any.
+        moves: tell, when asked, how far rounding alone moves each element of the source's result: rounding of what it
+            is given, then of what it computes inside.
+    """
+
+    is_special: bool = False
+    is_extreme: bool = False
+    moves: Sequence[Callable[[], Move | None]] = ()
+
+
+NO_SIGHT = Sight()
+
+
+def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether inputs are all but out of the range of a float type, and none of them is NaN or infinite."""
+    wide = [item.astype(np.float64) for item in values if isinstance(item, np.ndarray) and is_float(item)]
+    top = max((float(np.abs(item).max(initial=0)) for item in wide), default=0.0)
+    return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * _NEAR_THE_END
+
+
+def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
+    """Compare the two sides, with the right result at hand where there is a formula for it."""
+    if identical(before, after):
+        count = int(np.isfinite(before.astype(np.float64)).sum()) if is_float(before) else 0
+        return Judgement("equal", "", np.zeros(count, np.uint64))
+    types = element_type_of(before), element_type_of(after)
+    if types[0] != types[1]:
+        return Judgement("different", f"element type {types[0]} before, {types[1]} after", _NO_ULPS)
+    if before.shape != after.shape and truth is not None and truth.value.shape == after.shape:
+        sizes = f"shape {list(before.shape)} for {list(after.shape)}"
+        return Judgement("departs", f"the runtime diverges from the specification on the source: {sizes}", _NO_ULPS)
+    if before.shape != after.shape:
+        return Judgement("different", f"shape {list(before.shape)} before, {list(after.shape)} after", _NO_ULPS)
+    if truth is None or truth.value.shape != before.shape:
+        return _without_truth(before, after, tolerance, sight)
+    found = _classify(before, after, truth)
+    return _judgement(before, after, truth, found)
+
+
+def judge_raised(
+    before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT
+) -> Judgement:
+    """Compare several nodes with the operator they were raised to.
+
+    The right result is that of the operator. So the nodes have to give what the operator gives, or lose it as floating
+    point does; that an operator is right is no excuse for nodes that compute something else.
+    """
+    if truth is None or before.dtype != after.dtype or not before.shape == after.shape == truth.value.shape:
+        return judge(before, after, None if before.shape != after.shape else truth, tolerance, sight)
+    found = _classify(after, before, truth)
+    undefined = found.wrong & ~np.isfinite(before.astype(np.longdouble)) & truth.is_near(after)
+    lost = found.lost | found.range_lost | undefined
+    swapped = _Classes(found.equal, found.improved, lost, found.wrong & ~undefined, found.ulps, found.equal & False)
+    return _judgement(before, after, truth, swapped)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Which values are the same, lost as the definition loses them, better than before, or neither."""
+
+    equal: Array
+    lost: Array
+    improved: Array
+    wrong: Array
+    ulps: Array
+    range_lost: Array
+
+
+def _classify(before: Array, after: Array, truth: Truth) -> _Classes:
+    floats = is_float(before)
+    wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
+    same = (wide_before == wide_after) | (np.isnan(wide_before) & np.isnan(wide_after))
+    finite = np.isfinite(wide_before) & np.isfinite(wide_after)
+    ulps = ulp_distance(before, after) if floats else np.where(same, 0, 2**62).astype(np.uint64)
+    equal = same | (finite & (ulps <= _TIGHT) & floats)
+    improved = lost = range_lost = equal & False
+    if not equal.all():
+        right_before, right_after = truth.is_near(before), truth.is_near(after)
+        equal |= right_before & right_after
+        improved = right_after & ~equal
+        source_lost = ~right_before & ~np.isfinite(wide_before) & ~np.isfinite(wide_after) & np.isfinite(truth.value)
+        lost = ~equal & ~improved & (truth.is_as_specified(after) | truth.order | source_lost)
+        gone = np.isfinite(wide_before) & (~np.isfinite(wide_after) | ((wide_after == 0) & (wide_before != 0)))
+        range_lost = lost & gone & right_before & ~truth.order & ~source_lost
+    return _Classes(equal, lost & ~range_lost, improved, ~(equal | improved | lost), ulps, range_lost)
+
+
+def _judgement(before: Array, after: Array, truth: Truth, found: _Classes) -> Judgement:
+    wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
+    shown = found.equal & np.isfinite(wide_before) & np.isfinite(wide_after)
+    errors = np.abs(wide_before[shown] - wide_after[shown])
+    largest = float(np.abs(wide_before[shown]).max()) if shown.any() else 0.0
+    worst = float(errors.max()) if shown.any() else 0.0
+    status, reason = _verdict(before, after, truth.value, found)
+    distances = found.ulps[shown] if is_float(before) else np.zeros(int(shown.sum()), np.uint64)
+    return Judgement(status, reason, distances, worst, worst / largest if largest else 0.0)
+
+
+def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tuple[SiteStatus, str]:
+    kinds: tuple[tuple[SiteStatus, Array, str], ...] = (
+        ("different", found.wrong, "differ"),
+        ("loses range", found.range_lost, "overflow or vanish as the operator's own definition does"),
+        ("overflow", found.lost, "overflow or lose digits as the operator's own definition does"),
+        ("improved", found.improved, "are right where the source is not"),
+    )
+    for status, mask, words in kinds:
+        if mask.any():
+            where = tuple(np.argwhere(np.atleast_1d(mask))[0])
+            shown = [str(np.atleast_1d(item)[where]) for item in (before, after, value)]
+            return status, (
+                f"{int(mask.sum())} of {before.size} values {words}: {shown[0]} before, {shown[1]} after, "
+                f"{float(np.atleast_1d(value)[where]):.9g} in extended precision"
+            )
+    return "equal", ""
+
+
+def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sight) -> Judgement:
+    """Compare by tolerance; what the source itself does not hold in its element type is set aside and told."""
+    found = measure(before, after, tolerance)
+    aside = 0
+    if is_float(before) and not sight.is_special:
+        overflown = ~np.isfinite(before.astype(np.float64))
+        overflown &= sight.is_extreme | np.isfinite(after.astype(np.float64))
+    else:
+        overflown = np.zeros(before.shape, np.bool_)
+    for move in (None, *sight.moves):  # to ask for moves takes further runs
+        if not found.mismatch:
+            break
+        if move is not None:
+            found = explained(before, after, tolerance, move())
+        aside = 0 if found.elements is None else int((overflown & found.elements).sum())
+        if aside and aside == found.outside:
+            found = measure(np.where(overflown, after, before), after, tolerance, allowance=np.inf)
+    if (
+        found.elements is not None
+        and is_float(before)
+        and not sight.is_special
+        and _overflow_alike(before, after, found, sight)
+    ):
+        sentence = f"{found.outside} values overflow in one order of additions or another, as others do in both"
+        return Judgement("overflow", sentence, _NO_ULPS)
+    ulps = _NO_ULPS
+    if is_float(before):
+        finite = np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
+        ulps = ulp_distance(before[finite], after[finite])
+    figures = ulps, found.max_absolute, found.max_relative
+    if found.mismatch:
+        status: SiteStatus = "loses range" if found.loses_range else "different"
+        return Judgement(status, found.mismatch, *figures, found.elements)
+    if aside:
+        return Judgement("overflow", f"{aside} values are finite where the source overflows or has no number", *figures)
+    return Judgement("equal", "", *figures)
+
+
+def _overflow_alike(before: Array, after: Array, found: Difference, sight: Sight) -> bool:
+    """Whether what differs is all but beyond the range of floats, on inputs of which both sides overflow elsewhere."""
+    if not is_float(before):
+        return False
+    wide_before, wide_after = before.astype(np.float64), after.astype(np.float64)
+    infinite = ~np.isfinite(wide_before), ~np.isfinite(wide_after)
+    if not (infinite[0].any() and infinite[1].any()):
+        return False
+    _, eps, largest = smallest_and_eps(before.dtype)
+    where = found.elements
+    one = np.where(np.isfinite(wide_before), wide_before, wide_after)[where]
+    if sight.is_extreme:
+        with np.errstate(all="ignore"):
+            is_rounding = np.abs(wide_before - wide_after) <= eps * largest
+        return bool((infinite[0] | infinite[1] | is_rounding)[where].all())
+    other = (infinite[0] != infinite[1])[where]
+    return bool((other & (np.abs(one) > largest * _NEAR_THE_END)).all())

@@ -1,0 +1,276 @@
+"""Runs the two sides of a comparison: each in the first runtime that takes it, on the same inputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from reducelower.model.graph import all_nodes
+from reducelower.model.text import counted
+from reducelower.numerics.measure import Array, is_float
+from reducelower.verification.feeding.limits import takes_any
+from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
+from reducelower.verification.feeding.values import without_elements
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, beyond_making, bindings, input_specs, make_feeds
+from reducelower.verification.running.runtimes import Session, runtime_named
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+
+__all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
+
+_ENOUGH = 2  # sets of inputs with different sizes, of which every output has elements
+_WIDE = 50.0
+_FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
+
+
+class Clock:
+    """What is left of the budget."""
+
+    def __init__(self, budget: float | None) -> None:
+        """Start counting `budget` seconds; None for no limit."""
+        self._end = None if budget is None else time.monotonic() + budget
+        self.budget = budget
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left; None when there is no limit."""
+        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether the budget is used up."""
+        return self.left == 0.0
+
+    def check(self) -> None:
+        """Raise OutOfTimeError when the budget is used up."""
+        if self.over:
+            raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller wants the source to be run on."""
+
+    given: Mapping[str, Any]
+    seed: int
+    dims: Mapping[str, int]
+    overrides: bool = True
+
+
+@dataclass
+class Run:
+    """One side: the runtime that took it, and what it returned for each set of inputs."""
+
+    runtime: str
+    session: Session
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    results: list[list[Any]] = field(default_factory=list)
+
+
+def run_source(source: Source, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
+    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError."""
+    specs, skipped = input_specs(source.proto)
+    left_out = [reason for name, reason in skipped.items() if name not in request.given]
+    if left_out:
+        raise CannotRunError("; ".join(left_out) + "; give its value as an input")
+    too_many = beyond_making([spec for spec in specs if spec.name not in request.given], request.dims)
+    if too_many:
+        raise CannotRunError(too_many)
+    reasons: list[str] = []
+    for name in names:
+        clock.check()
+        try:
+            run = Run(name, runtime_named(name).load(source))
+            _find_cases(run, source, specs, request, clock, notes)
+        except CannotRunError as error:
+            reasons.append(error.reason)
+            continue
+        if reasons:
+            notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
+        return run
+    raise CannotRunError("; ".join(reasons))
+
+
+def _find_cases(
+    run: Run, source: Source, specs: Sequence[InputSpec], request: Request, clock: Clock, notes: list[str]
+) -> None:
+    """Collect sets of inputs that the source accepts: several sizes, and gentler values where it rejects some."""
+    open_specs = [spec for spec in specs if spec.name not in request.given]
+    fixed = {**_given_sizes(specs, request.given), **request.dims}
+    sizes_to_try = list(bindings(open_specs, fixed))
+    failures: list[str] = []
+    gentle: set[str] = set()
+    accepted: list[Mapping[str, int]] = []
+    for at, sizes in enumerate(sizes_to_try):
+        for values in STRATEGIES if open_specs else STRATEGIES[:1]:
+            if clock.over and run.cases:
+                notes.append(_allowed(clock, len(run.cases)))
+                return
+            clock.check()
+            rng = np.random.default_rng([request.seed, at])
+            feeds = {**request.given, **make_feeds(open_specs, sizes, values, rng)}
+            if open_specs and leaves_nothing(source.proto, feeds):
+                failures.append("a window has nothing to look at on data so small")
+                break
+            if sizes != fixed and is_ruled_out(source.proto, feeds):  # the sizes that are declared are right
+                failures.append("inputs of these shapes are none that its operators take")
+                break
+            try:
+                results = run.session.run(feeds, clock.left)
+            except CannotRunError as error:
+                failures.append(error.reason)
+                continue
+            run.cases.append(feeds)
+            run.results.append(results)
+            accepted.append(sizes)
+            gentle |= {values} - {"random"}
+            break
+        if sum(map(_tells, run.results)) >= _ENOUGH:
+            break
+    if not run.cases:
+        raise CannotRunError(f"no inputs were found that it accepts: {failures[0]}")
+    if gentle:
+        notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
+    others = _of_other_kinds(run.cases[0], source, open_specs, request)
+    empty = _without_elements(source, open_specs, accepted[0], set(accepted[0]) - set(fixed), request)
+    for feeds, is_enough in chain(((feeds, False) for feeds in others), ((feeds, True) for feeds in empty)):
+        if clock.over:
+            notes.append(_allowed(clock, len(run.cases)))
+            return
+        try:
+            results = run.session.run(feeds, clock.left)
+        except CannotRunError:
+            continue  # of these, the source takes what it takes
+        run.cases.append(feeds)
+        run.results.append(results)
+        if is_enough:
+            break
+
+
+def _tells(results: Sequence[Any]) -> bool:
+    """Whether every output has elements."""
+    return all(value.size for value in results if isinstance(value, np.ndarray))
+
+
+def _of_other_kinds(
+    first: Mapping[str, Any], source: Source, specs: Sequence[InputSpec], request: Request
+) -> Iterator[dict[str, Any]]:
+    """Sets of inputs that differ in kind: wide values, both truths, defaults overridden."""
+    rng = np.random.default_rng([request.seed, 101])
+    changed = {spec.name: wide for spec in specs if (wide := _wide(first[spec.name], rng)) is not None}
+    if changed:
+        yield {**first, **changed}
+    for truth in (False, True):
+        settled = {
+            spec.name: np.full_like(first[spec.name], truth) for spec in specs if spec.element_type == TensorProto.BOOL
+        }
+        if settled:
+            yield {**first, **settled}
+    if request.overrides:
+        given = {name: value for name, value in _other_defaults(source.proto, rng).items() if name not in request.given}
+        if given:
+            yield {**first, **given}
+
+
+def _without_elements(
+    source: Source, specs: Sequence[InputSpec], sizes: Mapping[str, int], free: Collection[str], request: Request
+) -> Iterator[dict[str, Any]]:
+    """Sets of inputs of which some have no elements, of which one is enough; none where a kernel may object to it."""
+    if not free or not takes_any(all_nodes(source.proto)):
+        return
+    rng = np.random.default_rng([request.seed, 102])
+    for none in without_elements({name: size for name, size in sizes.items() if name in free}):
+        feeds = {**request.given, **make_feeds(specs, {**sizes, **none}, "random", rng)}
+        if not leaves_nothing(source.proto, feeds) and not is_ruled_out(source.proto, feeds):
+            yield feeds
+
+
+def _wide(value: Any, rng: np.random.Generator) -> Array | None:
+    """Floats beyond what activations saturate at, and integers below zero; None for what has neither."""
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject or value.dtype.kind not in "fi":
+        return None
+    drawn = rng.integers(-9, 10, value.shape) if value.dtype.kind == "i" else rng.uniform(-_WIDE, _WIDE, value.shape)
+    return np.asarray(drawn).astype(value.dtype)
+
+
+def _other_defaults(model: ModelProto, rng: np.random.Generator) -> dict[str, Array]:
+    """Other values for initializers that are also inputs, which a caller may override from IR version 4 on."""
+    inputs = {value.name for value in model.graph.input}
+    if model.ir_version < _FIRST_WITH_DEFAULTS or not inputs:
+        return {}
+    found: dict[str, Array] = {}
+    for tensor in model.graph.initializer:
+        if tensor.name not in inputs or tensor.data_location == TensorProto.EXTERNAL:
+            continue
+        value = numpy_helper.to_array(tensor)
+        if is_float(value):
+            found[tensor.name] = (value.astype(np.float64) + rng.uniform(0.5, 1.5, value.shape)).astype(value.dtype)
+        elif value.dtype == np.bool_:
+            found[tensor.name] = ~value
+    return found
+
+
+def _allowed(clock: Clock, count: int) -> str:
+    return f"The budget of {clock.budget:g} s allowed {counted(count, 'set')} of inputs."
+
+
+def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes of named dimensions that the caller's arrays show, so that the inputs made beside them fit."""
+    sizes: dict[str, int] = {}
+    for spec in specs:
+        shape = np.shape(given[spec.name]) if spec.name in given else ()
+        if spec.dims is not None and len(shape) == len(spec.dims):
+            sizes |= {dim: size for dim, size in zip(spec.dims, shape, strict=True) if isinstance(dim, str)}
+    return sizes
+
+
+def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
+    """Run the converted model on the source's inputs, in the first of the runtimes that takes it.
+
+    Where the budget ends after the first set of inputs, the result holds those that it was run on: a difference that
+    they show is not to be lost.
+
+    Raises:
+        CannotRunError: none takes it, or the budget does not last for one set of inputs; ``unsupported`` when that
+            says nothing against the model.
+    """
+    reasons: list[str] = []
+    accepted = {value.name for value in source.proto.graph.input}
+    for name in names:
+        clock.check()
+        try:
+            run = Run(name, runtime_named(name).load(source))
+            feeds = [{key: value for key, value in case.items() if key in accepted} for case in before.cases]
+            run.results += _results(run.session, feeds, clock)
+            run.cases += before.cases[: len(run.results)]
+        except CannotRunError as error:
+            # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
+            if not error.unsupported and before.runtime == name and not clock.over:
+                raise
+            reasons.append(error.reason)
+            continue
+        if reasons and before.runtime != name:
+            notes.append(f"The converted model was run with the {name} evaluator: {reasons[-1]}.")
+        if len(run.cases) < len(before.cases):
+            notes.append(_allowed(clock, len(run.cases)))
+        return run
+    raise CannotRunError("; ".join(reasons), unsupported=True)
+
+
+def _results(session: Session, cases: Sequence[Mapping[str, Any]], clock: Clock) -> list[list[Any]]:
+    """What a model returns for each set of inputs, or for as many as the budget allows, but one at least."""
+    results: list[list[Any]] = []
+    for feeds in cases:
+        try:
+            clock.check()
+            results.append(session.run(feeds, clock.left))
+        except OutOfTimeError:
+            if not results:
+                raise
+            break
+    return results

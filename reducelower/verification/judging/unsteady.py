@@ -1,0 +1,70 @@
+"""The source of a region with what it computes inside moved in the last places, otherwise each time it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from onnx import ModelProto
+
+from reducelower.model.graph import subgraphs, walk
+from reducelower.model.inference import Inference
+from reducelower.verification.feeding.limits import becoming
+from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed_inside, widened_all
+from reducelower.verification.regions.operands import WHERE
+from reducelower.verification.regions.places import Place
+from reducelower.verification.running.runtimes import RUNTIMES, Session, runtime_named
+from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.wider import with_bodies
+
+__all__ = ["Unsteady", "inner_values"]
+
+
+def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[Place, str]]:
+    """What the graphs of a model compute, but for what becomes a size or a count and for values that are known.
+
+    Nor constants: a power of three that is moved has no value for what is negative.
+    """
+    sizes = becoming(list(walk(model.graph.node)), WHERE)
+    apart = {*sizes, *known}
+    places = [Place(model, model.graph, Inference(lambda: model))]
+    for place in places:  # with those inside, which are added on the way
+        nodes = enumerate(place.holder.node)
+        places += [place.inside(graph, at, number) for at, node in nodes for number, _, graph in subgraphs(node)]
+    return [
+        (place, name) for place in places for name in place.positions if name not in apart and not place.is_fixed(name)
+    ]
+
+
+class Unsteady:
+    """A source whose values inside move, loaded when first asked; of operators that are functions, their bodies."""
+
+    def __init__(self, model: ModelProto, runtime: str) -> None:
+        """Stand by for a model, to be run where it ran."""
+        self._model = model
+        self._runtime = runtime
+        self._session: Session | None = None
+        self._is_absent = runtime not in RUNTIMES
+
+    def moves(self, feeds: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Move]:
+        """How far each element of each result moves, by the number of the result; empty where that cannot be had."""
+        if self._session is None and not self._is_absent:
+            self._load()
+        found: dict[str, Move] = {}
+        if self._session is None:
+            return found
+        for _ in range(DRAWS):
+            try:
+                widened_all(found, results, self._session.run(feeds))
+            except CannotRunError:
+                break
+        return found
+
+    def _load(self) -> None:
+        self._is_absent = True
+        model = with_bodies(self._model) or self._model
+        moving = disturbed_inside(model, inner_values(model))
+        try:
+            self._session = None if moving is None else runtime_named(self._runtime).load(Source(moving))
+        except CannotRunError:
+            return

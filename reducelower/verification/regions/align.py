@@ -1,0 +1,370 @@
+"""Aligns two models: which values are the same by construction, and which have to be shown to be.
+
+Both are numbered with one table (`numbering`), the second with guesses: a value that has a counterpart in the first (by
+name, by the order of like nodes, or because a plan says so) takes its number, and where it is computed otherwise, that
+the two are equal becomes a *claim*. Guesses may be wrong, names may be misleading: a claim that does not hold is
+dropped, and those downstream of it become larger. The claims that are left are what the proof is made of. Outputs of
+the models are always claims, unless they are the same by construction.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+
+from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.inference import Inference, function_key
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.plan import Plan, Site
+from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals
+from reducelower.verification.regions.places import Place
+
+__all__ = ["Alignment", "Claim", "Level", "align"]
+
+_CONTROL = frozenset({"If", "Loop", "Scan"})
+_SCAN_OF_TODAY = 9  # the version before took a batch axis
+
+
+@dataclass
+class Level:
+    """A graph or function body of the first model, its counterpart in the second, and the numbers of their values."""
+
+    path: str
+    left: Place
+    right: Place
+    left_numbers: Numbers
+    right_numbers: Numbers
+
+    @cached_property
+    def shared(self) -> frozenset[int]:
+        """The numbers of the values here that both sides have."""
+        return frozenset(_own(self.left_numbers).values()) & frozenset(_own(self.right_numbers).values())
+
+    @cached_property
+    def visible(self) -> frozenset[int]:
+        """The same with those around."""
+        return frozenset(self.left_numbers.values()) & frozenset(self.right_numbers.values())
+
+
+@dataclass
+class Claim:
+    """That values of the two models are equal, though they are computed otherwise.
+
+    Attributes:
+        pairs: their names, in the first and in the second model; outputs of one node of the first.
+        site: what a plan says about it; None where no plan knows it.
+        is_output: whether one of them is an output of its graph, so that the claim cannot be dropped.
+    """
+
+    level: Level
+    pairs: list[tuple[str, str]]
+    site: Site | None = None
+    is_output: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells claims apart."""
+        return self.level.path, self.pairs[0][0]
+
+
+@dataclass
+class Alignment:
+    """What two models have in common, and what is claimed of the rest.
+
+    Attributes:
+        claims: in the order of the second model.
+        levels: the main graphs and every pair of graphs or functions inside that differ.
+        shared: how many values of the main graphs have the same number without a claim.
+        same: paths of subgraphs of the first model in which nothing differs.
+        missing: sites of the plan of which the second model computes no output.
+        settled: sites of the plan of which an operator keeps what it computes, spelled otherwise.
+    """
+
+    claims: list[Claim] = field(default_factory=list)
+    levels: list[Level] = field(default_factory=list)
+    shared: int = 0
+    same: list[str] = field(default_factory=list)
+    missing: list[Site] = field(default_factory=list)
+    settled: list[Site] = field(default_factory=list)
+
+
+def align(
+    before: ModelProto,
+    after: ModelProto,
+    plan: Plan | None = None,
+    *,
+    dropped: Collection[tuple[str, str]] = (),
+    by_name: bool = True,
+    inferences: tuple[Inference, Inference] | None = None,
+) -> Alignment:
+    """Align two models, whose inputs and outputs correspond by name.
+
+    Claims that turned out not to hold are `dropped` by their keys, and not made again; the sites of a plan become
+    claims in any case. By name, equal names are a reason to claim that values are equal.
+    """
+    return _Aligner(before, after, plan, frozenset(dropped), by_name, inferences).run()
+
+
+def _own(numbers: Numbers) -> Mapping[str, int]:
+    return numbers.maps[0] if isinstance(numbers, ChainMap) else numbers
+
+
+class _Aligner:
+    def __init__(
+        self,
+        before: ModelProto,
+        after: ModelProto,
+        plan: Plan | None,
+        dropped: frozenset[tuple[str, str]],
+        by_name: bool,
+        inferences: tuple[Inference, Inference] | None,
+    ) -> None:
+        self._models = before, after
+        self._inferences = inferences or (Inference(lambda: before), Inference(lambda: after))
+        self._dropped = dropped
+        self._by_name = by_name
+        self._table = Table()
+        self._functions = Functions(before), Functions(after)
+        self._opened: set[tuple[str, str]] = set()
+        self._found = Alignment()
+        self._sites: dict[str, dict[str, Site]] = {}
+        self._plan_sites = plan.sites if plan is not None else ()
+        self._of_plan: dict[str, list[Site]] = {}
+        for site in self._plan_sites:
+            self._of_plan.setdefault(site.graph, []).append(site)
+
+    def run(self) -> Alignment:
+        before, after = self._models
+        level = Level("graph", *self._mains(), {}, {})
+        # A default that no caller of the first model may override is a constant for those of the second, too.
+        versions = before.ir_version, min(before.ir_version, after.ir_version)
+        for graph, numbers, version in zip(
+            (before.graph, after.graph), (level.left_numbers, level.right_numbers), versions, strict=True
+        ):
+            self._table.start(graph, numbers, is_main=True, ir_version=version)
+        outputs = {value.name: value.name for value in after.graph.output}
+        self._align(level, outputs)
+        return self._found
+
+    def _mains(self) -> tuple[Place, Place]:
+        before, after = self._models
+        return Place(before, before.graph, self._inferences[0]), Place(after, after.graph, self._inferences[1])
+
+    def _align(self, level: Level, outputs: Mapping[str, str]) -> None:
+        """Number both sides and make the claims; `outputs` are those of the right side, with those of the left."""
+        left, right = level.left, level.right
+        for node in left.holder.node:
+            self._table.add(node, level.left_numbers, left.opsets, self._functions[0])
+        self._found.levels.append(level)
+        sites = self._sites_of(level)
+        guesses = self._guesses(level, outputs)
+        guesses.update((name, name) for name in sites)
+        producers = {name: (at, node) for at, node in enumerate(left.holder.node) for name in node.output if name}
+        claims: dict[object, Claim] = {}
+        for at, node in enumerate(right.holder.node):
+            differing = self._differing(level, node, guesses, sites)
+            if not differing:
+                continue
+            source = producers.get(differing[0][0])
+            known = any(counterpart in sites for counterpart, _ in differing)
+            descended = source is not None and not known and self._descend(level, source, (at, node))
+            for counterpart, name in differing:
+                level.right_numbers[name] = level.left_numbers[counterpart]
+                if not descended:
+                    origin = producers.get(counterpart)
+                    key = counterpart if origin is None else origin[0]
+                    claim = claims.setdefault(key, Claim(level, [], sites.get(counterpart)))
+                    claim.pairs.append((counterpart, name))
+                    claim.is_output |= name in outputs
+        self._found.claims += claims.values()
+        for name, counterpart in outputs.items():
+            if counterpart not in level.left_numbers or name not in level.right_numbers:
+                continue  # a value that nothing computes; no runtime takes that model
+            if level.left_numbers[counterpart] != level.right_numbers[name]:
+                self._found.claims.append(Claim(level, [(counterpart, name)], is_output=True))
+
+    def _differing(
+        self, level: Level, node: NodeProto, guesses: Mapping[str, str], sites: Mapping[str, Site]
+    ) -> list[tuple[str, str]]:
+        """Number what a node of the second model yields; the names, there and here, of what is computed otherwise."""
+        differing: list[tuple[str, str]] = []
+        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
+        for name, number in zip(node.output, numbers, strict=True):
+            if not name:
+                continue
+            level.right_numbers[name] = number
+            counterpart = guesses.get(name)
+            if counterpart is None or counterpart not in level.left_numbers:
+                continue
+            is_same = level.left_numbers[counterpart] == number
+            if not is_same or _is_tried(sites.get(counterpart), level.left.producer(counterpart), node):
+                differing.append((counterpart, name))
+            elif counterpart in sites:
+                self._found.settled.append(sites[counterpart])
+            elif not _is_constant(node):
+                self._found.shared += level.path == "graph"
+        return differing
+
+    def _sites_of(self, level: Level) -> dict[str, Site]:
+        """The sites of a plan here, by the names of their outputs, which a conversion keeps."""
+        made = {name for node in level.right.holder.node for name in node.output}
+        found: dict[str, Site] = {}
+        for site in self._of_plan.get(level.path, ()):
+            nodes = level.left.holder.node
+            position = site.raised_from[-1] if site.raised_from else site.index
+            if position >= len(nodes):
+                continue
+            names = [name for name in nodes[position].output if name in made]
+            if not names and site.count:
+                self._found.missing.append(site)
+            found.update(dict.fromkeys(names, site))
+        return found
+
+    def _guesses(self, level: Level, outputs: Mapping[str, str]) -> dict[str, str]:
+        """Counterparts in the first model, by names of values in the second."""
+        left = {name for node in level.left.holder.node for name in node.output if name}
+        right = [name for node in level.right.holder.node for name in node.output if name]
+        guesses = dict(outputs)
+        if self._by_name:
+            guesses.update((name, name) for name in right if name in left and name not in outputs)
+        taken = set(guesses.values())
+        if any(name not in guesses for name in right):
+            guesses.update(self._by_order(level, guesses.keys(), taken))
+        return {
+            name: counterpart
+            for name, counterpart in guesses.items()
+            if name in outputs or (level.path, counterpart) not in self._dropped
+        }
+
+    def _by_order(self, level: Level, known: Collection[str], taken: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Nodes of one kind with the same attributes and constants, if both sides have as many of them."""
+        kinds: list[dict[object, list[NodeProto]]] = []
+        for side, numbers, functions, named in (
+            (level.left, level.left_numbers, self._functions[0], taken),
+            (level.right, level.right_numbers, self._functions[1], known),
+        ):
+            constants = self._constants(side, numbers, functions)
+            found: dict[object, list[NodeProto]] = {}
+            for node in side.holder.node:
+                if not any(name in named for name in node.output) and not _is_constant(node):
+                    signature = self._table.signature(node, constants, side.opsets, functions)
+                    found.setdefault(self._table.of(("kind", signature, len(node.output))), []).append(node)
+            kinds.append(found)
+        for kind, nodes in kinds[1].items():
+            others = kinds[0].get(kind, [])
+            if len(others) == len(nodes):
+                for other, node in zip(others, nodes, strict=True):
+                    yield from ((b, a) for a, b in zip(other.output, node.output, strict=True) if a and b)
+
+    def _constants(self, place: Place, known: Numbers, functions: Functions) -> Numbers:
+        """The numbers of constants alone: what tells like nodes apart wherever they stand."""
+        numbers: Numbers = {}
+        if isinstance(place.holder, GraphProto):
+            inputs = {value.name for value in place.holder.input}
+            names = (tensor.name for tensor in place.holder.initializer)
+            numbers.update((name, known[name]) for name in names if name not in inputs and name in known)
+        for node in place.holder.node:
+            if _is_constant(node):
+                self._table.add(node, numbers, place.opsets, functions)
+        return numbers
+
+    # Graphs and functions inside
+
+    def _descend(self, level: Level, source: tuple[int, NodeProto], result: tuple[int, NodeProto]) -> bool:
+        """Align what is inside two nodes that differ in nothing else; False where they do."""
+        (left_at, left), (right_at, right) = source, result
+        if (left.op_type, len(left.output)) != (right.op_type, len(right.output)):
+            return False
+        called = self._functions[0].get(left), self._functions[1].get(right)
+        inner = list(subgraphs(left)), list(subgraphs(right))
+        if not (all(called) or (inner[0] and left.op_type in _CONTROL and left.domain in DEFAULT_DOMAINS)):
+            return False
+        if not self._alike_outside(level, left, right):
+            return False
+        if called[0] is not None and called[1] is not None:
+            return self._descend_functions(called[0], called[1])
+        shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
+        if shapes[0] != shapes[1]:
+            return False
+        for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
+            path = f"{level.path}/{left.name or f'{left.op_type}#{left_at}'}.{name}"
+            child = Level(
+                path,
+                level.left.inside(graph, left_at, number),
+                level.right.inside(other, right_at, other_number),
+                ChainMap({}, level.left_numbers),
+                ChainMap({}, level.right_numbers),
+            )
+            self._table.start(graph, child.left_numbers)
+            self._table.start(other, child.right_numbers)
+            outputs = {b.name: a.name for a, b in zip(graph.output, other.output, strict=True)}
+            claims = len(self._found.claims)
+            self._align(child, outputs)
+            if len(self._found.claims) == claims:
+                self._found.same.append(path)
+        return True
+
+    def _alike_outside(self, level: Level, left: NodeProto, right: NodeProto) -> bool:
+        """Whether two nodes read the same values and have the same attributes, but for graphs."""
+        bare = []
+        for node, numbers, place, functions in (
+            (left, level.left_numbers, level.left, self._functions[0]),
+            (right, level.right_numbers, level.right, self._functions[1]),
+        ):
+            copied = NodeProto()
+            copied.CopyFrom(node)
+            kept = [item for item in node.attribute if item.name not in {name for _, name, _ in subgraphs(node)}]
+            del copied.attribute[:]
+            copied.attribute.extend(kept)
+            opset = place.opsets.get("", 1)
+            signature = self._table.signature(copied, numbers, place.opsets, functions)
+            assert isinstance(signature, tuple)
+            version = schema(node.op_type, opset) if node.op_type == "Scan" else None
+            bare.append((signature[3:5], version is None or version.since_version >= _SCAN_OF_TODAY))
+        return bare[0] == bare[1]
+
+    def _descend_functions(self, left: FunctionProto, right: FunctionProto) -> bool:
+        if (len(left.input), len(left.output)) != (len(right.input), len(right.output)):
+            return False
+        if _defaults(left) != _defaults(right) or list(left.attribute) != list(right.attribute):
+            return False
+        path = function_path(left)
+        if (path, function_path(right)) in self._opened:
+            return True
+        self._opened.add((path, function_path(right)))
+        places = [
+            Place(model, function, inference, key=function_key(_position(model, function)))
+            for model, function, inference in zip(self._models, (left, right), self._inferences, strict=True)
+        ]
+        level = Level(path, places[0], places[1], ChainMap({}), ChainMap({}))
+        formals(self._table, left, level.left_numbers)
+        formals(self._table, right, level.right_numbers)
+        self._align(level, dict(zip(right.output, left.output, strict=True)))
+        return True
+
+
+def _is_tried(site: Site | None, before: NodeProto | None, after: NodeProto) -> bool:
+    """Whether a site is run though structure tells that it is the same: all but a node that leaves out a default.
+
+    What reduces may have its axes as an attribute or an input, of which runtimes have kernels of their own.
+    """
+    if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
+        return site is not None
+    return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
+
+
+def _position(model: ModelProto, function: FunctionProto) -> int:
+    return next(at for at, item in enumerate(model.functions) if item is function or item == function)
+
+
+def _defaults(function: FunctionProto) -> list[bytes]:
+    return sorted(item.SerializeToString(deterministic=True) for item in function.attribute_proto)
+
+
+def _is_constant(node: NodeProto) -> bool:
+    return node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS

@@ -1,0 +1,302 @@
+"""Cuts the region of a claim out of two models: the nodes on both sides, back to the values that both share.
+
+The values that both share become the inputs of two small models, under one name on both sides, weights among them:
+random values do as well. A region that does not hold for every value may hold for those that it is given: it is then
+cut with weights and what is computed from them as they are (`fixed`), and with more of its surroundings (`opened`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from reducelower.model.graph import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.plan import Site
+from reducelower.verification.regions.align import Claim, Level
+from reducelower.verification.regions.carried import freed
+from reducelower.verification.regions.numbering import Numbers, read_by
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, keyed
+from reducelower.verification.regions.places import Place
+from reducelower.verification.running.source import CannotRunError
+
+__all__ = ["Region", "cut_region"]
+
+_FEW_FLOATS = 8
+_MOST_NODES = 4000
+_MOST_STEPS = 8
+# What models compute sizes from shapes with.
+_OF_SIZES = frozenset(
+    {
+        "Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "ReduceProd", "Reshape", "Slice", "Squeeze", "Sub",
+        "Unsqueeze",
+    }
+)  # fmt: skip
+_MOST_BYTES = 1 << 28  # of weights that only one side has
+
+
+@dataclass(frozen=True)
+class Region:
+    """A claim, cut out.
+
+    Attributes:
+        opened: the numbers of shared values that were not taken for inputs.
+        closed: the numbers of the inputs that nodes compute, with which it could be opened further.
+    """
+
+    claim: Claim
+    pair: Pair
+    opened: frozenset[int]
+    closed: frozenset[int]
+
+
+@dataclass
+class _Cone:
+    """One side of a region: its nodes, what it reads from around, and its constants."""
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    inputs: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+
+
+def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = False) -> Region:
+    """Cut the two sides of a claim; a CannotRunError where a weight that one needs is too large for a small model.
+
+    Shared values (`Region.closed`) that are `opened` are computed in the region. Where `fixed`, weights and what
+    follows from constants alone are taken as they are, rather than for inputs.
+    """
+    level = claim.level
+    lefts, rights = [left for left, _ in claim.pairs], [right for _, right in claim.pairs]
+    # What one side computes as its result is no input of the other: of two sums, one with something added.
+    results = {level.left_numbers.get(left, -1) for left in lefts}
+    results |= {level.right_numbers.get(right, -1) for right in rights}
+    opened |= results - {-1}
+    left = _Walk(level, level.left, level.left_numbers, opened, fixed).back_from(lefts)
+    right = _Walk(level, level.right, level.right_numbers, opened, fixed).back_from(rights)
+    related = _related(level, left, right) - opened
+    if related:
+        return cut_region(claim, opened | related, fixed=fixed)
+    _share_constants(level, left, right)
+    names: dict[int, str] = {}
+    for cone, prefix in ((left, ""), (right, "after/")):
+        for name, number in cone.inputs.items():
+            names.setdefault(number, prefix + name)
+    kinds = _kinds(level, left, right, names)
+    outputs = [f"{name}/out" if name in left.inputs or name in left.constants else name for name in lefts]
+    sides = []
+    for cone, targets, prefix in ((left, lefts, ""), (right, rights, "after/")):
+        renamed = {name: names[number] for name, number in cone.inputs.items()}
+        direct = {name for name in targets if name in cone.inputs or name in cone.constants}
+        for name in [*cone.constants, *(name for node in cone.nodes for name in node.output if name)]:
+            renamed.setdefault(name, prefix + name)
+        renamed.update((name, out) for name, out in zip(targets, outputs, strict=True) if name not in direct)
+        nodes = [_renamed(node, renamed) for node in cone.nodes]
+        nodes += [
+            helper.make_node("Identity", [renamed[name]], [out])
+            for name, out in zip(targets, outputs, strict=True)
+            if name in direct
+        ]
+        sides.append((nodes, {renamed[name]: value for name, value in cone.constants.items()}))
+    pair = _pair(claim, sides, list(kinds.values()), outputs)
+    pair = keyed(pair if fixed else freed(pair))
+    places = ((level.left, left), (level.right, right))
+    closed = {number for place, cone in places for name, number in cone.inputs.items() if name in place.positions}
+    return Region(claim, pair, opened, frozenset(closed))
+
+
+def _pair(
+    claim: Claim,
+    sides: Sequence[tuple[list[NodeProto], dict[str, Array]]],
+    inputs: list[FreeInput],
+    outputs: list[str],
+) -> Pair:
+    level, site = claim.level, claim.site
+    (nodes, left), (replacement, right) = sides
+    before, after = level.left, level.right
+    if site is not None and site.raised_from:
+        nodes, replacement, left, right, before, after = replacement, nodes, right, left, after, before
+    return Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
+
+
+def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:
+    """A region that no plan knows, named after the node of the first model that computes what is claimed."""
+    place = claim.level.left
+    at = place.positions.get(claim.pairs[0][0])
+    if at is None:
+        return Site(claim.level.path, claim.pairs[0][0], "Identity", "", 0, 0, 0)
+    node = place.holder.node[at]
+    return Site(claim.level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, len(nodes))
+
+
+class _Walk:
+    """The way back from the targets of one side to values that both sides share, or that come from outside."""
+
+    def __init__(self, level: Level, place: Place, numbers: Numbers, opened: frozenset[int], fixed: bool) -> None:
+        self._level = level
+        self._place = place
+        self._numbers = numbers
+        self._opened = opened
+        self._fixed = fixed
+        self._seen: set[str] = set()
+        self._own: frozenset[str] = frozenset()
+        self._chosen: dict[int, NodeProto] = {}
+        self._size = 0
+        self._cone = _Cone()
+
+    def back_from(self, targets: Sequence[str]) -> _Cone:
+        """All that computes the targets; a CannotRunError where that is too much for a small model."""
+        self._own = frozenset(targets)
+        pending = list(targets)
+        while pending:
+            name = pending.pop()
+            if not name or name in self._seen:
+                continue
+            self._seen.add(name)
+            at = self._place.positions.get(name)
+            value = self._value(name)
+            if value is not None:
+                self._take_value(name, value)
+            elif at is None or self._is_shared(name):
+                self._cone.inputs[name] = self._numbers.get(name, -1)
+            else:
+                pending += self._take_node(at)
+        self._cone.nodes = [self._chosen[at] for at in sorted(self._chosen)]
+        return self._cone
+
+    def _is_shared(self, name: str) -> bool:
+        number = self._numbers.get(name, -1)
+        if number not in self._level.shared or number in self._opened or name in self._own:
+            return False
+        return not (self._fixed and self._place.is_fixed(name))
+
+    def _value(self, name: str) -> Array | TensorProto | None:
+        value = _known(self._place, name)
+        if value is None and self._fixed and (self._place.is_fixed(name) or name not in self._own):
+            return self._place.evaluated(name)  # sizes of what is declared, too
+        return value
+
+    def _take_value(self, name: str, value: Array | TensorProto) -> None:
+        number = self._numbers.get(name, -1)
+        # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
+        is_weight = number in self._level.visible and name not in self._own and not self._fixed
+        if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
+            self._size += value.nbytes
+            if self._size > _MOST_BYTES:
+                raise CannotRunError("its weights are too large for a small model")
+            self._cone.constants[name] = value
+        elif isinstance(value, TensorProto) and not is_weight:
+            raise CannotRunError(f"the weight {name!r} is in another file")
+        else:
+            self._cone.inputs[name] = number
+
+    def _take_node(self, at: int) -> list[str]:
+        """Take in a node; returns what it reads."""
+        node = self._place.holder.node[at]
+        if at not in self._chosen:
+            if len(self._chosen) >= _MOST_NODES:
+                raise CannotRunError(f"it has more than {_MOST_NODES} nodes")
+            self._chosen[at] = node
+        # Axes, shapes and sizes are worth evaluating: the other side may have them as attributes.
+        for given in node.input[1:] if _reads_axes(node) else ():
+            found = self._place.evaluated(given) if given and given not in self._seen else None
+            if found is not None and found.size <= SMALL_CONSTANT:
+                self._seen.add(given)
+                self._cone.constants[given] = found
+        return list(read_by(node))
+
+
+def _most_held(value: Array) -> int:
+    """Up to how many elements a constant of both sides is held: whole numbers say where, how many or what shape."""
+    return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
+
+
+def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
+    """The numbers of inputs that are computed from shapes of others, to which they have to fit."""
+    inputs = {*left.inputs.values(), *right.inputs.values()}
+    found: set[int] = set()
+    for place, cone, numbers in ((level.left, left, level.left_numbers), (level.right, right, level.right_numbers)):
+        for name in cone.inputs:
+            found |= _of_shapes(place, numbers, name, inputs) or set()
+    return found
+
+
+def _of_shapes(place: Place, numbers: Numbers, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
+    """The numbers of a value and of those it is computed from, if these are shapes of inputs and constants alone."""
+    node = place.producer(name)
+    if node is None or node.domain not in DEFAULT_DOMAINS or name not in numbers:
+        return None
+    if node.op_type in ("Shape", "Size"):
+        return {numbers[name]} if numbers.get(node.input[0]) in inputs else None
+    if node.op_type not in _OF_SIZES or depth == _MOST_STEPS:
+        return None
+    found = {numbers[name]}
+    for operand in filter(None, node.input):
+        if not place.is_fixed(operand):
+            inner = _of_shapes(place, numbers, operand, inputs, depth + 1)
+            if inner is None:
+                return None
+            found |= inner
+    return found if len(found) > 1 else None
+
+
+def _share_constants(level: Level, left: _Cone, right: _Cone) -> None:
+    """Take an input for the constant that the other side knows it to be: its own claim says that they are equal."""
+    for cone, other, numbers in ((left, right, level.right_numbers), (right, left, level.left_numbers)):
+        known = {numbers[name]: value for name, value in other.constants.items() if name in numbers}
+        for name, number in list(cone.inputs.items()):
+            if number in known:
+                cone.constants[name] = known[number]
+                del cone.inputs[name]
+
+
+def _known(place: Place, name: str) -> Array | TensorProto | None:
+    """The value of a constant that no caller may override."""
+    value = place.constant(name)
+    return None if value is None or place.is_overridable(name) else value
+
+
+def _reads_axes(node: NodeProto) -> bool:
+    return node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS
+
+
+def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, FreeInput]:
+    """What is known of every input, from whichever side knows more."""
+    kinds: dict[int, FreeInput] = {}
+    for place, cone in ((level.left, left), (level.right, right)):
+        for name, number in cone.inputs.items():
+            known = kinds.get(number)
+            if known is not None and known.element_type and known.dims is not None:
+                continue  # to ask the second model may take an inference of all of its types
+            found = free_input(place, name)
+            better = known is None or (not known.element_type and found.element_type)
+            if known is not None and known.dims is None and found.dims is not None:
+                better = bool(found.element_type)
+            if better:
+                kinds[number] = FreeInput(names[number], found.element_type, found.dims)
+    return kinds
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    _rename(copied, names)
+    return copied
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    for values in (node.input, node.output):
+        for at, name in enumerate(values):
+            if name in names:
+                values[at] = names[name]
+    for _, _, graph in subgraphs(node):
+        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {name for inner in graph.node for name in inner.output}
+        around = {name: new for name, new in names.items() if name not in own}
+        for inner in graph.node:
+            _rename(inner, around)
+        for value in graph.output:
+            value.name = around.get(value.name, value.name)

@@ -1,0 +1,49 @@
+"""Regions that compute each element by itself, so that no size matters but one: alike at one size, alike at every."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from onnx import NodeProto
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.regions.places import Dims
+
+__all__ = ["ELEMENTWISE", "any_size", "by_axis", "is_elementwise"]
+
+ELEMENTWISE = frozenset(
+    {
+        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd", "BitwiseNot",
+        "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Constant", "Cos", "Cosh", "Div", "Elu",
+        "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity",
+        "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg",
+        "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+        "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
+    }
+)  # fmt: skip
+"""They compute each element from those in the same place, but for broadcasting."""
+
+
+def is_elementwise(nodes: Iterable[NodeProto]) -> bool:
+    """Whether every node computes each element from those in the same place, but for broadcasting."""
+    return all(node.op_type in ELEMENTWISE and node.domain in DEFAULT_DOMAINS for node in nodes)
+
+
+def by_axis(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
+    """Sizes of an input of such nodes, with a symbol per axis, counted from the last, as broadcasting aligns them.
+
+    Sizes of constants that the nodes hold are kept, since they have to fit.
+    """
+    if dims is None:
+        return None
+    return tuple(
+        dim if isinstance(dim, int) and (dim <= 1 or dim in kept) else f"size {at - len(dims)}"
+        for at, dim in enumerate(dims)
+    )
+
+
+def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
+    """Sizes of an input with symbols for all numbers but the kept ones, where they mean only that they are equal."""
+    if dims is None:
+        return None
+    return tuple(f"size {dim}" if isinstance(dim, int) and dim > 1 and dim not in kept else dim for dim in dims)

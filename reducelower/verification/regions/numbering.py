@@ -1,0 +1,297 @@
+"""Numbers the values of two models so that what is computed alike from the same values has the same number.
+
+This is value numbering as compilers know it (Cocke and Schwartz, 1970; Click, 1995), over both models with one table:
+inputs count by name, constants by value however they are spelled, nodes by operator, version of the operator,
+attributes and the numbers of what they read. Names of values and nodes do not matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import ChainMap
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from reducelower.files.external import external_tensors
+from reducelower.model.calls import called_function, function_id, functions_of
+from reducelower.model.graph import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.verification.regions.meanings import meaning
+from reducelower.verification.running.weights import held_name
+
+__all__ = [
+    "COMMUTATIVE",
+    "Functions",
+    "Numbers",
+    "Table",
+    "attribute_key",
+    "attributes",
+    "brief",
+    "captured",
+    "content",
+    "digested",
+    "formals",
+    "opsets_of",
+    "read_by",
+]
+
+Numbers = MutableMapping[str, int]
+Opsets = Mapping[str, int]
+
+_SHORT = 64
+_BLOCK = 1 << 20
+COMMUTATIVE = frozenset({"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"})
+_CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings")
+
+
+class Table:
+    """One number per distinct description; the same for both models."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, description: Hashable) -> int:
+        """The number of a description, a new one the first time."""
+        return self._numbers.setdefault(description, len(self._numbers))
+
+    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
+        """What a node computes: equal for nodes that compute the same from the same values."""
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        inputs = [numbers.get(name, -1) if name else -1 for name in node.input]
+        while inputs and inputs[-1] == -1 and not node.input[len(inputs) - 1]:
+            inputs.pop()
+        if not domain and node.op_type in COMMUTATIVE:
+            inputs.sort()
+        inner = tuple(
+            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
+            for _, name, graph in subgraphs(node)
+        )
+        own = attributes(node, opsets.get(domain, 1))
+        version: Hashable = meaning(node.op_type, opsets.get(domain, 1), domain, tuple(name for name, _ in own))
+        if domain:
+            version = functions.body(self, node) or version
+        # How many outputs a node has decides what some operators compute (Split without sizes).
+        return domain, node.op_type, version, own, tuple(inputs), inner
+
+    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> None:
+        """Number the outputs of a node."""
+        found = self.outputs(node, numbers, opsets, functions)
+        numbers.update((name, number) for name, number in zip(node.output, found, strict=True) if name)
+
+    def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> list[int]:
+        """The numbers that the outputs of a node get."""
+        if node.domain in DEFAULT_DOMAINS:
+            if node.op_type == "Identity" and node.input[0] in numbers:
+                return [numbers[node.input[0]]]
+            if node.op_type == "Constant" and (value := _constant(node)) is not None:
+                return [self.of(value)]
+        signature = self.of(("node", self.signature(node, numbers, opsets, functions), len(node.output)))
+        return [self.of((signature, at)) for at in range(len(node.output))]
+
+    def constant(self, tensor: TensorProto) -> int:
+        """The number of the value of a tensor."""
+        return self.of(content(tensor))
+
+    def start(self, graph: GraphProto, numbers: Numbers, *, is_main: bool = False, ir_version: int = 0) -> None:
+        """Number the inputs of a graph by position, or by name in the main graph, and its initializers by value."""
+        own = {value.name for value in graph.input}
+        for at, value in enumerate(graph.input):
+            numbers[value.name] = (
+                self.of(("input", value.name)) if is_main else self.of(("formal", _depth(numbers), at))
+            )
+        for tensor in graph.initializer:
+            # From IR version 4 on, an initializer that is also an input is a default that a caller may override.
+            if not (tensor.name in own and (ir_version >= 4 or not is_main)):
+                numbers[tensor.name] = self.constant(tensor)
+        for sparse in graph.sparse_initializer:
+            parts = content(sparse.values), content(sparse.indices), tuple(sparse.dims)
+            numbers[sparse.values.name] = self.of(("sparse", *parts))
+
+    def _graph_outputs(
+        self, graph: GraphProto, around: Numbers, opsets: Opsets, functions: Functions
+    ) -> tuple[int, ...]:
+        numbers = ChainMap({}, around)
+        self.start(graph, numbers)
+        for node in graph.node:
+            self.add(node, numbers, opsets, functions)
+        return tuple(numbers.get(value.name, -1) for value in graph.output)
+
+
+def _depth(numbers: Numbers) -> int:
+    return len(numbers.maps) if isinstance(numbers, ChainMap) else 0
+
+
+class Functions:
+    """The functions of one model, told apart by what they compute rather than by name."""
+
+    def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
+        """Know the functions of a model, and the opset versions to take in place of those that they state."""
+        self._opsets = opsets
+        self._functions = functions_of(model)
+        self._bodies: dict[tuple[str, str, str], Hashable] = {}
+
+    def get(self, node: NodeProto) -> FunctionProto | None:
+        """The function that a node calls."""
+        return self._functions.get(called_function(node)) if self._functions else None
+
+    def body(self, table: Table, node: NodeProto) -> Hashable:
+        """What the function that a node calls computes; None where it calls none."""
+        function = self.get(node)
+        if function is None:
+            return None
+        key = function_id(function)
+        if key not in self._bodies:
+            self._bodies[key] = key  # functions do not call themselves; a broken model shall not hang
+            numbers: Numbers = ChainMap({})
+            formals(table, function, numbers)
+            for item in function.node:
+                table.add(item, numbers, self._opsets or opsets_of(function), self)
+            defaults = tuple(sorted(attribute_key(item) for item in function.attribute_proto))
+            outputs = tuple(numbers.get(name, -1) for name in function.output)
+            self._bodies[key] = ("body", outputs, defaults, tuple(function.attribute))
+        return self._bodies[key]
+
+
+def formals(table: Table, function: FunctionProto, numbers: Numbers) -> None:
+    """Number the inputs of a function by position."""
+    for at, name in enumerate(function.input):
+        numbers[name] = table.of(("formal", _depth(numbers), at))
+
+
+def opsets_of(holder: ModelProto | FunctionProto) -> dict[str, int]:
+    """Opset version per domain; the default domain is the empty string."""
+    return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in holder.opset_import}
+
+
+@lru_cache(maxsize=4096)
+def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
+    found = schema(op_type, opset, domain)
+    if found is None:
+        return {}
+    return {
+        name: item.default_value.SerializeToString(deterministic=True)
+        for name, item in found.attributes.items()
+        if item.default_value.name
+    }
+
+
+def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
+    """The attributes of a node but for graphs and for those that have their default value."""
+    if not node.attribute:
+        return ()
+    defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
+    kept = [
+        attribute_key(item) for item in node.attribute if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+    ]
+    return tuple(sorted(item for item in kept if defaults.get(item[0]) != item[1]))
+
+
+def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
+    """Name and value of an attribute, equal for equal ones."""
+    if attribute.doc_string:
+        plain = AttributeProto()
+        plain.CopyFrom(attribute)
+        plain.ClearField("doc_string")
+        attribute = plain
+    return attribute.name, brief(attribute.SerializeToString(deterministic=True))
+
+
+def _constant(node: NodeProto) -> Hashable | None:
+    """The value of a Constant node, in the words that an initializer of that value is described with."""
+    for attribute in node.attribute:
+        if attribute.name not in _CONSTANT_VALUES or attribute.ref_attr_name:
+            continue
+        value = helper.get_attribute_value(attribute)
+        if isinstance(value, TensorProto):
+            return content(value)
+        kinds = {"i": TensorProto.INT64, "f": TensorProto.FLOAT, "s": TensorProto.STRING}
+        kind = kinds[attribute.name[len("value_")]]
+        values = list(value) if attribute.name.endswith("s") else [value]
+        dims = [len(values)] if attribute.name.endswith("s") else []
+        return content(helper.make_tensor("", kind, dims, values))
+    return None
+
+
+def content(tensor: TensorProto) -> Hashable:
+    """What a tensor holds: equal for equal values of one type and shape, however they are stored."""
+    facts = tensor.data_type, tuple(tensor.dims)
+    name = held_name(tensor)
+    if name:
+        return ("constant", *facts, name)
+    if tensor.data_location == TensorProto.EXTERNAL:
+        entries = {item.key: item.value for item in tensor.external_data}
+        if DIGEST in entries:
+            return ("constant", *facts, bytes.fromhex(entries[DIGEST]))
+        return ("external", *facts, tuple(sorted((item.key, item.value) for item in tensor.external_data)))
+    if tensor.HasField("raw_data"):
+        return ("constant", *facts, brief(tensor.raw_data))
+    array = numpy_helper.to_array(tensor)
+    data = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
+    if tensor.data_type in _PACKED:
+        data = numpy_helper.from_array(array).raw_data
+    return ("constant", *facts, brief(data))
+
+
+_PACKED = frozenset(
+    getattr(TensorProto, name)
+    for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
+    if hasattr(TensorProto, name)
+)
+
+
+DIGEST = "digest"
+"""Key under which external data says by its content what it is (see `digested`), wherever it lies."""
+
+
+def digested(model: ModelProto, folder: Path) -> None:
+    """Let every tensor with data in a file of the folder say what is in it, not where, so that values count."""
+    for tensor in external_tensors(model):
+        entries = {item.key: item.value for item in tensor.external_data}
+        with (folder / entries["location"]).open("rb") as file:
+            file.seek(int(entries.get("offset", 0)))
+            digest = _digest_of(file, int(entries.get("length", -1)))
+        del tensor.external_data[:]
+        tensor.external_data.add(key=DIGEST, value=digest.hex())
+
+
+def _digest_of(file: IO[bytes], length: int) -> bytes:
+    """What `brief` gives for the next bytes of a file; all that are left where the length is negative."""
+    digest, head, left = hashlib.blake2b(digest_size=16), b"", length
+    while block := file.read(_BLOCK if left < 0 else min(_BLOCK, left)):
+        digest.update(block)
+        head = head or block
+        left -= len(block) if left >= 0 else 0
+    return head if len(head) <= _SHORT else digest.digest()
+
+
+def brief(data: bytes) -> bytes:
+    """Bytes that are the same for the same data, and few."""
+    return data if len(data) <= _SHORT else hashlib.blake2b(data, digest_size=16).digest()
+
+
+def captured(nodes: Sequence[NodeProto]) -> list[str]:
+    """What nodes read and do not produce themselves, in order of appearance; subgraphs included."""
+    produced: set[str] = set()
+    found: dict[str, None] = {}
+    for node in nodes:
+        for name in read_by(node):
+            if name and name not in produced:
+                found.setdefault(name)
+        produced.update(node.output)
+    return list(found)
+
+
+def read_by(node: NodeProto) -> list[str]:
+    """The names that a node reads, those that its graphs read from around them included."""
+    names = list(node.input)
+    for _, _, graph in subgraphs(node):
+        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        produced = {name for inner in graph.node for name in inner.output}
+        outside = [value.name for value in graph.output if value.name not in produced]
+        names += [name for name in [*captured(graph.node), *outside] if name not in own]
+    return names

@@ -1,0 +1,411 @@
+"""Cuts a site out of its models: the original node and its replacement as two small models with the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    helper,
+    inliner,
+    numpy_helper,
+    shape_inference,
+)
+
+from reducelower.model.calls import functions_of, reached
+from reducelower.model.graph import all_nodes, subgraphs, walk
+from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.plan import Site
+from reducelower.verification.regions.elementwise import by_axis, is_elementwise
+from reducelower.verification.regions.numbering import attribute_key, attributes, brief, captured, read_by
+from reducelower.verification.regions.places import Dims, Place
+from reducelower.verification.running.source import CannotRunError, plainly_spelled
+
+__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "cut", "keyed", "small_models"]
+
+SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
+_REPLACEMENT_LIMIT = 400  # nodes
+
+
+@dataclass(frozen=True)
+class FreeInput:
+    """An input of both small models; the element type is 0 and the sizes None where they are not known."""
+
+    name: str
+    element_type: int
+    dims: Dims | None
+    is_not_negative: bool = False
+
+
+@dataclass
+class Pair:
+    """One region, ready to be built as two small models: the site of a rewrite, or whatever else differs.
+
+    Where several nodes were raised to one operator, that one is `node`, though it came after: its meaning is what tells
+    what to try.
+
+    Attributes:
+        site: from the plan; for a region that no plan knows, what stands for it.
+        nodes: the original nodes, one for the site of a plan.
+        replacement: the nodes in its place, with what they need from outside the site's range.
+        inputs: what both models are fed.
+        constants: what both models hold, by name, before and after.
+        outputs: what both sides compute.
+        key: equal for sites that are the same up to names and sizes.
+        sizes: equal for those of them that have the same sizes.
+        ranks: those that are known of the outputs, where that of an input is not.
+    """
+
+    site: Site
+    nodes: list[NodeProto]
+    replacement: list[NodeProto]
+    inputs: list[FreeInput]
+    constants: tuple[dict[str, Array], dict[str, Array]]
+    before: Place
+    after: Place
+    outputs: list[str]
+    key: tuple[Any, ...] = field(default=())
+    sizes: tuple[Any, ...] = field(default=())
+    ranks: tuple[int | None, ...] = ()
+
+    @property
+    def node(self) -> NodeProto:
+        """The original node, the last one where there are several."""
+        return self.nodes[-1]
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for sites that are the same up to names."""
+        return self.key, self.sizes
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether the roles are the other way round: `replacement` stands in the source, `node` in the result."""
+        return bool(self.site.raised_from)
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether both sides are the same node, for other versions of its operator."""
+        if len(self.nodes) != 1 or len(self.replacement) != 1:
+            return False
+        one, other = self.nodes[0], self.replacement[0]
+        return list(one.input) == list(other.input) and self.are_alike(one, other)
+
+    def are_alike(self, one: NodeProto, other: NodeProto) -> bool:
+        """Whether a node of the first model and one of the second have one operator and the same attributes."""
+        kinds = [
+            (node.op_type, node.domain, attributes(node, place.opsets.get("", 1)))
+            for node, place in ((one, self.before), (other, self.after))
+        ]
+        return kinds[0] == kinds[1] and not any(True for _ in subgraphs(one))
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the node is one of the ten Reduce operators, of data that is fed."""
+        return self._is_reduce and any(item.name == self.node.input[0] for item in self.inputs)
+
+    @property
+    def has_formula(self) -> bool:
+        """Whether it is known what the node gives: a Reduce operator of data that is fed, or of constants alone."""
+        return self.is_reduction or (self._is_reduce and not self.inputs)
+
+    @property
+    def _is_reduce(self) -> bool:
+        return len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
+
+
+def cut(site: Site, before: Place, after: Place) -> Pair:
+    """Collect a site's nodes, their constants and their inputs; a CannotRunError where they cannot be had."""
+    if site.raised_from:
+        before, after = after, before
+    try:
+        node = before.holder.node[site.first if site.raised_from else site.index]
+        positions = site.raised_from or range(site.first, site.first + site.count)
+        nodes = [after.holder.node[position] for position in positions]
+    except IndexError:
+        raise CannotRunError("the plan's positions do not fit the models") from None
+    if node.op_type != site.op_type:
+        raise CannotRunError("the plan's positions do not fit the models")
+    if not nodes:
+        raise CannotRunError("nothing stands in its place", unsupported=True)
+    needed_after = captured(nodes)
+    inputs: dict[str, FreeInput] = {}
+    left: dict[str, Array] = {}
+    right: dict[str, Array] = {}
+    for position, name in enumerate(captured([node])):
+        value = _constant_before(before, name, position, name in needed_after)
+        if value is not None:
+            left[name] = value
+            if name in needed_after:
+                right[name] = value
+        else:
+            inputs[name] = free_input(before, name)
+    replacement = _complete(nodes, before, after, inputs, right)
+    outputs = [name for name in node.output if name]
+    return keyed(Pair(site, [node], replacement, list(inputs.values()), (left, right), before, after, outputs))
+
+
+def _constant_before(place: Place, name: str, position: int, is_used_after: bool) -> Array | None:
+    """The value of an input that is the same in every run; None for one to vary."""
+    value = place.constant(name)
+    if value is None:
+        # Data is never worth evaluating; axes, shapes and sizes are, since the replacement may have them as attributes.
+        value = place.evaluated(name) if position else None
+    elif place.is_overridable(name) and is_used_after:
+        return None
+    if isinstance(value, np.ndarray) and value.size <= SMALL_CONSTANT:
+        return value
+    return None
+
+
+def free_input(place: Place, name: str) -> FreeInput:
+    known = place.type_of(name)
+    if known is None:
+        value = place.constant(name)
+        if isinstance(value, np.ndarray):
+            return FreeInput(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        if isinstance(value, TensorProto):
+            return FreeInput(name, value.data_type, tuple(value.dims))
+        return FreeInput(name, 0, None)
+    return FreeInput(name, *known)
+
+
+def _complete(
+    nodes: list[NodeProto], before: Place, after: Place, inputs: dict[str, FreeInput], constants: dict[str, Array]
+) -> list[NodeProto]:
+    """Add to a replacement the constants and shared nodes that it reads from elsewhere in the converted graph."""
+    complete = list(nodes)
+    resolved = {*inputs, *constants}
+    while True:
+        missing = [name for name in captured(complete) if name not in resolved]
+        if not missing:
+            return complete
+        for name in missing:
+            resolved.add(name)
+            value = after.constant(name)
+            if isinstance(value, np.ndarray) and value.size <= SMALL_CONSTANT:
+                constants[name] = value
+                continue
+            if value is None and before.defines(name):
+                known = before.evaluated(name)
+                if known is not None:
+                    constants[name] = known
+                else:
+                    inputs[name] = free_input(before, name)
+                continue
+            producer = after.producer(name) if value is None else None
+            if producer is not None and len(complete) < _REPLACEMENT_LIMIT:
+                if not any(producer is node for node in complete):
+                    complete.insert(0, producer)
+                resolved.discard(name)
+                break
+            inputs[name] = free_input(after, name)
+
+
+def keyed(pair: Pair) -> Pair:
+    """The pair with its key, without calls of functions, and without sizes that mean nothing to it."""
+    pair.nodes = _opened(pair, pair.nodes, pair.before, pair.constants[0])
+    pair.replacement = _opened(pair, pair.replacement, pair.after, pair.constants[1])
+    if is_elementwise([*pair.nodes, *pair.replacement]):
+        held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
+        pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
+    pair.inputs = _by_letters(pair.inputs, pair.nodes)
+    if any(item.dims is None for item in pair.inputs):
+        shapes = map(pair.before.shape, pair.outputs)
+        pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
+    pair.key, pair.sizes = _key_of(pair)
+    return pair
+
+
+def _opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
+    """Nodes with the bodies of the functions that they call, which tell what may be fed."""
+    functions = place.model.functions
+    is_calling = bool(functions) and bool(reached(nodes, functions_of(place.model)))
+    if not is_calling or any(item.attribute or item.attribute_proto for item in functions):
+        return nodes  # what attributes say of a call, its body does not
+    try:
+        return list(inliner.inline_local_functions(_model(pair, nodes, place, constants, {})).graph.node)
+    except Exception:  # a body for another opset version than its caller's
+        return nodes
+
+
+def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:
+    """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
+    known = {item.name: item for item in inputs}
+    for node in walk(nodes):
+        said = (item.s.decode() for item in node.attribute if node.op_type == "Einsum" and item.name == "equation")
+        terms = next(said, "").split("->")[0]
+        sizes: dict[str, int | str | None] = {}
+        letters = {
+            name: term.strip() for name, term in zip(node.input, terms.split(","), strict=False) if name in known
+        }
+        for name, term in letters.items():
+            for letter, dim in zip(term, known[name].dims or (), strict=False):
+                sizes[letter] = dim if isinstance(dim, int) else sizes.get(letter, dim)
+        for name, term in letters.items():
+            dims = known[name].dims
+            if dims is not None and len(dims) == len(term) and term.isalpha():
+                fitting = (dim if isinstance(dim, int) else sizes[at] or at for at, dim in zip(term, dims, strict=True))
+                known[name] = replace(known[name], dims=tuple(fitting))
+    return list(known.values())
+
+
+def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What makes two sites the same up to names and sizes, and their sizes."""
+    numbers: dict[str, int] = {}
+
+    def local(name: str) -> int:
+        return numbers.setdefault(name, len(numbers)) if name else -1
+
+    inputs = tuple(
+        (
+            local(item.name),
+            item.element_type,
+            item.is_not_negative,
+            len(item.dims) if item.dims is not None else None,
+            None if pair.is_reduction and item.name == pair.node.input[0] else _of_one(item.dims),
+        )
+        for item in pair.inputs
+    )
+    constants = tuple(
+        # Element types of less than a byte, and of eight bits, are alike but for their names.
+        (
+            local(name),
+            value.dtype.name,
+            value.shape,
+            brief(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()),
+        )
+        for held in pair.constants
+        for name, value in held.items()
+    )
+    nodes = tuple(
+        (
+            item.domain,
+            item.op_type,
+            tuple(map(local, item.input)),
+            tuple(map(local, item.output)),
+            tuple(sorted(map(attribute_key, item.attribute))),
+            # Graphs inside a node are compared as they are, so the names that they read from around them count.
+            tuple((name, local(name)) for name in read_by(item)[len(item.input) :]),
+        )
+        for item in (*pair.nodes, *pair.replacement)
+    )
+    opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
+    outputs = tuple(map(local, pair.outputs))
+    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs, pair.ranks)
+    symbols: dict[str | None, int] = {}
+    return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
+
+
+def _of_one(dims: Dims | None) -> tuple[bool, ...] | None:
+    """Which sizes are one, along which others are repeated."""
+    return None if dims is None else tuple(dim == 1 for dim in dims)
+
+
+def _anonymous(dims: Dims | None, symbols: dict[str | None, int]) -> tuple[int | None, ...] | None:
+    """Sizes with a negative number for each symbol."""
+    if dims is None:
+        return None
+    return tuple(-1 - symbols.setdefault(dim, len(symbols)) if isinstance(dim, str) else dim for dim in dims)
+
+
+def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
+    """The two models; several pairs where the node refers to attributes of the function it stands in."""
+    for values in _attribute_values(pair):
+        yield (
+            _model(pair, pair.nodes, pair.before, pair.constants[0], values),
+            _model(pair, pair.replacement, pair.after, pair.constants[1], values),
+        )
+
+
+def _model(
+    pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array], values: dict[str, AttributeProto]
+) -> ModelProto:
+    graph = GraphProto(name="site")
+    graph.node.extend(nodes)
+    for node in walk(graph.node):
+        _bind_attributes(node, values)
+    for item in pair.inputs:
+        graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    produced = {name for node in nodes for name in node.output if name}
+    for name in pair.outputs:
+        if name in produced:
+            graph.output.add(name=name)
+    model = ModelProto(ir_version=max(place.model.ir_version, 4), graph=graph)
+    model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
+    if any(node.domain not in DEFAULT_DOMAINS for node in nodes):
+        model.functions.extend(place.model.functions)
+        known = {item.domain for item in model.opset_import} | DEFAULT_DOMAINS
+        model.opset_import.extend(item for item in place.model.opset_import if item.domain not in known)
+    return _typed(plainly_spelled(model))
+
+
+def _typed(model: ModelProto) -> ModelProto:
+    """The model with the element types of its outputs, which the reference evaluator does not always keep to."""
+    try:
+        outputs = infer_shapes(model).graph.output
+    except shape_inference.InferenceError:
+        return model
+    for value, inferred in zip(model.graph.output, outputs, strict=True):
+        if inferred.type.tensor_type.elem_type:
+            value.type.tensor_type.elem_type = inferred.type.tensor_type.elem_type
+    return model
+
+
+def _value_type(item: FreeInput) -> TypeProto:
+    """Rank only, so that every size can be fed; float where the element type is not known."""
+    dims = None if item.dims is None else [None] * len(item.dims)
+    return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
+
+
+def _bind_attributes(node: NodeProto, values: dict[str, AttributeProto]) -> None:
+    for index in reversed(range(len(node.attribute))):
+        attribute = node.attribute[index]
+        reference = attribute.ref_attr_name
+        if reference:
+            name = attribute.name
+            del node.attribute[index]
+            if reference in values:
+                bound = node.attribute.add()
+                bound.CopyFrom(values[reference])
+                bound.name = name
+
+
+def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
+    """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
+    nodes = walk([*pair.nodes, *pair.replacement])
+    references = {attribute.ref_attr_name for node in nodes for attribute in node.attribute if attribute.ref_attr_name}
+    function = pair.before.function
+    if not references or function is None:
+        yield {}
+        return
+    defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+    seen = set()
+    for call in _calls(pair.before.model, function):
+        given = defaults | {attribute.name: attribute for attribute in call.attribute}
+        values = {name: given[name] for name in references if name in given}
+        key = tuple(sorted((name, value.SerializeToString(deterministic=True)) for name, value in values.items()))
+        if key not in seen and not any(value.ref_attr_name for value in values.values()):
+            seen.add(key)
+            yield values
+    if not seen:
+        yield {name: value for name, value in defaults.items() if name in references}
+
+
+def _calls(model: ModelProto, function: FunctionProto) -> Iterator[NodeProto]:
+    for node in all_nodes(model):
+        if node.op_type == function.name and node.domain == function.domain:
+            yield node

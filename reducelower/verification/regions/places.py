@@ -1,0 +1,261 @@
+"""Finds where sites stand, before and after: graphs, subgraphs and function bodies by path, and what is known there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.inference import Inference
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.scope.fold import Folding
+from reducelower.verification.inputs.made import tensor_dims
+from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.regions.numbering import opsets_of
+from reducelower.verification.running.weights import held_array, is_held
+
+__all__ = ["Dims", "Place", "find_places"]
+
+Dims = tuple[int | str | None, ...]
+
+_CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats")
+
+
+class Place:
+    """A graph or function body of one model, with the scopes around it."""
+
+    def __init__(
+        self,
+        model: ModelProto,
+        holder: GraphProto | FunctionProto,
+        inference: Inference,
+        parent: Place | None = None,
+        key: tuple[int, ...] | None = (),
+    ) -> None:
+        """Stand at `holder`; `key` leads there from the main graph and is None inside functions."""
+        self.model = model
+        self.holder = holder
+        self.inference = inference
+        self.parent = parent
+        self.key = key
+        self._evaluated: dict[str, Array | None] = {}
+
+    def inside(self, graph: GraphProto, index: int, number: int) -> Place:
+        """The place of a graph inside the node at an index here, one of its graphs by number."""
+        return Place(self.model, graph, self.inference, self, None if self.key is None else (*self.key, index, number))
+
+    @property
+    def function(self) -> FunctionProto | None:
+        """The function this place is in, if it is in one."""
+        if isinstance(self.holder, FunctionProto):
+            return self.holder
+        return self.parent.function if self.parent else None
+
+    @cached_property
+    def opsets(self) -> dict[str, int]:
+        """Opset version per domain; the default domain is the empty string."""
+        return opsets_of(self.function or self.model)
+
+    @cached_property
+    def _initializers(self) -> dict[str, TensorProto]:
+        return {} if isinstance(self.holder, FunctionProto) else {item.name: item for item in self.holder.initializer}
+
+    @cached_property
+    def _inputs(self) -> set[str]:
+        if isinstance(self.holder, FunctionProto):
+            return set(self.holder.input)
+        return {item.name for item in self.holder.input}
+
+    @cached_property
+    def _constants(self) -> dict[str, NodeProto]:
+        nodes = [node for node in self.holder.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS]
+        return {node.output[0]: node for node in nodes}
+
+    @cached_property
+    def _producers(self) -> dict[str, NodeProto]:
+        return {name: node for node in self.holder.node for name in node.output}
+
+    @cached_property
+    def _types(self) -> dict[str, tuple[int, Dims | None]]:
+        known: dict[str, tuple[int, Dims | None]] = {}
+        values = list(self.holder.value_info)
+        if isinstance(self.holder, GraphProto):
+            values += [*self.holder.output, *self.holder.input]
+        for value in values:
+            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
+                known[value.name] = (value.type.tensor_type.elem_type, tensor_dims(value.type.tensor_type))
+        known.update((name, (item.data_type, tuple(item.dims))) for name, item in self._initializers.items())
+        return known
+
+    def type_of(self, name: str) -> tuple[int, Dims | None] | None:
+        """Element type and sizes of a value; None when neither the model nor shape inference states them."""
+        found = self._types.get(name)
+        stated = None if found is None else found[1]
+        if found is not None and stated is not None and all(isinstance(own, int) for own in stated):
+            return found
+        inferred = None if self.key is None else self.inference.type(self.key, name)
+        if inferred is None or not inferred.tensor_type.elem_type:
+            return found or (self.parent.type_of(name) if self.parent else None)
+        dims = tensor_dims(inferred.tensor_type)
+        if found is not None and stated is not None:
+            if dims is None or len(dims) != len(stated):
+                return found
+            # A replacement may rest on sizes that the model leaves open or names, and inference finds.
+            both = zip(stated, dims, strict=True)
+            return found[0], tuple(other if own is None or isinstance(other, int) else own for own, other in both)
+        return inferred.tensor_type.elem_type, dims
+
+    def stated_dims(self, name: str) -> Dims | None:
+        """The sizes of a value that the model itself states."""
+        found = self._types.get(name)
+        return None if found is None else found[1]
+
+    def is_overridable(self, name: str) -> bool:
+        """Whether the value is a default that a caller may override: an initializer that is also a graph input."""
+        if self.parent is not None:
+            return name not in self._initializers and self.parent.is_overridable(name)
+        return self.model.ir_version >= 4 and name in self._initializers and name in self._inputs
+
+    def _holds(self, name: str) -> bool:
+        return name in self._initializers or name in self._inputs or name in self._producers
+
+    def defines(self, name: str) -> bool:
+        """Whether the value exists here or in a scope around."""
+        return self._holds(name) or (self.parent is not None and self.parent.defines(name))
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """By name of a value, the position of the node here that computes it."""
+        return {name: at for at, node in enumerate(self.holder.node) for name in node.output if name}
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node that computes a value, here or in a scope around."""
+        found = self._producers.get(name)
+        return found if found is not None else (self.parent.producer(name) if self.parent else None)
+
+    def constant(self, name: str) -> Array | TensorProto | None:
+        """The value of an initializer or Constant node; the tensor itself where its values are in another file."""
+        tensor = self._initializers.get(name)
+        if tensor is not None:
+            return _value(tensor)
+        node = self._constants.get(name)
+        if node is not None:
+            return _constant_value(node)
+        if name in self._inputs or self.parent is None:
+            return None
+        return self.parent.constant(name)
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether a value is the same in every run: a constant, or computed from constants alone."""
+        return name in self._fixed or self._is_fixed_around(name)
+
+    def _is_fixed_around(self, name: str) -> bool:
+        return not self._holds(name) and self.parent is not None and self.parent.is_fixed(name)
+
+    @cached_property
+    def _fixed(self) -> set[str]:
+        found = {name for name in self._initializers if not self.is_overridable(name)} | set(self._constants)
+        for node in self.holder.node:
+            given = [operand for operand in node.input if operand]
+            repeats = node.op_type not in RANDOM and not any(True for _ in subgraphs(node))
+            if given and repeats and all(name in found or self._is_fixed_around(name) for name in given):
+                found.update(name for name in node.output if name)
+        return found
+
+    # What `Folding` computes constants from
+
+    @property
+    def opset(self) -> int:
+        """Opset version of the default domain."""
+        return self.opsets.get("", 1)
+
+    def home(self, name: str) -> Place:
+        """The place that defines a value."""
+        return self if self._holds(name) or self.parent is None else self.parent.home(name)
+
+    def whole(self, name: str) -> Array | None:
+        """The value of a constant that is stated here and that no caller may override."""
+        value = None if self.is_overridable(name) else self.constant(name)
+        return value if isinstance(value, np.ndarray) else None
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a value, None standing for a size that is not known."""
+        known = self.type_of(name)
+        dims = None if known is None else known[1]
+        return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor; None where it is not known."""
+        known = self.type_of(name)
+        return None if known is None else known[0]
+
+    def evaluated(self, name: str) -> Array | None:
+        """The value of what small nodes compute from constants, the shapes of statically shaped tensors among them."""
+        if name not in self._evaluated:
+            self._evaluated[name] = Folding().value(name, self)
+        return self._evaluated[name]
+
+
+def _value(tensor: TensorProto) -> Array | TensorProto:
+    if is_held(tensor):
+        return held_array(tensor)
+    return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+
+
+def _constant_value(node: NodeProto) -> Array | TensorProto | None:
+    for attribute in node.attribute:
+        if attribute.name in _CONSTANT_VALUES and not attribute.ref_attr_name:
+            value = helper.get_attribute_value(attribute)
+            if isinstance(value, TensorProto):
+                return _value(value)
+            return np.array(value, np.float32 if "float" in attribute.name else np.int64)
+    return None
+
+
+def find_places(before: ModelProto, after: ModelProto, paths: Iterable[str]) -> dict[str, tuple[Place, Place]]:
+    """The places at these graph paths, in both models.
+
+    A subgraph's counterpart is found through the outputs of its node, which keep their names; positions and generated
+    node labels do not.
+    """
+    wanted = set(paths)
+    left = Place(before, before.graph, Inference(lambda: before))
+    right = Place(after, after.graph, Inference(lambda: after))
+    found = {"graph": (left, right)}
+    if wanted - {"graph"}:
+        _descend("graph", left, right, wanted, found)
+        functions = {function_path(item): item for item in after.functions}
+        for function in before.functions:
+            path = function_path(function)
+            if path in functions and any(item == path or item.startswith(f"{path}/") for item in wanted):
+                left_body = Place(before, function, left.inference, key=None)
+                right_body = Place(after, functions[path], right.inference, key=None)
+                found[path] = (left_body, right_body)
+                _descend(path, left_body, right_body, wanted, found)
+    return found
+
+
+def _descend(path: str, left: Place, right: Place, wanted: set[str], found: dict[str, tuple[Place, Place]]) -> None:
+    if not any(item.startswith(f"{path}/") for item in wanted):
+        return
+    counterparts = {next(filter(None, node.output), ""): (index, node) for index, node in enumerate(right.holder.node)}
+    for index, node in enumerate(left.holder.node):
+        graphs = list(subgraphs(node))
+        if not graphs:
+            continue
+        other_index, other = counterparts.get(next(filter(None, node.output), ""), (0, None))
+        if other is None:
+            continue
+        others = {attribute: (number, graph) for number, attribute, graph in subgraphs(other)}
+        for number, attribute, graph in graphs:
+            if attribute not in others:
+                continue
+            other_number, other_graph = others[attribute]
+            inner = f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+            pair = left.inside(graph, index, number), right.inside(other_graph, other_index, other_number)
+            found[inner] = pair
+            _descend(inner, *pair, wanted, found)

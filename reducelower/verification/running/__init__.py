@@ -1,0 +1,1 @@
+"""Runtimes that models are run in, and models on their way there."""

@@ -1,0 +1,289 @@
+"""onnx's reference evaluator, with operators put right that it computes otherwise than their pages say (onnx 1.23).
+
+Of what would take more than a few lines, `reference_gaps.wrong_in_reference` says that it is no evidence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops import (
+    op_average_pool,
+    op_center_crop_pad,
+    op_conv,
+    op_gather_elements,
+    op_log_softmax,
+    op_loop,
+    op_lp_pool,
+    op_max_pool,
+    op_one_hot,
+    op_pow,
+    op_quantize_linear,
+    op_reduce_mean,
+    op_shrink,
+    op_unsqueeze,
+)
+
+from reducelower.numerics.measure import Array
+
+__all__ = ["Evaluator"]
+
+_FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
+
+
+class Pow(op_pow.Pow):
+    """numpy takes the root for a power of one half, which is not the same of minus infinity (IEEE 754-2019, 9.2.1)."""
+
+    def _run(self, a: Array, b: Array) -> tuple[Array]:
+        with np.errstate(all="ignore"):
+            found = np.where((a == -np.inf) & (b == 0.5), np.inf, np.power(a, b))
+        return (found.astype(a.dtype),)
+
+
+class CenterCropPad(op_center_crop_pad.CenterCropPad):
+    """It takes fewer sizes than there are axes, and leaves the others as they are."""
+
+    def _run(self, data: Array, shape: Array, axes: Any = None) -> tuple[Array]:
+        axes = axes or range(data.ndim)
+        if len(shape) != len(axes):
+            raise ValueError(f"{len(shape)} sizes are not those of {len(axes)} axes")
+        found: tuple[Array] = super()._run(data, shape, list(axes))  # type: ignore[no-untyped-call]
+        return found
+
+
+class OneHot(op_one_hot.OneHot):
+    """It adds a multiple of the difference of the two values, which makes NaN and infinities of others."""
+
+    def _run(self, indices: Array, depth: Array, values: Array, axis: int = -1) -> tuple[Array]:
+        (hot,) = super()._run(indices, depth, np.array([0, 1]), axis=axis)  # type: ignore[no-untyped-call]
+        return (np.where(hot == 1, values[1], values[0]),)
+
+
+class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
+    """It divides in the type of the data where nothing is said, and its page (23) says that of the scale.
+
+    It also casts quotients to int32 before it saturates, which wraps those beyond, and has no integer for infinities.
+    """
+
+    def _run(  # type: ignore[override]
+        self,
+        x: Array,
+        scale: Array,
+        point: Array | None = None,
+        precision: int | None = None,
+        output_dtype: int | None = None,
+        **said: Any,
+    ) -> tuple[Array]:
+        if x.dtype != scale.dtype and not precision:
+            raise NotImplementedError("onnx.reference does not divide in the type of the scale")
+        kind = (
+            np.dtype(helper.tensor_dtype_to_np_dtype(output_dtype or TensorProto.UINT8))
+            if point is None
+            else point.dtype
+        )
+        if kind.name.startswith(("int", "uint")):
+            divisor = _along(scale, x.shape, said.get("axis", 1), said.get("block_size"))
+            wide = x.astype(helper.tensor_dtype_to_np_dtype(precision)) if precision else x
+            with np.errstate(all="ignore"):
+                quotient = (wide / divisor.astype(wide.dtype)).astype(np.float64)
+            x, scale, precision = np.clip(quotient, -_FAR, _FAR), np.ones(scale.shape), None
+        found: tuple[Array] = super()._run(x, scale, point, precision=precision, output_dtype=output_dtype, **said)
+        return found
+
+
+class Unsqueeze(op_unsqueeze.Unsqueeze_13):
+    """Before opset 13 it adds one axis after the other, though negative ones count from the back of the result."""
+
+    def _run(self, data: Array, axes: Any = None) -> tuple[Array]:
+        return (np.expand_dims(data, tuple(np.atleast_1d(axes).tolist())),)
+
+
+class GatherElements(op_gather_elements.GatherElements):
+    """numpy chooses among 32 at most, takes real numbers alone, and wraps what is out of range."""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        places: list[Any] = list(np.indices(indices.shape, sparse=True))
+        places[axis] = indices
+        return (data[tuple(places)],)
+
+
+class ReduceMean(op_reduce_mean.ReduceMean_18):
+    """It adds up float16 in float16, which overflows where the mean does not."""
+
+    def _run(self, data: Array, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> tuple[Array]:
+        along = None if axes is None else tuple(int(axis) for axis in axes)
+        if not along and noop_with_empty_axes:
+            return (data,)
+        wide = np.float32 if data.dtype == np.float16 else data.dtype
+        mean = np.mean(data, along or None, wide, keepdims=bool(keepdims))
+        return (np.asarray(mean).astype(data.dtype),)
+
+
+class Shrink(op_shrink.Shrink):
+    """It computes integers in double, which does not hold all of 64 bits."""
+
+    def _run(self, x: Array, bias: float = 0.0, lambd: float = 0.5) -> tuple[Array]:
+        if x.dtype.kind not in "iu" or bias != int(bias):
+            found: tuple[Array] = super()._run(x, bias=bias, lambd=lambd)  # type: ignore[no-untyped-call]
+            return found
+        step = np.array(int(bias), x.dtype)
+        return (np.where(x < -lambd, x + step, np.where(x > lambd, x - step, 0)).astype(x.dtype),)
+
+
+class MaxPool(op_max_pool.MaxPool):
+    """Where all steps are one, it takes pads axis by axis, which come first before, then behind all axes."""
+
+    def _run(self, x: Array, **said: Any) -> tuple[Array, ...]:  # type: ignore[override]
+        found: tuple[Array, ...] = self._max_pool(x, **said)  # type: ignore[no-untyped-call]  # onnx leaves it untyped
+        return found
+
+
+class LogSoftmax(op_log_softmax.LogSoftmax):
+    """It takes the logarithm of probabilities, of which the small ones are zero by then."""
+
+    axis: int
+
+    def _run(self, x: Array) -> tuple[Array]:  # type: ignore[override]
+        shifted = x - np.max(x, axis=self.axis, keepdims=True, initial=-np.inf)
+        return ((shifted - np.log(np.sum(np.exp(shifted), axis=self.axis, keepdims=True))).astype(x.dtype),)
+
+
+class AveragePool(op_average_pool.AveragePool_19):
+    """It takes pads axis by axis, and those of two axes alone."""
+
+    def _run(self, x: Array, count_include_pad: int = 0, **said: Any) -> tuple[Array]:  # type: ignore[override]
+        counted = np.ones(x.shape, x.dtype)
+        counts = _summed(counted, of_pads=float(bool(count_include_pad)), **said)
+        with np.errstate(all="ignore"):
+            return ((_summed(x, **said) / counts).astype(x.dtype),)
+
+
+class LpPool(op_lp_pool.LpPool):
+    """It takes pads axis by axis here, too."""
+
+    def _run(self, x: Array, p: int = 2, **said: Any) -> tuple[Array]:  # type: ignore[override]
+        return ((_summed(np.abs(x) ** p, **said) ** (1 / p)).astype(x.dtype),)
+
+
+class Conv(op_conv.Conv):
+    """It fills what lies between dilated weights with zeros, and of an infinity these make a NaN."""
+
+    def _run(  # type: ignore[override]
+        self, x: Array, w: Array, b: Array | None = None, group: int = 1, kernel_shape: Any = None, **said: Any
+    ) -> tuple[Array]:
+        if x.ndim < 3 or x.shape[1] != w.shape[1] * group or max(said.get("dilations") or [1]) == 1:
+            plain: tuple[Array] = super()._run(x, w, b, group=group, kernel_shape=kernel_shape, **said)  # type: ignore[no-untyped-call]
+            return plain
+        windows = _windows(x, w.shape[2:], **said)
+        outer, inner = np.split(np.arange(4, 2 * x.ndim), 2)
+        places = [windows.shape[0], group, w.shape[1], *windows.shape[2:]]
+        weights = w.reshape(group, -1, *w.shape[1:]).astype(np.float64)
+        operands = windows.reshape(places), [0, 1, 2, *outer, *inner], weights, [1, 3, 2, *inner]
+        with np.errstate(all="ignore"):
+            summed = np.einsum(*operands, [0, 1, 3, *outer]).reshape(x.shape[0], w.shape[0], *windows.shape[2 : x.ndim])
+            shift = 0 if b is None else b.reshape(-1, *[1] * (x.ndim - 2))
+            return ((summed + shift).astype(x.dtype),)
+
+
+class Loop(op_loop.Loop):
+    """It joins what every turn gives along an axis that this has, rather than along a new one."""
+
+    def _run(  # type: ignore[override]
+        self, m: Any, cond: Any, *carried: Any, context: Any = None, **said: Any
+    ) -> tuple[Any, ...]:
+        given = {name: said.get(name) for name in ("attributes", "bindings")}
+        handed, turns = list(carried), list[list[Any]]()
+        is_on = cond is None or bool(np.all(cond))
+        body: Any = self.body  # type: ignore[attr-defined]  # made from the attribute, as `_run_body` is
+        while is_on and (m is None or len(turns) < m):
+            state = np.array(len(turns), np.int64), np.array(is_on), *handed
+            inputs = {**(context or {}), **dict(zip(body.input_names, state, strict=True))}
+            going, *found = self._run_body(inputs, **given)  # type: ignore[attr-defined]  # made from the attribute
+            is_on, handed = bool(np.all(going)), found[: self.N]
+            turns.append(found[self.N :])
+        if self.K and not turns:
+            raise ValueError("of no turn, the shape of what a turn gives is not known")
+        return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
+
+
+def _along(scale: Array, shape: tuple[int, ...], axis: int, block_size: int | None) -> Array:
+    """One scale for all, one for each place on an axis, or one for each block of places on it."""
+    if scale.size == 1:
+        return scale.reshape(())
+    if block_size:
+        return np.repeat(scale, block_size, axis).take(range(shape[axis]), axis)
+    sizes = [1] * len(shape)
+    sizes[axis] = -1
+    return scale.reshape(sizes)
+
+
+def _summed(x: Array, kernel_shape: Any = None, **said: Any) -> Array:
+    """Sums over windows."""
+    inside = _windows(x, kernel_shape, **said)
+    return np.asarray(inside.sum(axis=tuple(range(-len(kernel_shape), 0)), dtype=np.float64))
+
+
+def _windows(
+    x: Array,
+    kernel_shape: Any,
+    auto_pad: str | None = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+    of_pads: float = 0.0,
+) -> Array:
+    """What lies in each window, along the last axes, with a number in the place of pads and zeros beyond these.
+
+    Source: https://onnx.ai/onnx/operators/onnx__AveragePool.html
+    """
+    rank, ones = len(kernel_shape), [1] * len(kernel_shape)
+    sizes, steps, gaps = np.array(x.shape[2:]), np.array(strides or ones), np.array(dilations or ones)
+    reach = (np.array(kernel_shape) - 1) * gaps + 1
+    before, behind = np.array(pads or [0] * 2 * rank).reshape(2, rank)
+    if auto_pad == "VALID":
+        before, behind = before * 0, behind * 0
+    elif auto_pad in ("SAME_LOWER", "SAME_UPPER"):
+        total = np.maximum((-(-sizes // steps) - 1) * steps + reach - sizes, 0)
+        before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+        behind = total - before
+    padded = np.pad(x, [(0, 0)] * 2 + list(zip(before, behind, strict=True)), constant_values=of_pads)
+    room = sizes + before + behind - reach
+    count = (-(-room // steps) if ceil_mode else room // steps) + 1
+    if ceil_mode:
+        count -= (count - 1) * steps >= sizes + before
+    missing = np.maximum((count - 1) * steps + reach - sizes - before - behind, 0)
+    padded = np.pad(padded, [(0, 0)] * 2 + [(0, more) for more in missing])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(reach), axis=tuple(range(2, 2 + rank)))
+    taken = [slice(0, number * step, step) for number, step in zip(count, steps, strict=True)]
+    return np.asarray(windows[(slice(None), slice(None), *taken, *(slice(None, None, gap) for gap in gaps))])
+
+
+class Evaluator(ReferenceEvaluator):
+    """The evaluator, with these operators in functions and graphs inside, too."""
+
+    def __init__(self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **given: Any) -> None:
+        """Load a model, a graph or a function, as it does."""
+        super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
+
+
+_RIGHT: list[type[OpRun]] = [
+    AveragePool,
+    CenterCropPad,
+    Conv,
+    GatherElements,
+    LogSoftmax,
+    Loop,
+    LpPool,
+    MaxPool,
+    OneHot,
+    Pow,
+    QuantizeLinear,
+    ReduceMean,
+    Shrink,
+    Unsqueeze,
+]

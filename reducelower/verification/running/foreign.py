@@ -1,0 +1,71 @@
+"""Runtimes that run in a process of their own, in whichever Python has them: see `reducelower.conformance.runtimes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reducelower.conformance.process import Subject, UnusableError, Worker
+from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, as_declared
+
+__all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
+
+_TIME_LIMIT = 300.0
+"""Seconds for one run where the caller sets no limit; some runtimes compile for minutes."""
+
+
+def is_foreign(name: str) -> bool:
+    """Whether there is an adapter for a runtime, given as ``NAME`` or ``NAME:PYTHON``."""
+    return name.partition(":")[0] in ADAPTERS
+
+
+def why_unusable(name: str) -> str:
+    """Why a runtime cannot be used here, as a sentence; empty if it can."""
+    try:
+        with ForeignRuntime(name).worker(_TIME_LIMIT) as worker:
+            worker.start()
+    except UnusableError as error:
+        return str(error)
+    return ""
+
+
+class ForeignRuntime:
+    """A runtime in a worker process: one that crashes or hangs on a model cannot run it, and that is all."""
+
+    def __init__(self, name: str) -> None:
+        """Take the name: ``NAME``, or ``NAME:PYTHON`` for one installed beside another Python."""
+        self.name, _, interpreter = name.partition(":")
+        self._subject = Subject.of_runtime(self.name, interpreter or None)
+
+    def worker(self, time_limit: float) -> Worker:
+        """A worker process for the runtime, not yet started."""
+        return Worker(self._subject, time_limit)
+
+    def load(self, source: Source) -> _ForeignSession:
+        """Take the model; the runtime reads it with the first inputs."""
+        return _ForeignSession(self, source)
+
+
+class _ForeignSession:
+    def __init__(self, runtime: ForeignRuntime, source: Source) -> None:
+        self._runtime = runtime
+        self._model = source.complete().SerializeToString()
+        self._types = [value.type.tensor_type.elem_type for value in source.proto.graph.output]
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        name = self._runtime.name
+        try:
+            with self._runtime.worker(_TIME_LIMIT if timeout is None else timeout) as worker:
+                answer = worker.run(self._model, feeds)
+        except UnusableError as error:
+            raise CannotRunError(str(error), unsupported=True) from error
+        if answer.kind != "outputs":
+            said = " ".join(answer.text.split())[:300]
+            if answer.kind == "hang" and timeout is not None:
+                raise OutOfTimeError(f"{name}: {said}", unsupported=True)
+            # An operator that it lacks says nothing against the rewrites; what it said is told.
+            raise CannotRunError(f"{name}: {said}", unsupported=True)
+        if len(answer.outputs) != len(self._types):
+            raise CannotRunError(f"{name} gave {len(answer.outputs)} outputs of {len(self._types)}")
+        return [as_declared(value, kind) for value, kind in zip(answer.outputs, self._types, strict=True)]

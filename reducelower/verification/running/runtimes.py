@@ -1,0 +1,303 @@
+"""Runtimes behind one small protocol: onnxruntime, onnx's reference evaluator, OpenVINO."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from reducelower.failures import SettingError
+from reducelower.numerics.measure import Array, is_narrow_float
+from reducelower.verification.running.deadlines import terminated_after
+from reducelower.verification.running.isolated import IsolatedSession, is_isolating
+from reducelower.verification.running.providers import chosen_provider
+from reducelower.verification.running.source import (
+    CannotRunError,
+    OutOfTimeError,
+    Source,
+    as_declared,
+    default_opset,
+    plainly_spelled,
+)
+from reducelower.verification.running.weights import held_by
+
+__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
+
+
+class Session(Protocol):
+    """A loaded model."""
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """Run once and return the outputs in the order of the graph.
+
+        Args:
+            feeds: one array per graph input.
+            timeout: seconds after which to stop, in runtimes that can be stopped.
+
+        Raises:
+            CannotRunError: the runtime failed on these inputs.
+        """
+
+
+class Runtime(Protocol):
+    """Something that runs ONNX models."""
+
+    name: str
+
+    def load(self, source: Source) -> Session:
+        """Load a model.
+
+        Raises:
+            CannotRunError: the runtime does not take it, or is not installed.
+        """
+
+
+_SMALL = 1 << 20  # bytes
+
+
+class OnnxRuntime:
+    """onnxruntime, with graph optimizations off so that the model runs as it is written."""
+
+    name = "onnxruntime"
+
+    def __init__(self, provider: str = "") -> None:
+        """Name the execution provider; the chosen one where none is named (see `on_provider`)."""
+        self._provider = provider or chosen_provider()
+
+    def load(self, source: Source) -> Session:
+        """Load from the path where there is one, so that external data is found and weights are not copied.
+
+        Weights that are held beside a model are lent to onnxruntime as they are.
+        """
+        return IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
+
+    def _load(self, source: Source) -> Session:
+        weights = held_by(source.proto)
+        if weights:
+            try:
+                return self._session(source, source.proto.SerializeToString(), weights)
+            except CannotRunError:
+                pass  # what it finds wrong, it says of the model as a whole
+        path = source.binary_path
+        return self._session(source, str(path) if path else source.serialized(knows_folder=True), {})
+
+    def _session(self, source: Source, model: str | bytes, weights: Mapping[str, Array]) -> Session:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise CannotRunError("onnxruntime is not installed", unsupported=True) from error
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if weights:
+            values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
+            options.add_external_initializers(list(weights), values)
+            options.add_session_config_entry("session.disable_prepacking", "1")  # takes longer than the few runs save
+        if isinstance(model, bytes) and not source.folder and not weights and len(model) < _SMALL:
+            options.intra_op_num_threads = 1  # to start the others would take longer than the run
+        if source.folder:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(source.folder))
+        try:
+            session = onnxruntime.InferenceSession(model, options, providers=[self._provider])
+        except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
+            found = _onnxruntime_error(error)
+            old = default_opset(source.proto) < _OLDEST
+            raise CannotRunError(found.reason, unsupported=found.unsupported or old) from error
+        if self._provider not in session.get_providers():
+            raise SettingError(f"onnxruntime could not start {self._provider}; its own message says what is missing")
+        return _OnnxRuntimeSession(session, weights)
+
+
+class _OnnxRuntimeSession:
+    def __init__(self, session: Any, weights: Mapping[str, Array]) -> None:
+        self._session = session
+        self._weights = weights  # which live as long as the session
+        self._quiet = _quiet_run()
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        for name, value in feeds.items():
+            if not isinstance(value, np.ndarray) or value.dtype.kind in _PLAIN:
+                continue
+            if is_narrow_float(value) or value.dtype.name == "bfloat16":
+                raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
+        options = self._quiet if timeout is None else _quiet_run()  # one that was stopped stays so
+        try:
+            # It writes the statistics of training over the inputs that it is given them in.
+            own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
+            with terminated_after(options, timeout):
+                return list(self._session.run(None, own, options))
+        except Exception as error:  # as above
+            if options.terminate:
+                raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
+            raise _onnxruntime_error(error) from error
+
+
+_PLAIN = "biufcOSU"  # numpy's own kinds of types
+
+
+def _quiet_run() -> Any:
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4
+    return options
+
+
+# What onnxruntime says of its own gaps. ``_inlfunc_`` names values of a function body that it put in a node's place,
+# and ``InsertedPrecisionFreeCast_`` nodes it put in for float16, whose types onnxruntime 1.30 gets wrong: a type error
+# there is onnxruntime's, not the model's.
+_LACKS = (
+    "NOT_IMPLEMENTED",
+    "Unsupported model IR version",
+    "_inlfunc_",
+    "InsertedPrecisionFreeCast_",
+    "can't be converted to MLDataType",
+    "only *guarantees* support",
+)
+# Neither runtime was made for older opsets: they run what happens to mean the same, and find fault with the rest, such
+# as Cast below opset 6, whose type is given by name.
+_OLDEST = 7
+_PLACE_IN_CODE = re.compile(r"^/\S+:\d+ .*?\) (?=[A-Z])|^.*Status Message: ")
+
+
+def _onnxruntime_error(error: Exception) -> CannotRunError:
+    """Shorten onnxruntime's message to what it says and tell a gap in the runtime from a fault in the model."""
+    text = " ".join(str(error).split())
+    message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    message = _PLACE_IN_CODE.sub("", message).rstrip(".")
+    return CannotRunError(f"onnxruntime: {message[:300]}", unsupported=any(mark in text for mark in _LACKS))
+
+
+class ReferenceRuntime:
+    """onnx's own reference evaluator: numpy, every element type, every opset the installed onnx knows.
+
+    It runs the newest behaviour of some operators under an old opset too; see `reference_gaps.wrong_in_reference`.
+    """
+
+    name = "reference"
+
+    def load(self, source: Source) -> Session:
+        """Load with external data, which the evaluator cannot find by itself."""
+        from reducelower.verification.running.evaluator import Evaluator
+
+        model = plainly_spelled(source.complete())
+        declared = [value.type.tensor_type.elem_type for value in model.graph.output]
+        try:
+            with _quiet():
+                return _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
+        except Exception as error:  # the evaluator raises whatever its operators raise
+            raise _reference_error(error) from error
+
+
+class _ReferenceSession:
+    def __init__(self, evaluator: Any, declared: Sequence[int], old: bool) -> None:
+        self._evaluator = evaluator
+        self._declared = declared
+        self._old = old
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        try:
+            with _quiet():
+                results = self._evaluator.run(None, dict(feeds))
+                return [as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
+        except Exception as error:  # as above
+            found = _reference_error(error)
+            raise CannotRunError(found.reason, unsupported=found.unsupported or self._old) from error
+
+
+def _reference_error(error: Exception) -> CannotRunError:
+    """Operators that the evaluator lacks, or lacks for a type, say nothing against the model."""
+    from onnx.reference.op_run import RuntimeTypeError
+
+    lacking = isinstance(error, (NotImplementedError, RuntimeTypeError))
+    # Of Scan over other axes, and of versions of an operator, it says so in a plain RuntimeError.
+    marks = ("Issues with types", "is not implemented", "No implementation for operator")
+    unsupported = lacking or any(mark in str(error) for mark in marks)
+    return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
+
+
+class OpenVinoRuntime:
+    """OpenVINO on the CPU, in the model's own precision; needs the optional package ``openvino``."""
+
+    name = "openvino"
+
+    def load(self, source: Source) -> Session:
+        """Compile for the CPU with inference precision left at the model's element types."""
+        try:
+            import openvino
+        except ImportError as error:
+            raise CannotRunError("openvino is not installed (pip install openvino)", unsupported=True) from error
+        try:
+            core = openvino.Core()
+            model = core.read_model(source.binary_path or source.serialized())
+            compiled = core.compile_model(
+                model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
+            )
+        except CannotRunError:
+            raise
+        except Exception as error:  # openvino raises RuntimeError and its own kinds
+            raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
+        return _OpenVinoSession(compiled)
+
+
+class _OpenVinoSession:
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        # A graph input that nothing uses is dropped by OpenVINO, and feeding it is an error there.
+        known = {name for port in self._compiled.inputs for name in port.get_names()}
+        try:
+            results = self._compiled({name: value for name, value in feeds.items() if name in known})
+        except Exception as error:
+            raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
+        return [_plain(results[port]) for port in self._compiled.outputs]
+
+
+def _plain(value: Any) -> Array:
+    return np.array(value)
+
+
+RUNTIMES: Mapping[str, type[Runtime]] = {
+    runtime.name: runtime for runtime in (OnnxRuntime, ReferenceRuntime, OpenVinoRuntime)
+}
+"""Every runtime by name."""
+
+
+def runtime_named(name: str) -> Runtime:
+    """The runtime with this name.
+
+    Args:
+        name: one of `RUNTIMES`, or one that `reducelower.conformance` has an adapter for, which runs in a process
+            of its own; ``NAME:PYTHON`` where it is installed beside another Python.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name in RUNTIMES:
+        return RUNTIMES[name]()
+    from reducelower.verification.running.foreign import ADAPTERS, ForeignRuntime, is_foreign
+
+    if not is_foreign(name):
+        raise ValueError(f"no runtime is called {name!r}; there are {', '.join(sorted({*RUNTIMES, *ADAPTERS}))}")
+    return ForeignRuntime(name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep numpy's warnings about overflow and invalid values off the terminal: such values are compared."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")

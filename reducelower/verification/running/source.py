@@ -1,0 +1,217 @@
+"""A model to run: held in memory or on disk, in both cases without copying its weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
+
+from reducelower.errors import UnreadableModelError
+from reducelower.files.external import external_tensors
+from reducelower.model.calls import functions_of, reached
+from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes, read_by
+from reducelower.model.schemas import opset_of
+from reducelower.numerics.measure import Array
+from reducelower.verification.running.weights import apart, is_held, restored
+
+__all__ = [
+    "CannotRunError",
+    "OutOfTimeError",
+    "Source",
+    "as_declared",
+    "computing",
+    "default_opset",
+    "has_external_data",
+    "plainly_spelled",
+]
+
+_PROTOBUF_LIMIT = 2**31 - 1
+_LONG_SPELLING = "ai.onnx"
+_BINARY_ENDINGS = {".onnx", ".pb", ".model", ""}
+
+
+class CannotRunError(Exception):
+    """A model that a runtime cannot load or run, with a reason that ends a sentence.
+
+    It is unsupported where the runtime lacks something (a kernel, an opset version, an element type), in contrast to a
+    model it finds wrong.
+    """
+
+    def __init__(self, reason: str, *, unsupported: bool = False) -> None:
+        """Keep the reason; `unsupported` is for gaps of the runtime."""
+        self.reason = reason
+        self.unsupported = unsupported
+        super().__init__(reason)
+
+
+class OutOfTimeError(CannotRunError):
+    """A run that was stopped, or not begun, because the time for it is over; it says nothing against the model."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model and where it came from.
+
+    Attributes:
+        path: the file it was read from, for runtimes to read it there with its external data; None in memory.
+        folder: where the external data of a model in memory lies; None where that is not known.
+        data: the bytes of a model in memory, where they are at hand.
+        weights: arrays that the model names (`weights.apart`).
+    """
+
+    proto: ModelProto
+    path: Path | None = None
+    folder: Path | None = None
+    data: bytes | None = None
+    weights: Sequence[Array] = ()
+
+    @staticmethod
+    def of(
+        model: ModelProto | Document | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
+    ) -> Source:
+        """Wrap a model, or read one from a file without its external data.
+
+        Raises:
+            UnreadableModelError: the file is missing or not an ONNX model.
+        """
+        around = None if folder is None else Path(folder).absolute()
+        if isinstance(model, Document):
+            return Source(model.message, folder=around, data=model.searchable)
+        if isinstance(model, ModelProto):
+            return Source(model, folder=around)
+        path = Path(model)
+        try:
+            proto = onnx.load(path, load_external_data=False)
+        except Exception as error:  # protobuf, onnx and the file system each raise their own kinds
+            raise UnreadableModelError(f"{path}: cannot be read as an ONNX model: {error}") from error
+        if not proto.HasField("graph"):
+            raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
+        return Source(proto, path)
+
+    def light(self) -> Source:
+        """The same with large weights beside the model (see `apart`); itself with external data."""
+        if has_external_data(self.proto):
+            return self
+        proto, weights = apart(self.proto)
+        return self if proto is self.proto else Source(proto, weights=weights)
+
+    @property
+    def binary_path(self) -> Path | None:
+        """The file, when a runtime can read it as it is."""
+        return self.path if self.path is not None and self.path.suffix in _BINARY_ENDINGS else None
+
+    def serialized(self, *, knows_folder: bool = False) -> bytes:
+        """The model as bytes, for runtimes that take it from memory, and may be told the folder of its external data.
+
+        Raises:
+            CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
+        """
+        if not (knows_folder and self.folder) and has_external_data(self.proto):
+            raise CannotRunError(
+                "its external data is in files beside it; save the model and give its path, or say base_dir"
+            )
+        if self.data is not None:
+            return self.data
+        try:
+            data: bytes = restored(self.proto).SerializeToString()
+            if len(data) > _PROTOBUF_LIMIT:
+                raise ValueError("over 2 GiB")
+            return data
+        except Exception as error:  # protobuf's EncodeError is no public type in every version
+            raise CannotRunError(
+                "it is larger than the 2 GiB a protobuf message holds; save it with external data "
+                "(onnx.save(model, path, save_as_external_data=True)) and give the path"
+            ) from error
+
+    def complete(self) -> ModelProto:
+        """The model with its external data loaded, for runtimes that take no path."""
+        if (self.path is None and self.folder is None) or not has_external_data(self.proto):
+            return restored(self.proto)
+        try:
+            if self.path is not None:
+                return onnx.load(self.path)
+            model = ModelProto()
+            model.CopyFrom(self.proto)
+            onnx.load_external_data_for_model(model, str(self.folder))
+            return model
+        except Exception as error:
+            raise CannotRunError(f"its external data cannot be read: {error}") from error
+
+
+def default_opset(model: ModelProto) -> int:
+    """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
+    return opset_of(model, default=1)
+
+
+def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
+    """A copy of a model that gives values on its way instead of its outputs; of which types they are is not said."""
+    shown = ModelProto()
+    shown.CopyFrom(model)
+    shown.graph.ClearField("output")
+    for name in names:
+        shown.graph.output.add(name=name)
+    return shown
+
+
+def computing(source: Source, names: Set[str]) -> Source:
+    """The source with those of its outputs alone, and the nodes and functions that they take; itself if that is all."""
+    graph = source.proto.graph
+    needed, kept = set(names), list[NodeProto]()
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
+            needed.update(read_by(node))
+            kept.append(node)
+    if len(kept) == len(graph.node) and names >= {value.name for value in graph.output}:
+        return source
+    kept.reverse()
+    made = giving(source.proto, ())
+    made.graph.output.extend(value for value in graph.output if value.name in names)
+    del made.graph.node[:]
+    made.graph.node.extend(kept)
+    del made.functions[:]
+    made.functions.extend(reached(kept, functions_of(source.proto)).values())
+    return Source(made, folder=source.folder if source.path is None else source.path.parent, weights=source.weights)
+
+
+def as_declared(value: Any, element_type: int) -> Any:
+    """A result in the element type that the graph declares: some compute small integers and floats in wider types."""
+    if not isinstance(value, (np.generic, np.ndarray)):
+        return value
+    array = np.asarray(value)
+    if not element_type or array.dtype.kind in "OSUT":
+        return array
+    return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
+
+
+def has_external_data(model: ModelProto) -> bool:
+    """Whether any tensor of the model lives in another file, be it an initializer or an attribute of a node."""
+    return not all(map(is_held, external_tensors(model)))
+
+
+def plainly_spelled(model: ModelProto) -> ModelProto:
+    """The model with the default domain as the empty string; onnx's own tools do not know it as ``ai.onnx``.
+
+    A model that spells it so already is returned as it is, any other is copied.
+    """
+    if not any(item.domain == _LONG_SPELLING for item in _with_domain(model)):
+        return model
+    plain = ModelProto()
+    plain.CopyFrom(model)
+    for item in _with_domain(plain):
+        if item.domain == _LONG_SPELLING:
+            item.domain = ""
+    return plain
+
+
+def _with_domain(model: ModelProto) -> Iterator[NodeProto | OperatorSetIdProto]:
+    yield from model.opset_import
+    for function in model.functions:
+        yield from function.opset_import
+    yield from all_nodes(model)

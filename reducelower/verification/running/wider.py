@@ -1,0 +1,160 @@
+"""The truth about floats: the same nodes in double, where float or float16 lost digits or range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
+
+from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.numerics.measure import Array, is_float
+from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.runtimes import ReferenceRuntime, Session
+from reducelower.verification.running.source import CannotRunError, Source, as_declared, default_opset
+
+__all__ = ["InDouble", "float_types", "with_bodies"]
+
+_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
+_KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are not known within another
+_TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
+
+
+class InDouble:
+    """A model in double, in the reference evaluator; it exists only where all floats of the model are of one type."""
+
+    def __init__(self, session: Session, declared: Sequence[int] = ()) -> None:
+        """Wrap what `of` or `rounded` made."""
+        self._session = session
+        self._declared = declared
+
+    @staticmethod
+    def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
+        """The model in double, its results too unless `rounded` to the declared types; None where it cannot be had."""
+        kinds = float_types(model)
+        if wrong_in_reference(model) or len(kinds) != 1 or TensorProto.DOUBLE in kinds:
+            return None
+        if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
+            return None
+        # Bodies hold casts to float that operators do not show.
+        wide = ModelProto()
+        wide.CopyFrom(with_bodies(model) or model)
+        declared = [value.type.tensor_type.elem_type for value in wide.graph.output] if rounded else []
+        _widen(wide.graph)
+        for value in wide.graph.output:
+            value.type.Clear()
+        try:
+            return InDouble(ReferenceRuntime().load(Source(wide)), declared)
+        except CannotRunError:
+            return None
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """The outputs for inputs in the model's own element types."""
+        wide = {
+            name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
+            for name, value in feeds.items()
+        }
+        results = self._session.run(wide, timeout)
+        return [as_declared(item, kind) for item, kind in zip_longest(results, self._declared, fillvalue=0)]
+
+
+def float_types(model: ModelProto) -> set[int]:
+    """The float types that a model mentions; casts between types round on purpose."""
+    found = {value.type.tensor_type.elem_type for value in model.graph.input}
+    found |= {tensor.data_type for tensor in _tensors(model.graph)}
+    for node in all_nodes(model):
+        for attribute in node.attribute:
+            if attribute.name in _TYPES_IN_ATTRIBUTES and attribute.type == AttributeProto.INT:
+                found |= {attribute.i} if attribute.name != "stash_type" else set()
+            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) and node.op_type == "Constant":
+                found.add(TensorProto.FLOAT)
+    return found & _FLOATS
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                yield attribute.t
+        for _, _, inner in subgraphs(node):
+            yield from _tensors(inner)
+
+
+def _widen(graph: GraphProto) -> None:
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        if value.type.tensor_type.elem_type in _FLOATS:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for node in graph.node:
+        _widen_node(node)
+        for _, _, inner in subgraphs(node):
+            _widen(inner)
+
+
+def _widen_tensor(tensor: TensorProto) -> None:
+    if tensor.data_type in _FLOATS:
+        name = tensor.name
+        tensor.CopyFrom(numpy_helper.from_array(_double(numpy_helper.to_array(tensor)), name))
+
+
+def _double(value: Array) -> Array:
+    return value.astype(np.float64)
+
+
+def _widen_node(node: NodeProto) -> None:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.TENSOR:
+            _widen_tensor(attribute.t)
+        elif attribute.name in _TYPES_IN_ATTRIBUTES and attribute.i in _FLOATS:
+            attribute.i = TensorProto.DOUBLE
+        elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+            values = np.array(attribute.f if attribute.name == "value_float" else list(attribute.floats), np.float64)
+            attribute.Clear()
+            attribute.name, attribute.type = "value", AttributeProto.TENSOR
+            attribute.t.CopyFrom(numpy_helper.from_array(values))
+
+
+def with_bodies(model: ModelProto) -> ModelProto | None:
+    """The model with what the specification says in place of operators that are functions; None where none is."""
+    nodes = list(all_nodes(model))
+    if not any(_is_function(node, default_opset(model)) for node in nodes):
+        return None
+    stated = ModelProto()
+    stated.CopyFrom(model)
+    for tensor in model.graph.initializer:  # whose types bodies that depend on types do not see
+        stated.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    for node in all_nodes(stated):
+        _state_defaults(node, default_opset(model))
+    for kept in (_KEPT, _by_types()):
+        try:
+            return inliner.inline_selected_functions(stated, kept, exclude=True, inline_schema_functions=True)
+        except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
+            continue
+    return None
+
+
+@cache
+def _by_types() -> list[tuple[str, str]]:
+    """The operators whose bodies depend on types, which within other bodies are not known."""
+    found: list[Any] = [item for item in defs.get_all_schemas() if item.domain in DEFAULT_DOMAINS]
+    return [("", item.name) for item in found if item.has_context_dependent_function]
+
+
+def _state_defaults(node: NodeProto, opset: int) -> None:
+    """Add the attributes that are at their default, to which bodies refer as to any."""
+    found = schema(node.op_type, opset) if _is_function(node, opset) else None
+    if found is not None:
+        given = {item.name for item in node.attribute}
+        defaults = (item.default_value for name, item in sorted(found.attributes.items()) if name not in given)
+        node.attribute.extend(item for item in defaults if item.name)
+
+
+def _is_function(node: NodeProto, opset: int) -> bool:
+    found: Any = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    return found is not None and bool(found.has_function or found.has_context_dependent_function)

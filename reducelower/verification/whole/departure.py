@@ -1,0 +1,229 @@
+"""Compares one model in two runtimes and names the first operator whose output diverges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
+
+from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.skeleton import skeleton
+from reducelower.numerics.tolerance import APART, Tolerance
+from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
+from reducelower.verification.result import OutputComparison, to_plain
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source, has_external_data
+
+__all__ = ["Departure", "RuntimeComparison", "compare_runtimes"]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """The first node, in the order of the graph, whose output is not what it should be.
+
+    Attributes:
+        node: name of the node; ``ReduceL1#4`` (operator and position) where it has none.
+        op_type: its operator.
+        index: its position in the main graph.
+        output: the output that diverges.
+        reason: what differs, as a sentence; "before" is the trusted runtime.
+    """
+
+    node: str
+    op_type: str
+    index: int
+    output: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RuntimeComparison:
+    """One model in a runtime, compared with the same model in a trusted one.
+
+    Attributes:
+        agrees: every output is the same within the tolerance; True too when nothing could be compared.
+        ran: whether both runtimes ran the model.
+        runtime: the runtime in question.
+        trusted: the runtime it is compared with.
+        outputs: one comparison per graph output.
+        first: the first operator that diverges; None when the runtimes agree, or no single node shows it.
+        reason: why there was no comparison; empty when there was one.
+        notes: sentences a reader should see.
+    """
+
+    agrees: bool
+    ran: bool
+    runtime: str
+    trusted: str = ""
+    outputs: tuple[OutputComparison, ...] = ()
+    first: Departure | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One paragraph: the verdict and where it begins to differ."""
+        if not self.ran:
+            text = f"Not compared in {self.runtime}: {self.reason}."
+        elif self.agrees:
+            text = f"{self.runtime} agrees with {self.trusted} on every output."
+        elif self.first is None:
+            wrong = next(item for item in self.outputs if item.verdict == "different")
+            text = f"{self.runtime} diverges from {self.trusted}: output {wrong.name!r}: {wrong.reason}."
+        else:
+            text = (
+                f"{self.runtime} diverges from {self.trusted}, first at {self.first.op_type} {self.first.node!r}, "
+                f"output {self.first.output!r}: {self.first.reason}."
+            )
+        return " ".join([text, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as plain JSON values."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+
+def compare_runtimes(
+    model: ModelProto | str | os.PathLike[str],
+    runtime: str = "openvino",
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    trusted: Sequence[str] = ("onnxruntime", "reference"),
+    budget: float | None = None,
+) -> RuntimeComparison:
+    """Run one model in a runtime and in a trusted one on the same inputs.
+
+    Where an output differs, the intermediate values are made outputs too, and the first node in graph order whose
+    value diverges is named.
+
+    Args:
+        model: the model; one with external data is given by its path.
+        runtime: the runtime in question, one of `RUNTIMES`.
+        inputs: values by input name; those not given are made.
+        seed: seed for the values that are made.
+        dims: sizes of symbolic dimensions, by symbol.
+        tolerances: by ONNX element type; the defaults, widened for two runtimes, where missing.
+        trusted: what to compare with: the first of these that runs the model.
+        budget: seconds for the runs; None for no limit.
+
+    Raises:
+        UnreadableModelError: the path is missing or not an ONNX model.
+        ValueError: no runtime has that name.
+    """
+    source = Source.of(model)
+    runtime_named(runtime)
+    clock = Clock(budget)
+    notes: list[str] = []
+    others = tuple(name for name in trusted if name != runtime)
+    try:
+        left = run_source(source, others, Request(dict(inputs or {}), seed, dict(dims or {})), clock, notes)
+        right = run_result(source, (runtime,), left, clock, notes)
+    except CannotRunError as error:
+        return RuntimeComparison(True, False, runtime, reason=error.reason, notes=tuple(notes))
+    names = [value.name for value in source.proto.graph.output]
+    outputs, case = _worst(names, left, right, tolerances)
+    agrees = all(item.verdict != "different" for item in outputs)
+    first = None if agrees else _first(source, left, runtime, case, tolerances, clock, notes)
+    return RuntimeComparison(agrees, True, runtime, left.runtime, tuple(outputs), first, notes=tuple(notes))
+
+
+def _worst(
+    names: Sequence[str], left: Run, right: Run, tolerances: Mapping[str, Tolerance] | None
+) -> tuple[list[OutputComparison], int]:
+    """The worst comparison of each output, and the first set of inputs that shows a difference.
+
+    The budget may have ended before the last sets of inputs on the right.
+    """
+    merged: dict[str, OutputComparison] = {}
+    differs = None
+    for at, (before, after) in enumerate(zip(left.results, right.results, strict=False)):
+        for item in compare_outputs(
+            names,
+            before,
+            after,
+            runtime=f"{left.runtime} / {right.runtime}",
+            tolerances=tolerances,
+            widen=APART,
+            by_tensor=True,
+        ):
+            merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
+            if item.verdict == "different" and differs is None:
+                differs = at
+    return list(merged.values()), differs or 0
+
+
+def _first(
+    source: Source,
+    left: Run,
+    runtime: str,
+    case: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    clock: Clock,
+    notes: list[str],
+) -> Departure | None:
+    """Compare every node's outputs in graph order."""
+    try:
+        model = source.complete()
+        if has_external_data(model) or model.ByteSize() > 2**31 - 1:
+            raise CannotRunError("the model is too large to be given more outputs")
+        feeds = left.cases[case]
+        for nodes, exposed in _exposed(model, (left.runtime, runtime)):
+            names = [value.name for value in exposed.graph.output]
+            before, after = (_run_once(exposed, name, feeds, clock) for name in (left.runtime, runtime))
+            found = {
+                item.name: item
+                for item in compare_outputs(
+                    names, before, after, runtime="", tolerances=tolerances, widen=APART, by_tensor=True
+                )
+            }
+            for index, node in nodes:
+                for name in node.output:
+                    if name in found and found[name].verdict == "different":
+                        label = node.name or f"{node.op_type}#{index}"
+                        return Departure(label, node.op_type, index, name, found[name].reason)
+    except CannotRunError as error:
+        notes.append(f"The intermediate values could not be compared: {error.reason}.")
+    return None
+
+
+def _run_once(model: ModelProto, runtime: str, feeds: Mapping[str, Any], clock: Clock) -> list[Any]:
+    clock.check()
+    return runtime_named(runtime).load(Source(model)).run(feeds, clock.left)
+
+
+def _exposed(model: ModelProto, runtimes: Sequence[str]) -> Iterator[tuple[list[tuple[int, NodeProto]], ModelProto]]:
+    """The model with more outputs: all at once where both runtimes take that, else node by node."""
+    types = _types(model)
+    nodes = [(index, node) for index, node in enumerate(model.graph.node) if any(name in types for name in node.output)]
+    everything = _with_outputs(model, [node for _, node in nodes], types)
+    try:
+        for name in runtimes:
+            runtime_named(name).load(Source(everything))
+    except CannotRunError:
+        for index, node in nodes:
+            yield [(index, node)], _with_outputs(model, [node], types)
+    else:
+        yield nodes, everything
+
+
+def _types(model: ModelProto) -> dict[str, ValueInfoProto]:
+    """Types of the tensors that the main graph computes, as declared or inferred."""
+    try:
+        graph = infer_shapes(skeleton(model)).graph
+    except shape_inference.InferenceError:
+        graph = model.graph
+    return {value.name: value for value in [*graph.value_info, *graph.output] if value.type.HasField("tensor_type")}
+
+
+def _with_outputs(model: ModelProto, nodes: Sequence[NodeProto], types: Mapping[str, ValueInfoProto]) -> ModelProto:
+    exposed = ModelProto()
+    exposed.CopyFrom(model)
+    del exposed.graph.output[:]
+    exposed.graph.output.extend(types[name] for node in nodes for name in node.output if name in types)
+    return exposed

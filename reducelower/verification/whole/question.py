@@ -1,0 +1,94 @@
+"""Two whole models and how to compare them, and what each output of both gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reducelower.numerics.tolerance import APART, Tolerance
+from reducelower.verification.checking.sites import Regions
+from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.conditioning import Move
+from reducelower.verification.judging.runs import Clock, Request, Run
+from reducelower.verification.result import OutputComparison
+from reducelower.verification.running.providers import CPU, chosen_provider
+from reducelower.verification.running.source import Source
+
+__all__ = ["Question", "compared", "compared_at", "differ", "where_run"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """The two models and how to compare them, in one runtime."""
+
+    before: Source
+    after: Source
+    runtime: str
+    request: Request
+    expected: Sequence[Any] | None
+    tolerances: Mapping[str, Tolerance] | None
+    clock: Clock
+    regions: Regions | None
+    notes: list[str] = field(default_factory=list)
+    departs: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every region in which the models differ holds by itself."""
+        return self.regions is not None and self.regions.hold
+
+    @property
+    def hides(self) -> bool:
+        """Whether a region differs by itself, and neither on what its surroundings gave it nor in a larger one."""
+        regions = self.regions
+        return regions is not None and (
+            regions.evens_out or any(item.status == "not run" and item.cases for item in regions.findings)
+        )
+
+    @property
+    def output_names(self) -> list[str]:
+        """The outputs of the source, in graph order."""
+        return [value.name for value in self.before.proto.graph.output]
+
+
+def differ(outputs: Sequence[OutputComparison]) -> bool:
+    """Whether an output is different."""
+    return any(item.verdict == "different" for item in outputs)
+
+
+def where_run(left: Run, right: Run) -> str:
+    """The runtimes of both sides, with the execution provider of onnxruntime unless it is the CPU's."""
+    provider = chosen_provider()
+    on = "" if provider == CPU else f" on {provider}"
+    names = [run.runtime + (on if run.runtime == "onnxruntime" else "") for run in (left, right)]
+    return " / ".join(dict.fromkeys(names))
+
+
+def compared(
+    question: Question,
+    left: Run,
+    right: Run,
+    moves: Sequence[Mapping[str, Move]] = (),
+) -> list[OutputComparison]:
+    """The worst comparison of each output over all sets of inputs that both sides were run on."""
+    merged: dict[str, OutputComparison] = {}
+    for at in range(min(len(left.results), len(right.results))):
+        for item in compared_at(question, left, right, at, moves[at] if at < len(moves) else {}):
+            merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
+    return list(merged.values())
+
+
+def compared_at(
+    question: Question, left: Run, right: Run, at: int, moves: Mapping[str, Move]
+) -> list[OutputComparison]:
+    """The comparison of each output on one set of inputs."""
+    return compare_outputs(
+        question.output_names,
+        left.results[at],
+        right.results[at],
+        runtime=where_run(left, right),
+        tolerances=question.tolerances,
+        widen=1.0 if left.runtime == right.runtime else APART,
+        moves=moves,
+    )

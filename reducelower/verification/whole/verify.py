@@ -1,0 +1,344 @@
+"""Verifies two models: every region in which they differ by itself, then both whole on the same inputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from onnx import ModelProto
+
+from reducelower.arguments import check_arguments
+from reducelower.numerics.tolerance import APART, Tolerance
+from reducelower.plan import Plan
+from reducelower.verification.checking.sites import Regions, verify_regions
+from reducelower.verification.inputs.given import check_given
+from reducelower.verification.inputs.made import input_specs
+from reducelower.verification.inputs.testdata import TestDataSet
+from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.doubts import no_evidence, random_outputs
+from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
+from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
+from reducelower.verification.running.providers import on_provider, require_onnxruntime
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.whole.branches import taken
+from reducelower.verification.whole.looks import (
+    as_regions,
+    both_in_reference,
+    departing,
+    in_reference,
+    refuses,
+    searched,
+    with_sensitivity,
+    without_nan,
+    without_slight,
+)
+from reducelower.verification.whole.question import Question, compared, differ, where_run
+
+__all__ = ["compare_models", "verify"]
+
+Model = ModelProto | str | os.PathLike[str]
+
+
+def verify(
+    before: Model,
+    after: Model,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    expected: Sequence[Any] | None = None,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    runtimes: Sequence[str] = ("onnxruntime",),
+    tolerances: Mapping[str, Tolerance] | None = None,
+    budget: float | None = None,
+    plan: Plan | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    overrides: bool = True,
+    provider: str = "",
+) -> Verification:
+    """Run every region in which two models differ by itself, then both whole models, and compare every output.
+
+    The models are aligned by what they compute; names do not matter but for those of inputs and outputs. What is
+    computed otherwise is run by itself on ordinary and edge values. Both whole models run in onnxruntime with graph
+    optimizations off. A side that onnxruntime has no kernel or no opset support for runs in
+    ``onnx.reference.ReferenceEvaluator``, and the notes say so.
+
+    Args:
+        before: the model that is right by definition; a path is run from that path, so that external data is found.
+        after: the model to compare with it.
+        inputs: values by input name; those not given are made.
+        expected: outputs that both models should give, in graph order (from a test-data folder), for the given inputs.
+        seed: seed for the values that are made.
+        dims: sizes of symbolic dimensions, by symbol; the others are bound to several sizes.
+        runtimes: where `after` runs. `before` runs in onnxruntime, except that ``reference`` runs both sides.
+        tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
+        budget: seconds for the whole-model runs in each runtime; None for no limit. The reference evaluator
+            and OpenVINO cannot be stopped within a run, only after it.
+        plan: what a conversion did; its rewrites are then named in what is found.
+        on_progress: called with (done, total) distinct regions.
+        base_dir: folder of the external data of models given as ModelProto.
+        strict: take a runtime that diverges from the specification for a reason not to say ``equivalent``.
+        overrides: whether initializers that are also inputs have to be defaults in both models, which a caller may
+            override.
+        provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
+
+    Returns:
+        The verdict, what every region and every output gave, and what was not seen.
+
+    Raises:
+        UnreadableModelError: a path is missing or not an ONNX model.
+        TypeError: an argument is of another type than it should be.
+        ValueError: there is no runtime, provider, input or symbolic dimension of a given name, a given value does not
+            fit its input, or onnxruntime is not installed.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> found = reducelower.verify(model, reducelower.expand(model, rules="stable"))
+        >>> found.equivalent
+        True
+    """
+    check_arguments(before=before, after=after, inputs=inputs, expected=expected, seed=seed, dims=dims)
+    check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, plan=plan, base_dir=base_dir)
+    check_arguments(provider=provider)
+    source, result = Source.of(before, base_dir).light(), Source.of(after, base_dir).light()
+    if "onnxruntime" in runtimes:
+        require_onnxruntime()
+    data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
+    with on_provider(provider):
+        found = compare_models(
+            source,
+            result,
+            [data],
+            plan=plan,
+            seed=seed,
+            dims=dims or {},
+            runtimes=runtimes,
+            tolerances=tolerances,
+            budget=budget,
+            overrides=overrides,
+            on_progress=on_progress,
+        )
+    departs = bool(found.departing or found.departs)
+    return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
+
+
+def compare_models(
+    source: Source,
+    result: Source,
+    data_sets: Sequence[TestDataSet],
+    *,
+    plan: Plan | None,
+    seed: int,
+    dims: Mapping[str, int],
+    runtimes: Sequence[str],
+    tolerances: Mapping[str, Tolerance] | None,
+    budget: float | None,
+    overrides: bool,
+    on_progress: Callable[[int, int], None] | None,
+    protos: tuple[ModelProto, ModelProto] | None = None,
+) -> Verification:
+    """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
+
+    What an input is not given by the data sets is made; the other arguments are those of `verify`. `protos` are the
+    models as messages, where they are at hand already.
+    """
+    for name in runtimes:
+        runtime_named(name)
+    for data in data_sets:
+        check_given(source.proto, data.inputs, dims)
+    left, right = protos or (source.proto, result.proto)
+    regions = None
+    if not interface_mismatch(left, right):
+        regions = verify_regions(left, right, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    start, left_over = time.monotonic(), budget
+    found = []
+    for data in data_sets:
+        request = Request(dict(data.inputs), seed, dict(dims), overrides)
+        questions = (
+            Question(source, result, name, request, data.outputs or None, tolerances, Clock(left_over), regions)
+            for name in runtimes
+        )
+        found.append([_verify_in(question) for question in questions])
+        if budget is not None:
+            left_over = max(budget - (time.monotonic() - start), 0.001)
+    whole = _combined([item for each in found for item in each], regions)
+    # The worst of each output over all sets of inputs.
+    outputs: dict[tuple[str, str], OutputComparison] = {}
+    for item in whole.outputs:
+        key = item.name, item.runtime
+        outputs[key] = outputs[key].merged(item) if key in outputs else item
+    cases = sum(max((item.cases for item in each), default=0) for each in found)
+    return replace(whole, outputs=tuple(outputs.values()), cases=cases)
+
+
+def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
+    """One verdict from what the whole models gave in each runtime, and from their regions, if they can be compared."""
+    sites = () if regions is None else regions.findings
+    outputs = tuple(output for item in found for output in item.outputs)
+    unseen = dict.fromkeys(note for item in found for note in item.unseen)
+    unseen |= dict.fromkeys(f"{site.place}: {site.reason}" for site in sites if site.status == "not run")
+    ran = bool(found) and all(item.ran for item in found)
+    verdict: Verdict = "equivalent"
+    if unseen or not ran or any(item.verdict == "not shown" for item in found):
+        verdict = "not shown"
+    if differ(outputs) or any(_cannot_be_same(item) for item in found) or not all(site.ok for site in sites):
+        verdict = "different"
+    branches = dict.fromkeys(branch for item in found for branch in item.coverage.branches)
+    told = tuple(dict.fromkeys(item.name for item in outputs if item.verdict == "equal" and item.tells))
+    coverage = Coverage()
+    if regions is not None:
+        coverage = replace(regions.coverage, outputs=told, branches=(*regions.coverage.branches, *branches))
+    return Verification(
+        verdict,
+        ran,
+        ", ".join(dict.fromkeys(item.runtime for item in found if item.runtime)),
+        outputs,
+        "; ".join(dict.fromkeys(item.reason for item in found if item.reason)),
+        tuple(dict.fromkeys(note for item in found for note in item.notes)),
+        sites,
+        max((item.cases for item in found), default=0),
+        tuple(unseen),
+        coverage,
+        tuple(dict.fromkeys(name for item in found for name in item.departs)),
+    )
+
+
+def _cannot_be_same(item: Verification) -> bool:
+    """Whether the models differ in what they take or give, or the second does not run."""
+    return item.verdict == "different" and not item.ran
+
+
+def _verify_in(question: Question) -> Verification:
+    """Compare in one runtime, with the reference evaluator where onnxruntime cannot."""
+    before, after, notes = question.before, question.after, question.notes
+    reason = interface_mismatch(before.proto, after.proto)
+    if reason:
+        return Verification("different", False, reason=reason)
+    left_names = ("reference",) if question.runtime == "reference" else ("onnxruntime", "reference")
+    right_names = left_names if question.runtime == "onnxruntime" else (question.runtime,)
+    try:
+        left = run_source(before, left_names, question.request, question.clock, notes)
+    except CannotRunError as error:
+        reason = f"the source model could not be run: {error.reason}"
+        return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
+    try:
+        right = run_result(after, right_names, left, question.clock, notes)
+    except CannotRunError as error:
+        reason = f"the source runs in {left.runtime}, but the converted model does not: {error.reason}"
+        if error.unsupported:
+            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
+        elsewhere = in_reference(question, left, error.reason) if question.holds else None
+        if elsewhere is None and question.holds and refuses(question, left):
+            reason += "; nor does onnx.reference run the source on these inputs"
+            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
+        if elsewhere is None:
+            return Verification("different", False, reason=reason, notes=tuple(notes))
+        right = elsewhere
+    return _judge(question, left, right)
+
+
+def _what_to_do(reason: str) -> str:
+    return f"{reason}; give inputs that it takes with --input, --dim or --test-data"
+
+
+def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
+    """Why the models cannot be compared at all; empty when their inputs and outputs match."""
+    outputs = [[value.name for value in model.graph.output] for model in (before, after)]
+    if outputs[0] != outputs[1]:
+        return f"the outputs are {outputs[0]} before and {outputs[1]} after"
+    known = {value.name for value in before.graph.input} | {tensor.name for tensor in before.graph.initializer}
+    specs, skipped = input_specs(after)
+    extra = sorted({*(spec.name for spec in specs), *skipped} - known)
+    return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
+
+
+def _judge(question: Question, left: Run, right: Run) -> Verification:
+    outputs = compared(question, left, right)
+    if not differ(outputs) and question.hides:
+        outputs = searched(question, left, right, outputs)
+    if differ(outputs):
+        outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
+    if differ(outputs):
+        outputs = with_sensitivity(question, left, right, outputs)
+    outputs = as_regions(outputs, question.regions)
+    are_apart = {left.runtime, right.runtime} == {"onnxruntime", "reference"}
+    if differ(outputs) and (are_apart or (question.holds and _are_strings(outputs))):
+        outputs = both_in_reference(question, right, outputs)
+    if differ(outputs) and question.holds and right.runtime == "onnxruntime":
+        outputs = departing(question, left, right, outputs)
+    if differ(outputs) and question.holds:
+        outputs = without_nan(question, left, right, outputs)
+    doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
+    if doubt:
+        outputs = [
+            replace(item, verdict="not compared", reason=doubt) if item.verdict == "different" else item
+            for item in outputs
+        ]
+    if differ(outputs) and left.runtime != right.runtime:
+        outputs = without_slight(question, left, right, outputs)
+    if differ(outputs) and question.clock.over:
+        question.notes.append(
+            f"The budget of {question.clock.budget:g} s ended before it was clear whether the model's randomness or "
+            "conditioning explains the difference."
+        )
+    if question.expected is not None:
+        outputs += _against_expected(question, left, right)
+    are_compared = any(item.verdict != "not compared" for item in outputs)
+    reason = "" if are_compared or not outputs else f"no output can be compared: {outputs[0].reason}"
+    unseen = [
+        f"output {item.name!r} was not compared: {item.reason}" for item in outputs if item.verdict == "not compared"
+    ]
+    unseen += [
+        f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; give inputs "
+        "that tell more with --input, --dim or --test-data"
+        for item in outputs
+        if item.verdict == "equal" and not item.tells and item.element_type
+    ]
+    if len(right.cases) < len(left.cases):
+        unseen.append(f"the budget of {question.clock.budget:g} s ended early; raise --budget")
+    verdict: Verdict = "different" if differ(outputs) else "not shown" if unseen or reason else "equivalent"
+    return Verification(
+        verdict,
+        not reason,
+        where_run(left, right),
+        tuple(outputs),
+        reason,
+        tuple(question.notes),
+        cases=len(right.cases),
+        unseen=tuple(unseen),
+        coverage=Coverage(branches=taken(question.before, left, question.clock)),
+        departs=tuple(question.departs),
+    )
+
+
+def _are_strings(outputs: Sequence[OutputComparison]) -> bool:
+    """Whether nothing but strings differs, of which onnxruntime's Gather leaves some empty (1.31 and 1.32)."""
+    return all(item.element_type == "string" for item in outputs if item.verdict == "different")
+
+
+def _against_expected(question: Question, left: Run, right: Run) -> list[OutputComparison]:
+    """Compare both sides with the outputs that came with the inputs."""
+    expected = list(question.expected or ())
+    names = question.output_names[: len(expected)]
+    found = []
+    for side, run in (("source", left), ("converted model", right)):
+        for item in compare_outputs(
+            names,
+            expected,
+            run.results[0][: len(expected)],
+            runtime=f"expected / {run.runtime}",
+            tolerances=question.tolerances,
+            widen=APART,
+            by_tensor=True,
+        ):
+            found.append(item)
+            if item.verdict == "different":
+                question.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
+    return found
