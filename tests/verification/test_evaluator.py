@@ -177,3 +177,23 @@ def test_where_no_index_is_the_other_value_stands(other: float) -> None:
     expected = np.array([[2.5, other, 2.5], [2.5, 2.5, other], [2.5, 2.5, 2.5]], np.float32)
     np.testing.assert_array_equal(found, expected)
     assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "expected"),
+    [
+        (11, "Clip (x, low)", [1, 1, 65504, np.nan]),
+        (13, "Clip (x)", [-65504, 0.5, 65504, np.nan]),
+        (13, 'Clip (x, "", low)', [-65504, 0.5, 1, np.nan]),
+        (6, "Clip <min = 1.0> (x)", [1, 1, np.inf, np.nan]),  # its largest is that of single precision
+        (6, "Clip <max = 1.0> (x)", [-np.inf, 0.5, 1, np.nan]),
+    ],
+)
+def test_a_bound_that_is_left_out_is_the_largest_number(opset: int, node: str, expected: list[float]) -> None:
+    """Sources: the pages of Clip at opset 6, 11 and 13."""
+    one = "<float16 low = {15360}>"  # its bits
+    text = f'<ir_version: 8, opset_import: ["" : {opset}]> g (float16[4] x) => (float16[4] y) {one} {{ y = {node} }}'
+    side = parser.parse_model(text)
+    (found,) = Evaluator(side).run(None, {"x": np.array([-np.inf, 0.5, np.inf, np.nan], np.float16)})
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, np.array(expected, np.float16))

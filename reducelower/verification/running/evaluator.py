@@ -14,6 +14,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_average_pool,
     op_center_crop_pad,
+    op_clip,
     op_conv,
     op_gather_elements,
     op_log_softmax,
@@ -32,6 +33,7 @@ from reducelower.numerics.measure import Array
 
 __all__ = ["Evaluator"]
 
+_WITH_BOUNDS_AS_INPUTS = 11
 _FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
 
 
@@ -52,6 +54,20 @@ class CenterCropPad(op_center_crop_pad.CenterCropPad):
         if len(shape) != len(axes):
             raise ValueError(f"{len(shape)} sizes are not those of {len(axes)} axes")
         found: tuple[Array] = super()._run(data, shape, list(axes))  # type: ignore[no-untyped-call]
+        return found
+
+
+class Clip(op_clip.Clip_11):
+    """It leaves infinities where a bound is not given: the largest number of the type, below opset 11 of float32."""
+
+    def _run(self, data: Array, low: Any = None, high: Any = None, **said: Any) -> tuple[Array]:  # type: ignore[override]
+        bounds = [said.get("min", low), said.get("max", high)]
+        if data.dtype.kind == "f":
+            limits = np.finfo(data.dtype if self.run_params["opsets"][""] >= _WITH_BOUNDS_AS_INPUTS else np.float32)
+            ends = limits.min, limits.max
+            bounds = [end if bound is None else bound for bound, end in zip(bounds, ends, strict=True)]
+        with np.errstate(over="ignore"):
+            found: tuple[Array] = super()._run(data, *bounds)  # type: ignore[no-untyped-call]
         return found
 
 
@@ -274,6 +290,7 @@ class Evaluator(ReferenceEvaluator):
 _RIGHT: list[type[OpRun]] = [
     AveragePool,
     CenterCropPad,
+    Clip,
     Conv,
     GatherElements,
     LogSoftmax,
