@@ -274,6 +274,12 @@ class Crossing:
                     f"{move.attribute} only as an attribute",
                     f"stay at opset {self.boundary} or above, or make {name!r} a constant",
                 )
+            if reference.type != move.attribute_type:  # such as a tensor that Constant takes as it is
+                raise RefusedError(
+                    f"its input {move.input_name} is {reference.ref_attr_name!r} of the function, an attribute of "
+                    f"another type than {move.attribute}, which opset {self.opset} takes in its place",
+                    "inline the function first",
+                )
             node.attribute.add(name=move.attribute, type=move.attribute_type, ref_attr_name=reference.ref_attr_name)
         scope.release(name)
         node.input[move.input] = ""

@@ -306,5 +306,8 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
         return refused(task.source, wrong + _what_would_help(source, settings))
     if isinstance(settings.ir_version, int):
         return refused(task.source, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
+    if settings.element_types or settings.ranks:
+        declared = f"with the types and ranks declared the result is not valid: {wrong}"
+        return refused(task.source, f"{declared} (declare what each value has; one in a function may differ by call)")
     problem = f"{task.source}: reducelower itself failed: its result is not valid ({wrong}); please report this"
     return Outcome(task.source, "failed", problems=(problem,))

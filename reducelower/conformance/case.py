@@ -38,6 +38,7 @@ class Features:
     rank_second: int = 0
     fed: bool = False
     broadcast: bool = False
+    vector: bool = False
     no_values: bool = False
     made: ClassVar[bool] = False
     attributes: ClassVar[frozenset[str]] = frozenset()

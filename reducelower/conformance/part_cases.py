@@ -134,8 +134,10 @@ def _case(
         expected.ndim,
         output_types=element_type_of(expected),
         rank_second=ranks[1] if len(ranks) > 1 else 0,
+        axes_count=len(attributes.get("axes", (constants or {}).get("axes", ()))),
         fed=len(inputs) > 1,
         broadcast=operator in BROADCASTING and ranks[-1] < expected.ndim,
+        vector=operator in BROADCASTING and not constants and ranks[-1] == 1 < expected.ndim,
     )
     return make_case(name, [node], opset, features, inputs, [expected], initializers=constants, tag=tag)
 
@@ -182,7 +184,13 @@ def _where(operator: str, opset: int) -> Iterator[Case]:
                 helper.make_node("Greater", ["a", "b"], ["condition"]),
                 helper.make_node(operator, ["condition", "x", "y"], ["result"], name="part"),
             ]
-            how = {"data": "dynamic", "rank_second": 2, "fed": True, "broadcast": other.ndim == 1}
+            how = {
+                "data": "dynamic",
+                "rank_second": 2,
+                "fed": True,
+                "broadcast": other.ndim == 1,
+                "vector": other.ndim == 1,
+            }
             features = Features("bool", 2, 2, output_types=element_type, **how)
             expected = np.where(inputs["a"] > inputs["b"], left, other)
             yield make_case(name, nodes, opset, features, inputs, [expected])

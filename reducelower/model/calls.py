@@ -11,6 +11,7 @@ from reducelower.model.graph import subgraphs, walk
 
 __all__ = [
     "FunctionId",
+    "attributes_given",
     "attributes_of_call",
     "bind",
     "called_function",
@@ -56,6 +57,27 @@ def reached(
 def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:
     """The attributes of a function in one call: those of the call, and defaults for the ones it omits."""
     return {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
+
+
+def attributes_given(model: ModelProto, function: FunctionProto) -> list[dict[str, AttributeProto]]:
+    """The attributes of a function in each call of the model, defaults included, each combination once.
+
+    What a caller passes on from its own attributes is what its own calls give.
+    """
+    found: dict[tuple[bytes, ...], dict[str, AttributeProto]] = {}
+    for caller in (None, *model.functions):
+        nodes = walk(model.graph.node if caller is None else caller.node)
+        calls = [node for node in nodes if called_function(node) == function_id(function)]
+        passes_on = any(attribute.ref_attr_name for call in calls for attribute in call.attribute)
+        for around in attributes_given(model, caller) if passes_on and caller is not None else [{}]:
+            for call in calls:
+                bound = NodeProto()
+                bound.CopyFrom(call)
+                bind([bound], around)
+                given = attributes_of_call(function, bound)
+                key = tuple(given[name].SerializeToString(deterministic=True) for name in sorted(given))
+                found.setdefault(key, given)
+    return list(found.values())
 
 
 def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:

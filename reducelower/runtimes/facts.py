@@ -121,6 +121,7 @@ class When:
             without sizes, whether the parts differ.
         overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
         constant: whether the first output depends only on constants.
+        vector: whether an input that is not constant is a vector of several values and is broadcast to more dimensions.
         thin: whether a convolution is depthwise and a side of the data has size 1; false if sizes are unknown.
         yielded: whether the first output is a model output.
         last: how the last input is defined, of `Definition`.
@@ -153,6 +154,7 @@ class When:
     uneven: bool | None = None
     overhangs: bool | None = None
     constant: bool | None = None
+    vector: bool | None = None
     thin: bool | None = None
     per_channel: bool | None = None
     inputs: Ranges | None = None

@@ -313,6 +313,17 @@ class Features:
         return bool(self._node.output[:1]) and self._scope.constant(self._node.output[0]) is not None
 
     @property
+    def vector(self) -> bool:
+        """Whether an input that is not constant is a vector of several values and is broadcast to more dimensions."""
+        scope, node = self._scope, self._node
+        if node.op_type not in BROADCASTING or (scope.rank(node.output[0]) or 0) < 2:
+            return False
+        return any(
+            scope.rank(name) == 1 and scope.shape(name) != (1,) and scope.written_as(name) in ("dynamic", "fed")
+            for name in node.input
+        )
+
+    @property
     def thin(self) -> bool:
         """Whether a convolution is depthwise and a side of the data has size 1; False if unknown."""
         shape, weights = (self._scope.shape(name) for name in self._node.input[:2])

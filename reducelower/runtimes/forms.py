@@ -11,6 +11,7 @@ from onnx import AttributeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.model.schemas import default_attributes, schema
+from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
 from reducelower.runtimes.remedies import Remedy, Written
 from reducelower.runtimes.windows import WINDOWS
@@ -19,6 +20,9 @@ __all__ = ["FORMS"]
 
 _OPSET = 13
 """Opset version that the nodes are written for."""
+
+_SHAPE_IS_INPUT = 5
+"""The oldest opset version at which the shape of Reshape is an input."""
 
 _MIRRORED: Mapping[str, str] = {
     "Greater": "Less",
@@ -63,6 +67,20 @@ def _expand_operands(op: Writer) -> Written | None:
         for at, name in enumerate(op.node.input)
     ]
     return op.yields(op.node.op_type, *operands), _OPSET
+
+
+def _reshape_vectors(op: Writer) -> Written | None:
+    """Give vectors the rank of the result beforehand; they run along its last axis."""
+    rank, scope = op.scope.rank(op.node.output[0]), op.scope
+    if rank is None or rank < 2 or scope.target_opset < _SHAPE_IS_INPUT:
+        return None
+    operands = [
+        op.add("Reshape", name, op.integers([*[1] * (rank - 1), -1], "shape"), tail=f"operand_{at}")
+        if scope.rank(name) == 1 and scope.constant(name) is None
+        else name
+        for at, name in enumerate(op.node.input)
+    ]
+    return (op.yields(op.node.op_type, *operands, copied=op.node.attribute), scope.target_opset) if op.nodes else None
 
 
 def _reshape(op: Writer) -> Written | None:
@@ -280,7 +298,14 @@ def _scatter_one_by_one(op: Writer) -> Written | None:
 
 FORMS: Mapping[str, Mapping[str, Remedy]] = {
     **WINDOWS,
-    **{op: {"the other comparison of the operands swapped": _swap_operands} for op in _MIRRORED},
+    **{op: {"its vectors reshaped to the rank of the result": _reshape_vectors} for op in BROADCASTING},
+    **{
+        op: {
+            "the other comparison of the operands swapped": _swap_operands,
+            "its vectors reshaped to the rank of the result": _reshape_vectors,
+        }
+        for op in _MIRRORED
+    },
     **{op: {"Reshape in place of it": _reshape} for op in ("Squeeze", "Unsqueeze")},
     **{
         op: {
@@ -302,6 +327,10 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
     "MatMul": {"its operands spread beforehand": _spread_operands},
     "Reshape": {"allowzero left out": _reshape_no_zeros},
     "Size": {"the product of its sizes": _count},
-    "Where": {"its branches swapped": _swap_branches, "Expand before it": _expand_operands},
+    "Where": {
+        "its branches swapped": _swap_branches,
+        "its vectors reshaped to the rank of the result": _reshape_vectors,
+        "Expand before it": _expand_operands,
+    },
 }
 """By operator, in the order in which they are tried."""

@@ -340,6 +340,7 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "one index after the other": frozenset({"attributes"}),
     "Expand before it": frozenset({"broadcast"}),
     "its operands spread beforehand": frozenset({"broadcast"}),
+    "its vectors reshaped to the rank of the result": frozenset({"vector"}),
     "pads stated": frozenset({"attributes"}),
     "Pad before it": frozenset({"attributes", "uneven"}),
     "its data turned round": frozenset({"attributes", "first_read"}),  # the last of its steps takes a forward one

@@ -141,6 +141,19 @@ def test_an_invalid_result_is_our_fault_and_not_written(
     assert not (tmp_path / "out.onnx").exists()
 
 
+def test_a_result_that_does_not_fit_declared_types_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """A value of a function is of another type in each call, so that no declaration is true of it."""
+    text = """<ir_version: 8, opset_import: ["" : 21, "l" : 1]>
+    g (float[2] x) => (float[2] y, float[2] z) { y = l.F <kind: int = 16> (x) z = l.F <kind: int = 10> (x) }
+    <domain: "l", opset_import: ["" : 21]>
+    F <kind> (x) => (y) { h = Cast <to: int = @kind> (x) y = Cast <to: int = 1> (h) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    ran = cli("convert", tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--opset", 12, "--type", "h=float32")
+    assert ran.status == 1
+    assert "with the types and ranks declared the result is not valid" in ran.err
+    assert not (tmp_path / "out.onnx").exists()
+
+
 @pytest.mark.parametrize(
     ("error", "status", "phrase"),
     [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from onnx import checker, parser
+from onnx import checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
@@ -145,3 +147,34 @@ def test_copies_stand_behind_those_that_they_call() -> None:
     converted = reducelower.convert_version(model, 11)
     x = np.array([[1, -2, 3], [-4, 5, 6]], np.float32)
     np.testing.assert_array_equal(ReferenceEvaluator(converted).run(None, {"x": x})[0], [[6], [15]])
+
+
+@pytest.mark.parametrize(
+    ("source", "opset", "node", "expected"),
+    [
+        (18, 17, "y = ReduceL1 (x, a)", lambda x: np.abs(x).sum(1, keepdims=True)),
+        (18, 11, "y = ReduceL1 (x, a)", lambda x: np.abs(x).sum(1, keepdims=True)),
+        (13, 12, "y = Unsqueeze (x, a)", lambda x: np.expand_dims(x, 1)),
+        (13, 11, "m = ReduceSum (x, a) y = Squeeze (m, a)", lambda x: x.sum(1)),
+        (13, 9, "y, rest = Split <axis: int = 1> (x, a)", lambda x: x[:, :1]),
+    ],
+)
+def test_a_tensor_that_a_call_gives_is_no_list_of_integers(
+    source: int, opset: int, node: str, expected: Callable[..., object]
+) -> None:
+    """A Constant may refer to an attribute that is a tensor, and no other attribute may."""
+    given = "int64[2] {1, 1}" if "Split" in node else "int64[1] {1}"
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : {source}, "local" : 1]>
+        g (float[3,2,5] x) => (float[A,B,C] y) {{ y = local.F <given: tensor = {given}> (x) }}
+        <domain: "local", opset_import: ["" : {source}]>
+        F <given> (x) => (y) {{ a = Constant <value: tensor = @given> () {node} }}"""
+    )
+    value = model.graph.output[0].type.tensor_type
+    value.shape.CopyFrom(helper.make_tensor_type_proto(1, expected(np.zeros((3, 2, 5))).shape).tensor_type.shape)  # type: ignore[attr-defined]
+    checker.check_model(model, full_check=True)
+    older = reducelower.convert_version(model, opset)
+    checker.check_model(older, full_check=True)
+    x = np.random.default_rng(0).normal(size=(3, 2, 5)).astype(np.float32)
+    np.testing.assert_allclose(run(older, {"x": x})[0], expected(x), rtol=1e-6)
+    assert reducelower.verify(model, older).equivalent

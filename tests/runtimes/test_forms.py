@@ -164,11 +164,13 @@ def test_for_opencv_no_gelu_is_put_together_that_crashes(first: str, expected: l
     np.testing.assert_array_equal(run(made, x=X), run(source, x=X))
 
 
-@pytest.mark.parametrize(("constant", "is_refused"), [("float[4] w = {1, 2, 3, 4}", False), ("", True)])
-def test_for_opencv_4_a_constant_vector_is_spread(constant: str, is_refused: bool) -> None:
+@pytest.mark.parametrize(("constant", "expected"), [("float[4] w = {1, 2, 3, 4}", ["Sub"]), ("", ["Reshape", "Sub"])])
+def test_for_opencv_4_a_vector_that_is_not_constant_gets_the_rank_of_the_result(
+    constant: str, expected: list[str]
+) -> None:
     inputs = "float[3,4] x" if constant else "float[3,4] x, float[4] w"
     source = model(f"{f'<{constant}>' if constant else ''} {{ y = Sub (w, x) }}", "float[3,4] y", inputs, 18)
-    assert bool(check(source, target=Target(runtime=load_runtime("opencv@4.14"))).refusals) == is_refused
+    assert operators(legalize(source, Target(runtime=load_runtime("opencv@4.14"))).model) == expected
 
 
 def test_a_cast_to_bool_is_a_comparison_with_zero() -> None:
@@ -330,3 +332,24 @@ def test_negative_infinity_is_told_apart_from_the_largest_value(keepdims: int) -
     made = fitted(source, fact("ReduceMax", "after = ['Cast']"))
     assert "Less" in operators(made)
     np.testing.assert_array_equal(run(made, x=data), data.max(1, keepdims=bool(keepdims)))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "expected"),
+    [
+        ("float[3,4] x, float[4] y", "z = Sub (x, y)", ["Reshape", "Sub"]),
+        ("float[3,4] x, float[4] y", "z = Sub (y, x)", ["Reshape", "Sub"]),
+        ("float[3,4] x, float[4] y", "b = Abs (y) z = Pow (x, b)", ["Abs", "Reshape", "Pow"]),
+        ("float[3,4] x, float[4] y", "c = Less (x, y) z = Where (c, x, y)", ["Less", "Reshape", "Where"]),
+        ("float[3,4] x, float[1] y", "z = Sub (x, y)", ["Sub"]),
+        ("float[3,4] x, float[1,4] y", "z = Sub (x, y)", ["Sub"]),
+        ("float[3,4] x, float[4] y", "z = Add (y, y)", ["Add"]),
+    ],
+)
+def test_vectors_are_given_the_rank_of_the_result(inputs: str, body: str, expected: list[str]) -> None:
+    source = model(f"{{ {body} }}", "float[4] z" if "(y, y)" in body else "float[3,4] z", inputs)
+    made = fitted(source, *(fact(op_type, "vector = true") for op_type in ("Sub", "Pow", "Where", "Add")))
+    assert operators(made) == expected
+    shape = [dim.dim_value for dim in source.graph.input[1].type.tensor_type.shape.dim]
+    values = {"x": np.abs(X), "y": np.resize(np.abs(ROW), shape)}
+    np.testing.assert_array_equal(run(made, **values), run(source, **values))

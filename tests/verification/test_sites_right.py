@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from reducelower import expand
+from reducelower import convert_version, expand
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
@@ -396,3 +396,20 @@ def test_digits_that_an_operator_loses_itself_are_no_difference() -> None:
     constant = after.graph.node[1].attribute[0]
     constant.f = 1.0 + 2e-6  # an error of its own, larger than that
     assert verify(before, after, inputs={"x": x}).verdict == "different"
+
+
+def test_attributes_that_a_function_hands_on_are_those_of_its_own_calls() -> None:
+    before = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+        g (float[3,4,5] x) => (float[3,1,5] y, float[1,4,5] z) {
+            y = local.Outer <along: ints = [1]> (x) z = local.Outer <along: ints = [0]> (x)
+        }
+        <domain: "local", opset_import: ["" : 13, "local" : 1]>
+        Outer <along> (x) => (y) { y = local.Inner <axes: ints = @along> (x) }
+        <domain: "local", opset_import: ["" : 13]>
+        Inner <axes> (x) => (y) { y = ReduceMax <axes: ints = @axes> (x) }"""
+    )
+    after = convert_version(before, 18)
+    assert verify(before, after).equivalent
+    after.functions[1].node[-1].op_type = "ReduceMin"
+    assert verify(before, after).verdict == "different"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from onnx import (
     AttributeProto,
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -21,8 +20,8 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.model.calls import functions_of, reached
-from reducelower.model.graph import all_nodes, subgraphs, walk
+from reducelower.model.calls import attributes_given, attributes_of_call, bind, functions_of, reached
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
@@ -335,8 +334,7 @@ def _model(
 ) -> ModelProto:
     graph = GraphProto(name="site")
     graph.node.extend(nodes)
-    for node in walk(graph.node):
-        _bind_attributes(node, values)
+    bind(graph.node, values)
     for item in pair.inputs:
         graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
@@ -371,19 +369,6 @@ def _value_type(item: FreeInput) -> TypeProto:
     return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
 
 
-def _bind_attributes(node: NodeProto, values: dict[str, AttributeProto]) -> None:
-    for index in reversed(range(len(node.attribute))):
-        attribute = node.attribute[index]
-        reference = attribute.ref_attr_name
-        if reference:
-            name = attribute.name
-            del node.attribute[index]
-            if reference in values:
-                bound = node.attribute.add()
-                bound.CopyFrom(values[reference])
-                bound.name = name
-
-
 def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
     """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
     nodes = walk([*pair.nodes, *pair.replacement])
@@ -392,20 +377,10 @@ def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
     if not references or function is None:
         yield {}
         return
-    defaults = {attribute.name: attribute for attribute in function.attribute_proto}
     seen = set()
-    for call in _calls(pair.before.model, function):
-        given = defaults | {attribute.name: attribute for attribute in call.attribute}
-        values = {name: given[name] for name in references if name in given}
-        key = tuple(sorted((name, value.SerializeToString(deterministic=True)) for name, value in values.items()))
-        if key not in seen and not any(value.ref_attr_name for value in values.values()):
+    for given in attributes_given(pair.before.model, function) or [dict(attributes_of_call(function, NodeProto()))]:
+        values = {name: given[name] for name in sorted(references) if name in given}
+        key = tuple(value.SerializeToString(deterministic=True) for value in values.values())
+        if key not in seen:
             seen.add(key)
             yield values
-    if not seen:
-        yield {name: value for name, value in defaults.items() if name in references}
-
-
-def _calls(model: ModelProto, function: FunctionProto) -> Iterator[NodeProto]:
-    for node in all_nodes(model):
-        if node.op_type == function.name and node.domain == function.domain:
-            yield node
