@@ -209,6 +209,29 @@ def test_symmetric_sizes_of_some_axes_known_at_run_time_only(rounding: str, is_d
             reducelower.convert_version(model, 13)
 
 
+@pytest.mark.parametrize("policy", ["not_smaller", "not_larger"])
+@pytest.mark.parametrize("mode", ["cubic", "linear", "nearest"])
+@pytest.mark.parametrize("sizes", [(6, 5), (4, 9), (10, 14)])
+def test_symmetric_sizes_that_keep_the_aspect_ratio(policy: str, mode: str, sizes: tuple[int, int]) -> None:
+    data = np.random.default_rng(0).normal(size=(1, 2, 5, 7)).astype(np.float32)
+    inputs = {"x": data, "_roi": NONE, "_scales": NONE, "sizes": np.array(sizes)}
+    scale = (max if policy == "not_smaller" else min)(sizes[0] / 5, sizes[1] / 7)
+    model = model_of(
+        "Resize",
+        inputs,
+        opset=19,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.FLOAT, [1, 2, int(5 * scale + 0.5), int(7 * scale + 0.5)])},
+        axes=[2, 3],
+        mode=mode,
+        keep_aspect_ratio_policy=policy,
+        coordinate_transformation_mode="half_pixel_symmetric",
+    )
+    expected = yields(model, inputs)[0]
+    for target in (18, 13, 9):
+        np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_a_roi_of_some_axes_may_be_computed() -> None:
     inputs = {"x": DATA, "roi": np.array([0.2, 0.1, 0.7, 0.9], np.float32), "_s": NONE, "sizes": np.array([3, 5])}
     model = model_of(

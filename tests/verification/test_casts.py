@@ -69,3 +69,20 @@ def test_the_largest_integers_are_told_from_the_next_float() -> None:
 def test_what_saturates_differs_from_what_does_not(element_type: int) -> None:
     text = "g (float[N, 4] x) => (float[N, 4] y) { h = Cast <to = %d, saturate = %d> (x)  y = Cast <to = 1> (h) }"
     assert verify(*(model(text % (element_type, saturates), 19) for saturates in (0, 1))).verdict == "different"
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "is_open"),
+    [([-46340, 2], [2, 30], False), ([46341], [2], True), ([-2], [31], False), ([2], [31], True), ([0], [-1], True)],
+)
+def test_a_power_beyond_the_range_of_its_integers_is_open(base: list[int], exponent: list[int], is_open: bool) -> None:
+    """What it should be is math: 46340 is the largest number whose square is below 2 ** 31."""
+    casts = Casts(model("g (int32[N] x, int32[N] e) => (int32[N] y) { y = Pow (x, e) }"), "onnxruntime")
+    assert casts.leave_open({"x": np.array(base, np.int32), "e": np.array(exponent, np.int32)}) == is_open
+
+
+def test_powers_of_integers_are_compared_within_their_range() -> None:
+    power = "g (int32[N] x) => (int32[N] y) <int32 e = {%d}> {"
+    through = "d = Cast <to = 11> (x)  p = Pow (d, e)  y = Cast <to = 6> (p) }"
+    assert verify(model(power % 5 + "y = Pow (x, e) }"), model(power % 5 + through)).verdict == "equivalent"
+    assert verify(model(power % 5 + "y = Pow (x, e) }"), model(power % 4 + through)).verdict == "different"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import numpy_helper, parser
 
-from reducelower import Target
+from reducelower import Target, convert_version
 from reducelower.api import legalize
 from reducelower.model.inference import Inference
 from reducelower.verification import verify
@@ -59,6 +60,27 @@ def test_a_letter_of_an_einsum_is_one_size() -> None:
     before = model(MULTIPLIED % 'Einsum <equation = "bnij, bnjk -> bnik">')
     (site,) = verify(before, model(MULTIPLIED % "MatMul")).sites
     assert site.status == "equal"
+
+
+def test_a_letter_of_an_einsum_is_one_size_where_no_shape_is_known() -> None:
+    text = "g (float[2, 3] x, float[T] t, int64[2] s) => (float[A, B] y) { w = Reshape (t, s)  y = %s }"
+    sides = [model(text % f'Einsum <equation = "{terms}"> (x, w)') for terms in ("ij,jk->ik", "ij,kj->ik")]
+    assert verify(sides[0], model(text % "MatMul (x, w)")).sites[0].status == "equal"
+    assert verify(*sides).sites[0].status == "different"
+
+
+def test_matrices_are_fed_of_which_a_grid_takes_as_many() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 20, "local" : 1]>
+    g (float[A, B, C] x) => (float[2, H, W, 2] y) { y = local.F (x) }
+    <domain: "local", opset_import: ["" : 20]>
+    F (x) => (y) { s = Constant <value = int64[4] {2, 1, 2, 3}> () y = AffineGrid (x, s) }"""
+    before = parser.parse_model(text)
+    after = convert_version(before, 17)
+    (site,) = verify(before, after).sites
+    assert (site.status, site.cases > 5) == ("equal", True)
+    grid = next(item for node in after.functions[0].node for item in node.attribute if item.name == "value").t
+    grid.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(grid) * np.float32(1.01)))
+    assert verify(before, after).sites[0].status == "different"
 
 
 def test_what_is_computed_from_declared_sizes_is_no_input() -> None:

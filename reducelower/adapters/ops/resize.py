@@ -123,13 +123,20 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
 def _lower_symmetric(op: Writer) -> Outcome:
     if op.attribute("coordinate_transformation_mode", "half_pixel") != "half_pixel_symmetric":
         return None
-    if _plain(op.node) and not _given(op, 2) and op.attribute("mode", "nearest") != "nearest":
+    if not _plain(op.node):
+        found = _with_policy(op, _given(op, 3))
+        if isinstance(found, list):
+            return interpolate(op, found)
+        _set_inputs(op, op.input(0), _given(op, 1), *found)
+        op.drop("axes")
+        op.drop("keep_aspect_ratio_policy")
+    if not _given(op, 2) and op.attribute("mode", "nearest") != "nearest":
         # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
         op.set("coordinate_transformation_mode", "half_pixel")
         return None
     # Sizes known at run time only are worked out for all axes.
     known = _axes(op, _given(op, 2), _given(op, 3)) is not None
-    if not known and op.attribute("axes") is not None and _plain(op.node):
+    if not known and op.attribute("axes") is not None:
         _state_all_axes(op)
     return _written_out(op, "it uses half_pixel_symmetric, and opset 19 is the oldest that has it")
 

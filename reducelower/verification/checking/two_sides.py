@@ -89,12 +89,13 @@ class _Run:
         self._unsteady = Unsteady(left.model, left.runtime)
         self._exactness = Exactness((left.model, right.model), (left.runtime, right.runtime))
         self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
+        self._has_powers = all(casts.has_powers for casts in self._casts)
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 
     def run(self) -> Tally:
         """Go through all sets of inputs, until one tells the sides apart."""
         for case, settled in self._cases():
-            if case.is_far and all(casts.leave_open(case.feeds) for casts in self._casts):
+            if (case.is_far or self._has_powers) and all(casts.leave_open(case.feeds) for casts in self._casts):
                 self._tally.notes.setdefault(_LEFT_OPEN)
                 continue
             try:

@@ -1,6 +1,6 @@
-"""Floats that a model casts to integers: what comes of those that no integer stands for is not defined.
+"""Floats that a model casts to integers, and powers of integers: what no integer stands for comes out as anything.
 
-https://onnx.ai/onnx/operators/onnx__Cast.html
+https://onnx.ai/onnx/operators/onnx__Cast.html, https://onnx.ai/onnx/operators/onnx__Pow.html
 """
 
 from __future__ import annotations
@@ -33,24 +33,29 @@ class Casts:
         types |= {item.name: item.data_type for item in model.graph.initializer}
         casts = [node for node in all_nodes(model) if _may_give_integers(node, types)]
         made = {name for node in model.graph.node for name in node.output}
-        self._ends = [(node.input[0], node.output[0]) for node in casts]
-        self._shown = list(dict.fromkeys(name for ends in self._ends for name in ends))
-        self._are_shown = all(end in made for _, end in self._ends)
+        powers = [node for node in all_nodes(model) if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS]
+        self.has_powers = bool(powers)
+        self._ends = [(*node.input[:1], *node.output[:1]) for node in casts]
+        self._powers = [(*node.input, *node.output) for node in powers]
+        self._shown = list(dict.fromkeys(name for names in (*self._ends, *self._powers) for name in names))
+        self._are_shown = all(names[-1] in made for names in (*self._ends, *self._powers))
 
     @cached_property
     def _session(self) -> Session:
         return runtime_named(self._runtime).load(Source(giving(self._model, self._shown)))
 
     def leave_open(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether a float is cast to an integer type that has none for it, or may be in a graph inside."""
-        if not self._ends or not self._are_shown:
-            return bool(self._ends)
+        """Whether a float or a power becomes an integer of a type that has none for it, or may in a graph inside."""
+        if not self._shown or not self._are_shown:
+            return bool(self._shown)
         try:
             values = self._session.run(feeds)
         except CannotRunError:
             return True
         known = dict(zip(self._shown, values, strict=True))
-        return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends)
+        return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends) or any(
+            _is_power_out_of_range(*(known[name] for name in names)) for names in self._powers
+        )
 
 
 def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
@@ -61,10 +66,20 @@ def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
     return is_like and types.get(node.input[1], TensorProto.INT64) in INTEGERS
 
 
+def _is_power_out_of_range(base: Any, exponent: Any, given: Any) -> bool:
+    with np.errstate(all="ignore"):
+        return _exceeds(np.power(base.astype(np.longdouble), exponent.astype(np.longdouble)), given)
+
+
 def _is_out_of_range(taken: Any, given: Any) -> bool:
-    if not is_float(taken) or not given.dtype.name.lstrip("u").startswith("int"):
+    return is_float(taken) and _exceeds(taken, given)
+
+
+def _exceeds(values: Any, given: Any) -> bool:
+    """Whether a value, cut off, is none of the integers of a type; of other types none is."""
+    if not given.dtype.name.lstrip("u").startswith("int"):
         return False
     lowest, highest = lowest_and_highest(given.dtype)
     with np.errstate(all="ignore"):
-        cut = np.trunc(taken.astype(np.longdouble))
+        cut = np.trunc(values.astype(np.longdouble))
     return not bool(((cut >= lowest) & (cut <= np.longdouble(highest))).all())

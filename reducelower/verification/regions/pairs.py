@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -220,7 +220,7 @@ def keyed(pair: Pair) -> Pair:
     if is_elementwise([*pair.nodes, *pair.replacement]):
         held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
         pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
-    pair.inputs = _by_letters(pair.inputs, pair.nodes)
+    pair.inputs = _by_grid(_by_letters(pair.inputs, pair.nodes), pair.nodes, pair.constants[0])
     if any(item.dims is None for item in pair.inputs):
         shapes = map(pair.before.shape, pair.outputs)
         pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
@@ -254,11 +254,26 @@ def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[Fre
             for letter, dim in zip(term, known[name].dims or (), strict=False):
                 sizes[letter] = dim if isinstance(dim, int) else sizes.get(letter, dim)
         for name, term in letters.items():
-            dims = known[name].dims
-            if dims is not None and len(dims) == len(term) and term.isalpha():
-                fitting = (dim if isinstance(dim, int) else sizes[at] or at for at, dim in zip(term, dims, strict=True))
+            dims = known[name].dims or (None,) * len(term)
+            if len(dims) == len(term) and term.isalpha():
+                fitting = (
+                    dim if isinstance(dim, int) else sizes.get(at) or at for at, dim in zip(term, dims, strict=True)
+                )
                 known[name] = replace(known[name], dims=tuple(fitting))
     return list(known.values())
+
+
+def _by_grid(inputs: list[FreeInput], nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> list[FreeInput]:
+    """Matrices of an AffineGrid of known size: one for each of its batch, of two rows in a plane and three in space."""
+    sizes = {
+        node.input[0]: constants[node.input[1]].tolist()
+        for node in walk(nodes)
+        if node.op_type == "AffineGrid" and len(node.input) > 1 and node.input[1] in constants
+    }
+    return [
+        replace(item, dims=(size[0], len(size) - 2, len(size) - 1)) if (size := sizes.get(item.name)) else item
+        for item in inputs
+    ]
 
 
 def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
