@@ -218,7 +218,7 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
     from reducelower.difference import difference
 
     check_report_paths(options["reports"], names)
-    before, after = map(_read, paths)
+    before, after = map(_read, names, paths)
     found = difference(before, after)
     details = None
     if options["reports"]:
@@ -229,12 +229,17 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
     return _tell("diff", outcome, _lines(names, found), options)
 
 
-def _read(path: str) -> ModelProto:
+def _read(name: str, path: str) -> ModelProto:
     """A model whose external and large weights are replaced by digests of their values."""
+    from reducelower.batch.staging import renamed
+    from reducelower.errors import UnreadableModelError
     from reducelower.files import read_model
     from reducelower.verification.regions.numbering import digested
 
-    source = read_model(path)
+    try:
+        source = read_model(path)
+    except UnreadableModelError as error:
+        raise UnreadableModelError(*renamed([str(error)], path, name)) from None
     digested(source.model, source.folder)
     return source.model
 

@@ -103,3 +103,12 @@ def test_beside_standard_input_other_models_are_read_from_their_files(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
     found = [json.loads(line) for line in cli("inspect", "-", before, "--json").out.splitlines()]
     assert [(one["path"], one["opsets"]["ai.onnx"]) for one in found] == [("-", 13), (str(before), 20)]
+
+
+def test_standard_input_has_its_own_name_in_messages(
+    cli: Cli, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    ran = cli("diff", "-", pair[1])
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("error: - is empty")
