@@ -123,13 +123,8 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
 def _lower_symmetric(op: Writer) -> Outcome:
     if op.attribute("coordinate_transformation_mode", "half_pixel") != "half_pixel_symmetric":
         return None
-    if not _plain(op.node):
-        found = _with_policy(op, _given(op, 3))
-        if isinstance(found, list):
-            return interpolate(op, found)
-        _set_inputs(op, op.input(0), _given(op, 1), *found)
-        op.drop("axes")
-        op.drop("keep_aspect_ratio_policy")
+    if not _plain(op.node) and (axes := _settle_policy(op)) is not None:
+        return interpolate(op, axes)
     if not _given(op, 2) and op.attribute("mode", "nearest") != "nearest":
         # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
         op.set("coordinate_transformation_mode", "half_pixel")
@@ -153,11 +148,8 @@ def _lower_axes(op: Writer) -> Outcome:
     if not antialias:
         op.drop("antialias")
     if not _plain(op.node):
-        found = _with_policy(op, _given(op, 3))
-        if isinstance(found, list):
-            return interpolate(op, found)
-        _set_inputs(op, op.input(0), _given(op, 1), *found)
-        op.drop("axes")
+        if (axes := _settle_policy(op)) is not None:
+            return interpolate(op, axes)
     elif op.attribute("axes") is not None:
         _state_all_axes(op)
     op.drop("keep_aspect_ratio_policy")
@@ -196,6 +188,17 @@ def _spread(op: Writer, name: str, base: str, places: list[int], element_type: i
         return op.constant(whole, element_type, "scales" if base else "sizes")
     indices = op.integers(places, "resized_axes")
     return op.add("ScatterElements", base or op.add("Shape", op.input(0)), indices, name, axis=0)
+
+
+def _settle_policy(op: Writer) -> list[Axis] | None:
+    """Write the scales or sizes that keep_aspect_ratio_policy comes down to; the axes where neither says the same."""
+    found = _with_policy(op, _given(op, 3))
+    if isinstance(found, list):
+        return found
+    _set_inputs(op, op.input(0), _given(op, 1), *found)
+    op.drop("axes")
+    op.drop("keep_aspect_ratio_policy")
+    return None
 
 
 def _with_policy(op: Writer, sizes: str) -> tuple[str, str] | list[Axis]:
