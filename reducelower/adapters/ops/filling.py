@@ -30,7 +30,7 @@ def _length(op: Writer, name: str) -> int:
     shape = op.scope.shape(name)
     if shape is None or shape[0] is None:
         reason = f"how many sizes {name!r} has is not known, and opset {op.scope.target_opset} has no {op.node.op_type}"
-        raise RefusedError(reason, "state the shape of that value")
+        raise RefusedError(reason, "state its shape, or the shapes of the values it is computed from")
     return shape[0]
 
 
