@@ -86,3 +86,16 @@ def test_powers_of_integers_are_compared_within_their_range() -> None:
     through = "d = Cast <to = 11> (x)  p = Pow (d, e)  y = Cast <to = 6> (p) }"
     assert verify(model(power % 5 + "y = Pow (x, e) }"), model(power % 5 + through)).verdict == "equivalent"
     assert verify(model(power % 5 + "y = Pow (x, e) }"), model(power % 4 + through)).verdict == "different"
+
+
+def test_powers_of_floats_are_no_integers() -> None:
+    """Whether they stand in the model or in a graph inside, nothing is left open of them."""
+    alone = model("g (float[N] x, float[N] e) => (float[N] y) { y = Pow (x, e) }")
+    inside = model(
+        "g (bool c, int32[N] x) => (int32[N] y) { y = If (c) "
+        "<then_branch = t () => (int32[N] a) { a = Pow (x, x) }, else_branch = f () => (int32[N] b) { b = Abs (x) }> }"
+    )
+    for side in (alone, inside):
+        casts = Casts(side, "onnxruntime")
+        assert not casts.has_powers
+        assert not casts.leave_open({"x": np.array([1e30], np.float32), "e": np.array([2], np.float32)})

@@ -89,7 +89,7 @@ class _Run:
         self._unsteady = Unsteady(left.model, left.runtime)
         self._exactness = Exactness((left.model, right.model), (left.runtime, right.runtime))
         self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
-        self._has_powers = all(casts.has_powers for casts in self._casts)
+        self._has_powers = any(casts.has_powers for casts in self._casts)
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 
     def run(self) -> Tally:

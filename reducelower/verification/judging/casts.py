@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, shape_inference
 
 from reducelower.model.graph import all_nodes
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import is_float, lowest_and_highest
 from reducelower.verification.feeding.limits import INTEGERS
@@ -33,7 +34,7 @@ class Casts:
         types |= {item.name: item.data_type for item in model.graph.initializer}
         casts = [node for node in all_nodes(model) if _may_give_integers(node, types)]
         made = {name for node in model.graph.node for name in node.output}
-        powers = [node for node in all_nodes(model) if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS]
+        powers = _powers_of_integers(model)
         self.has_powers = bool(powers)
         self._ends = [(*node.input[:1], *node.output[:1]) for node in casts]
         self._powers = [(*node.input, *node.output) for node in powers]
@@ -64,6 +65,20 @@ def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
         return any(item.name == "to" and item.i in INTEGERS for item in node.attribute)
     is_like = node.op_type == "CastLike" and node.domain in DEFAULT_DOMAINS
     return is_like and types.get(node.input[1], TensorProto.INT64) in INTEGERS
+
+
+def _powers_of_integers(model: ModelProto) -> list[NodeProto]:
+    """The nodes that raise integers to a power, but for those in graphs inside."""
+    powers = [node for node in model.graph.node if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS]
+    if not powers:
+        return []
+    try:
+        graph = infer_shapes(model).graph
+    except shape_inference.InferenceError:
+        return []
+    types = {item.name: item.data_type for item in graph.initializer}
+    types |= {item.name: item.type.tensor_type.elem_type for item in (*graph.input, *graph.value_info)}
+    return [node for node in powers if types.get(node.input[0]) in INTEGERS]
 
 
 def _is_power_out_of_range(base: Any, exponent: Any, given: Any) -> bool:
