@@ -94,7 +94,7 @@ def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
     """Whether types stated inside of loops contradict inference at the new opset version but not at the old one."""
     if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
         return False
-    return new_objection(source.bare, draft.document().message) != ""
+    return new_objection(source, draft.document()) != ""
 
 
 def _may_loop(draft: Draft) -> bool:
@@ -109,13 +109,12 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
     try:
         return _attempt(source, target, settings, report=report)
     except ContradictionError:
-        from reducelower.legalization.checking import objection
         from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
 
         found = inferred_afresh(source.message)
         mended = drop_stale(source.message, found)
         # The checker wants one rank for the output of an If and both branches, even if the branch taken has another.
-        is_valid = not objection(source.bare)
+        is_valid = not source.objection
         if not mended.done and not is_valid and mends_more(source.message, found):
             raise
         # If there is nothing to drop, inference does not object to stated types; keep the model as it is.

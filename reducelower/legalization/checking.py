@@ -6,15 +6,13 @@ as before, and equal nodes are rewritten equally, so it is enough to check each 
 
 from __future__ import annotations
 
-from onnx import ModelProto, checker
+from onnx import checker
 
 from reducelower.legalization.memo import Outcome
+from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
-from reducelower.model.onnx_inference import infer_shapes
-from reducelower.model.skeleton import skeleton
-from reducelower.model.text import one_line
 
-__all__ = ["find_invalid_node", "new_objection", "objection"]
+__all__ = ["find_invalid_node", "new_objection"]
 
 _IR_VERSION = 10
 """An IR version that allows everything a rule may write."""
@@ -35,16 +33,6 @@ def find_invalid_node(outcome: Outcome, opset: int) -> str:
     return ""
 
 
-def new_objection(before: ModelProto, after: ModelProto) -> str:
+def new_objection(before: Document, after: Document) -> str:
     """An objection of strict shape inference to `after` that it does not have to `before`; empty if there is none."""
-    found = objection(skeleton(after))
-    return "" if not found or objection(skeleton(before)) else found
-
-
-def objection(model: ModelProto) -> str:
-    """The objection of strict shape inference to a model; empty if there is none."""
-    try:
-        infer_shapes(model, check_type=True, strict_mode=True)
-    except Exception as error:  # inference raises several types
-        return one_line(error)
-    return ""
+    return after.objection if after.objection and not before.objection else ""

@@ -104,7 +104,8 @@ def run(
     for entry in imports:
         entry.version = goal.opset
     operators = legalizer.operators_met if settings.validate else ()
-    problem = _misfit(draft, source, opset, goal.opset, memo.doubts if settings.validate else (), operators)
+    doubts = memo.doubts if settings.validate else ()
+    problem = _misfit(draft, source, opset, goal.opset, doubts, operators, lenient=lenient)
     if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
         problem = _refuse_untyped_functions(draft)
     if not problem:
@@ -146,7 +147,14 @@ def _holds_graph(source: Document) -> bool:
 
 
 def _misfit(
-    draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str], operators: Iterable[str]
+    draft: Draft,
+    source: Document,
+    opset: int,
+    goal: int,
+    doubts: Sequence[str],
+    operators: Iterable[str],
+    *,
+    lenient: bool,
 ) -> Refusal | None:
     """The objection of strict inference to the whole model, if something in it may be the cause.
 
@@ -159,7 +167,9 @@ def _misfit(
     if not in_doubt:
         in_doubt = next((op_type for op_type in sorted(operators) if _is_inferred_only_at(goal, op_type, opset)), "")
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
-    if not in_doubt or not (wrong := new_objection(source.bare, draft.document().message)):
+    if not in_doubt or (lenient and source.objection):
+        return None
+    if not (wrong := new_objection(source, draft.document())):
         return None
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
 

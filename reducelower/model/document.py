@@ -9,6 +9,7 @@ from weakref import ref
 from onnx import ModelProto, TensorProto
 
 from reducelower.model.inference import Inference
+from reducelower.model.onnx_inference import objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 
 __all__ = ["Document"]
@@ -105,6 +106,11 @@ class Document:
     def bare(self) -> ModelProto:
         """The message for questions that need no weights; it may have none, see `copy`."""
         return self.message if self._bare is None else self._bare
+
+    @cached_property
+    def objection(self) -> str:
+        """The objection of strict shape inference to the model; empty if there is none."""
+        return objection(skeleton(self.bare))
 
     def copy(self) -> ModelProto:
         """An editable copy of the message. If only the bytes exist, they are parsed for this copy alone."""

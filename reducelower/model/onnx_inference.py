@@ -23,8 +23,9 @@ from onnx import (
 from reducelower.model.attributes import attribute_of
 from reducelower.model.graph import all_nodes, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.text import one_line
 
-__all__ = ["infer_shapes", "may_crash"]
+__all__ = ["infer_shapes", "may_crash", "objection"]
 
 _DEFAULT, _ML = DEFAULT_DOMAINS, frozenset({"ai.onnx.ml"})
 _ENDING = {
@@ -68,6 +69,15 @@ def infer_shapes(
         if node.domain != given.domain or node.op_type != given.op_type:
             node.CopyFrom(given)
     return found
+
+
+def objection(model: ModelProto) -> str:
+    """The objection of strict shape inference to a model; empty if there is none."""
+    try:
+        infer_shapes(model, check_type=True, strict_mode=True)
+    except Exception as error:  # inference raises several types
+        return one_line(error)
+    return ""
 
 
 def _crashing_nodes(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
