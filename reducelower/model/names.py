@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
 
-__all__ = ["Names", "Searchable"]
+__all__ = ["Names", "Searchable", "Stems"]
 
 _BYTES_PER_NODE = 12_000
 """Bytes that can be searched in the time it takes to collect the names of one node."""
 
 _COMMONEST = "/Reduce"
 """How most name tails begin."""
+
+
+Stems: TypeAlias = "dict[bytes, Collection[bytes]]"
+"""The tails with which each stem was given out."""
 
 
 class Searchable(NamedTuple):
@@ -42,7 +46,7 @@ class Names:
         self._taken: set[str] | None = None
         self._given: set[str] = set()
         self._last: dict[str, int] = {}
-        self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
+        self._families: dict[str, Stems] = {}
 
     def fresh(self, stem: str, tail: str) -> str:
         """A fresh name made of a stem, such as a node name, and a tail, such as ``/ReduceL2/square``."""
@@ -63,38 +67,27 @@ class Names:
 
     # Many names at once
 
-    def family(self, tails: Collection[str]) -> str:
-        """The common start of some tails, such as ``/ReduceL2/``, if it occurs nowhere in the model; else empty.
+    def stems(self, tails: Collection[str]) -> Stems | None:
+        """The stems that were given out with tails of the same family, such as ``/ReduceL2/``.
 
-        Every name that contains it was then given out here, and its stem is the part before it.
+        To give out a stem with some tails of the family, add it; if it is there, a name may be taken. The result is
+        None if the tails have no such common start, or if it occurs in the model.
         """
         first = next(iter(tails), "")
         family = first[: first.find("/", 1) + 1]
         # If the family occurs once in a tail, then the stem is the part of a name before its last occurrence.
         if not family.startswith("/") or any(tail.rfind(family) for tail in tails):
-            return ""
+            return None
         if not self._tail_is_free(family):
-            return ""
+            return None
         if family not in self._families:
             self._families[family] = {}
             for name in self._given:
                 self._note(name, family)
-        return family
-
-    def claim(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
-        """Give out all names of a stem with these tails; give out none and return False if one may be taken."""
-        known = self._families[family]
-        if stem in known:
-            return False
-        known[stem] = tails
-        return True
-
-    def disclaim(self, family: str, stem: bytes) -> None:
-        """Take back the last claim."""
-        del self._families[family][stem]
+        return self._families[family]
 
     def _note(self, name: str, family: str) -> None:
-        """Record the stem of a name of a family, so that `claim` does not give it out again."""
+        """Record the stem of a name of a family, so that it is not given out again with many tails."""
         stem, found, _ = name.rpartition(family)
         if found:
             self._families[family].setdefault(stem.encode(), ())

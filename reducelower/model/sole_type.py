@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -132,15 +131,11 @@ def _sources(graph: GraphProto, census: Census) -> dict[bytes, int | None]:
     for value in graph.input:
         is_tensor = value.type.WhichOneof("value") == "tensor_type"
         found[value.name.encode()] = value.type.tensor_type.elem_type or None if is_tensor else None
-    tensors = graph.initializer
-    found.update(zip(map(str.encode, map(_NAME, tensors)), map(_DATA_TYPE, tensors), strict=True))
+    found.update({tensor.name.encode(): tensor.data_type for tensor in graph.initializer})
     found.update({sparse.values.name.encode(): sparse.values.data_type for sparse in graph.sparse_initializer})
     for node in _nodes(census, "Constant".__eq__):
         found[node.output[0].encode()] = element_type_of_constant(node) or None
     return found
-
-
-_NAME, _DATA_TYPE = attrgetter("name"), attrgetter("data_type")
 
 
 def _nodes(census: Census, is_wanted: Callable[[str], bool]) -> Iterator[NodeProto]:

@@ -13,7 +13,7 @@ from itertools import chain
 
 from onnx import NodeProto, numpy_helper
 
-from reducelower.legalization.memo.outcome import fill
+from reducelower.legalization.memo.template import fill
 from reducelower.recompose.automaton import HANDING_ON, Automaton
 from reducelower.recompose.composites import replacement
 from reducelower.recompose.expressions import Form

@@ -22,6 +22,9 @@ Piece: TypeAlias = "bytes | Blank"
 _Apart: TypeAlias = "tuple[int, list[tuple[int, int]], list[bytes]]"
 """A node: its constant bytes, its blanks with the bytes of their tails, and the bytes between blanks."""
 
+_TEXTS_KEPT = 256
+"""For how many combinations of lengths a format keeps its text."""
+
 
 class Format:
     """Nodes with blanks, concatenated as in a GraphProto, or one node by itself.
@@ -47,6 +50,8 @@ class Format:
         lengths = tuple(map(len, given))
         text = self._texts.get(lengths)
         if text is None:
+            if len(self._texts) >= _TEXTS_KEPT:
+                self._texts.clear()
             text = self._texts[lengths] = b"".join(chain.from_iterable(self._parts(lengths)))
         filled: bytes = text % self._pick(given)
         return filled

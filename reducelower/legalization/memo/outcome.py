@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
 from reducelower.legalization.memo.alone import Alone, alone, operands_of
-from reducelower.model.census import INPUT, NAME, OUTPUT
-from reducelower.model.graph import read_by, subgraphs
+from reducelower.legalization.memo.template import MARKS, NAME_BLANK, Template, is_in_blanks
+from reducelower.model.graph import read_by
 from reducelower.scope.node import NodeScope, blank
 
 if TYPE_CHECKING:
@@ -22,27 +21,10 @@ if TYPE_CHECKING:
     from reducelower.scope.node import Added
     from reducelower.scope.values import Values
 
-__all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "Parts", "fill", "in_blanks", "is_in_blanks", "scope_of"]
-
-_BLANK = re.compile(r"⟦\w+⟧")
+__all__ = ["NOTHING", "Outcome", "in_blanks", "scope_of"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
-
-NAME_BLANK = blank("n")
-"""The blank of the node's own name."""
-
-MARKS = blank("marks")
-"""The doc string of a node in blanks: doc string and metadata of the original go to the new node that has it."""
-
-
-class Parts(NamedTuple):
-    """A node in parts: its names, each with the bytes before it, then operator and attributes, then everything else."""
-
-    names: Sequence[tuple[bytes, str]]
-    head: bytes
-    has_marks: bool
-    behind: bytes
 
 
 @dataclass(eq=False, frozen=True)
@@ -77,11 +59,14 @@ class Outcome:
     types: Sequence[tuple[str, bytes]] = ()
     unmended: Sequence[str] = ()
     _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
+    _templates: dict[int, Template] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def parts(self) -> Sequence[Parts | None]:
-        """The nodes in parts; None for a node that has subgraphs."""
-        return [_parts(node) for node in self.nodes or ()]
+    def template(self, operands: int) -> Template:
+        """What is written for a node with a number of distinct operands, which is the same for all its nodes."""
+        if operands not in self._templates:
+            added = frozenset(name for name, _ in self.added)
+            self._templates[operands] = Template(self.nodes or (), self.derived, added, operands, is_bare=self.in_place)
+        return self._templates[operands]
 
     @cached_property
     def reads(self) -> Sequence[int]:
@@ -151,29 +136,6 @@ class Outcome:
 def _number(operand: str) -> int:
     """The number of an operand from its blank."""
     return int(operand[1:-1])
-
-
-def _parts(node: NodeProto) -> Parts | None:
-    """The node in parts; None if it has subgraphs, which have names of their own."""
-    if any(True for _ in subgraphs(node)):
-        return None
-    fields = ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else []))
-    names = [(bytes([tag]), name) for tag, named in fields for name in named]
-    head = NodeProto(op_type=node.op_type, attribute=node.attribute)
-    behind = NodeProto.FromString(node.SerializeToString())
-    for cleared in ("input", "output", "name", "op_type", "attribute", "doc_string"):
-        behind.ClearField(cleared)
-    return Parts(names, head.SerializeToString(), node.doc_string == MARKS, behind.SerializeToString())
-
-
-def is_in_blanks(text: str) -> bool:
-    """Whether a text contains a blank."""
-    return _BLANK.search(text) is not None
-
-
-def fill(text: str, real: Mapping[str, str]) -> str:
-    """Replace the blanks in a text by names."""
-    return _BLANK.sub(lambda found: real.get(found[0], found[0]), text)
 
 
 NOTHING = Outcome("")

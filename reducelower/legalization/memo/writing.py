@@ -5,7 +5,6 @@ The result is bytes: thousands of nodes are written from one template.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -13,12 +12,13 @@ from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.alone import alone, operands_of
-from reducelower.legalization.memo.format import Blank, Format, Piece
-from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, Parts, fill, is_in_blanks
+from reducelower.legalization.memo.format import Format
+from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
+from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
+from reducelower.model.names import Stems
 from reducelower.model.value_info import entry
-from reducelower.model.wire import varint
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import Added, blank
 
@@ -87,50 +87,44 @@ class Writing:
         self._doubts = doubts
         self._site = outcome.op_type, outcome.label
         self._names = graph.ground.names
-        self._name_at = len(read.names) - 1
-        self._marks_at = len(read.names)
+        self._operands = len(read.names) - 1
         # A constant may be named after an operand; the first node that reads it decides.
         real = _real_names(read)
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
-        self._numbers = {name: self._marks_at + 1 + at for at, (_, _, name) in enumerate(outcome.derived)}
-        self._tails: dict[str, tuple[int, str]] = {}
-        self._families = self._find_families()
-        self._pieces = self._take_apart()
-        self._makes_names = bool(outcome.derived) or self._pieces is None
+        self._template = outcome.template(self._operands)
+        self._is_bytes = self._template.is_bytes
+        self._claims = self._find_claims()
+        self._makes_names = bool(outcome.derived) or not self._is_bytes
         self._makes_values = bool(outcome.new_values) and graph.is_graph
         if outcome.nodes:
             self._inferred(read, graph.has_type_at_hand)
 
     # New names
 
-    def _find_families(self) -> dict[int, tuple[str, frozenset[bytes]]] | None:
-        """For each stem number, the family of its tails and the tails; None if names have to be found one by one."""
-        numbers = {blank(number): number for number in range(self._name_at)} | {NAME_BLANK: self._name_at}
-        tails: dict[int, list[str]] = {}
-        for stem, _, name in self.outcome.derived:
-            number, before = self._tails.get(stem) or (numbers.get(stem, -1), "")
-            if number < 0 or not name.startswith(stem):
+    def _find_claims(self) -> list[tuple[Stems, int, frozenset[bytes]]] | None:
+        """What `Names` has to be asked for each node, see `_claim`; None if names have to be found one by one."""
+        if self._template.tails is None:
+            return None
+        claims = []
+        for number, tails in self._template.tails_by_text.items():
+            stems = self._names.stems(tails)
+            if stems is None:
                 return None
-            # The requested tail, followed by a number if the outcome uses that tail already.
-            whole = before + name[len(stem) :]
-            self._tails[name] = number, whole
-            tails.setdefault(number, []).append(whole)
-        found = {}
-        for number, each in tails.items():
-            family = self._names.family(each)
-            if not family:
-                return None
-            found[number] = family, frozenset(tail.encode() for tail in each)
-        return found
+            claims.append((stems, number, frozenset(map(str.encode, tails))))
+        return claims
 
-    def _claim_all(self, read: ReadNode) -> bool:
-        claimed: list[tuple[str, bytes]] = []
-        for number, (family, tails) in (self._families or {}).items():
-            if not self._names.claim(family, read.names[number], tails):
-                for pair in claimed:
-                    self._names.disclaim(*pair)
+    def _claim(self, names: Sequence[bytes]) -> bool:
+        """Give out all new names of a node as their stems and tails; give out none and return False if one may be
+        taken."""
+        if self._claims is None:
+            return False
+        for at, (stems, number, tails) in enumerate(self._claims):
+            stem = names[number]
+            if stem in stems:
+                for claimed, other, _ in self._claims[:at]:
+                    del claimed[names[other]]
                 return False
-            claimed.append((family, read.names[number]))
+            stems[stem] = tails
         return True
 
     # One node
@@ -139,17 +133,19 @@ class Writing:
         """Apply the outcome to a node."""
         outcome, graph = self.outcome, self._graph
         names = self._names_of_new(read) if self._makes_names else None
-        if self._pieces is None:
-            nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes or ()]
+        if outcome.nodes is None:
+            pass
+        elif not self._is_bytes:
+            nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes]
             if outcome.in_place:
                 graph.node_list.overwrite(index, nodes[0].SerializeToString())
             else:
                 edit.replaced[index] = nodes
-        elif outcome.nodes is not None:
+        else:
             if names is None:
                 written = self._with_tails.fill((*read.names, read.marks))
             else:
-                new = [names[name].encode() for name in self._numbers]
+                new = [names[name].encode() for _, _, name in outcome.derived]
                 written = self._with_new_names.fill((*read.names, read.marks, *new))
             if outcome.in_place:
                 graph.node_list.overwrite(index, written)
@@ -166,13 +162,23 @@ class Writing:
         for number, tensor in outcome.adopted:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
+    @cached_property
+    def _with_tails(self) -> Format:
+        """The nodes, each new name as a tail after one of the node's names."""
+        return self._template.format(self._fixed, with_tails=True)
+
+    @cached_property
+    def _with_new_names(self) -> Format:
+        """The nodes with a blank for every new name, after those of names and marks."""
+        return self._template.format(self._fixed, with_tails=False)
+
     def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
         """The types of new values, if the types of all operands are known; else empty."""
         outcome, graph = self.outcome, self._graph
         for number in outcome.reads:
             if not is_known(read.names[number].decode()):
                 return _NOTHING
-        operands = [name.decode() for name in read.names[: self._name_at]]
+        operands = [name.decode() for name in read.names[: self._operands]]
         given = tuple([graph.described(name) if is_known(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
             return _NOTHING
@@ -196,10 +202,10 @@ class Writing:
         self, types: Iterable[tuple[str, bytes]], names: Sequence[bytes], new: Mapping[str, str] | None
     ) -> bytes:
         """Value_info for new values, as bytes of a GraphProto."""
-        stated = []
+        stated, tails = [], self._template.tails or {}
         for name, value_type in types:
             if new is None:
-                number, tail = self._tails[name]
+                number, tail = tails[name]
                 stated.append(entry(names[number] + tail.encode(), value_type))
             else:
                 stated.append(entry(new[name].encode(), value_type))
@@ -207,69 +213,19 @@ class Writing:
 
     def _names_of_new(self, read: ReadNode) -> dict[str, str] | None:
         """Names by their blanks; None if every new name is its stem and tail, and all of these were free."""
-        is_claimed = self._families is not None and self._claim_all(read)
-        if is_claimed and self._pieces is not None:
+        is_claimed = self._claim(read.names)
+        if is_claimed and self._is_bytes:
             return None
         real = {**_real_names(read), **self._fixed}
+        tails = self._template.tails or {}
         for stem, tail, name in self.outcome.derived:
             if is_claimed:
-                number, whole = self._tails[name]
+                number, whole = tails[name]
                 real[name] = read.names[number].decode() + whole
             else:
                 # The stem of a nested replacement may itself be a new name.
                 real[name] = self._names.fresh(real.get(stem, stem), tail)
         return real
-
-    # As bytes, by template
-
-    def _take_apart(self) -> list[list[Piece | str]] | None:
-        """The nodes in pieces, with new names as strings; None if a node has subgraphs or names of another form."""
-        nodes = []
-        for parts in self.outcome.parts:
-            pieces = None if parts is None else self._pieces_of(parts)
-            if pieces is None:
-                return None
-            nodes.append(pieces)
-        return nodes
-
-    def _pieces_of(self, parts: Parts) -> list[Piece | str] | None:
-        pieces: list[Piece | str] = []
-        for tag, name in parts.names:
-            piece = self._piece_of(name)
-            if piece is None:
-                return None
-            pieces += [tag, piece]
-        pieces.append(parts.head)
-        if parts.has_marks:
-            pieces.append((self._marks_at, b""))
-        pieces.append(parts.behind)
-        return pieces
-
-    def _piece_of(self, name: str) -> Piece | str | None:
-        if name in self._fixed:
-            return _coded(self._fixed[name])
-        if name == NAME_BLANK:
-            return self._name_at, b""
-        if name in self._numbers:
-            return name
-        if not is_in_blanks(name):
-            return _coded(name)
-        found = re.fullmatch(r"⟦(\d+)⟧", name)
-        return (int(found[1]), b"") if found else None
-
-    @cached_property
-    def _with_tails(self) -> Format:
-        """A template in which each new name is a tail after one of the node's names."""
-        return self._format({name: (number, tail.encode()) for name, (number, tail) in self._tails.items()})
-
-    @cached_property
-    def _with_new_names(self) -> Format:
-        """A template with a blank for every new name, after those of names and marks."""
-        return self._format({name: (number, b"") for name, number in self._numbers.items()})
-
-    def _format(self, new: Mapping[str, Blank]) -> Format:
-        nodes = [[new[piece] if isinstance(piece, str) else piece for piece in node] for node in self._pieces or ()]
-        return Format(nodes, self._marks_at, is_bare=self.outcome.in_place)
 
     # As messages
 
@@ -304,9 +260,3 @@ def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
 
 def _renamed(name: str, names: Mapping[str, str]) -> str:
     return names[name] if name in names else fill(name, names)
-
-
-def _coded(name: str) -> bytes:
-    """A name as protobuf writes it after the tag: length, then UTF-8."""
-    text = name.encode()
-    return varint(len(text)) + text
