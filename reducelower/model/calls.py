@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-from reducelower.model.graph import subgraphs, walk
+from reducelower.model.graph import all_nodes, subgraphs, walk
 
 __all__ = [
     "FunctionId",
@@ -19,6 +19,7 @@ __all__ = [
     "functions_of",
     "omitted_attributes",
     "reached",
+    "spell_out_defaults",
 ]
 
 FunctionId: TypeAlias = tuple[str, str, str]
@@ -93,6 +94,19 @@ def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> Non
                 else:
                     attribute.CopyFrom(value)
                     attribute.name = name
+
+
+def spell_out_defaults(model: ModelProto) -> None:
+    """Add to every call of a function the attributes with a default that it leaves out; onnx's inliner drops those.
+
+    The model is changed.
+    """
+    functions = functions_of(model)
+    for call in all_nodes(model):
+        function = functions.get(called_function(call))
+        given = {attribute.name for attribute in call.attribute}
+        if function is not None:
+            call.attribute.extend(known for known in function.attribute_proto if known.name not in given)
 
 
 def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]]:

@@ -333,6 +333,23 @@ def test_attributes_of_a_function_take_the_values_of_its_calls() -> None:
     assert wrong.status == "different"
 
 
+@pytest.mark.parametrize(
+    ("call", "attributes"), [('<kind = "min">', "<kind>"), ("", '<kind: string = "min">'), ('<kind = "max">', "<kind>")]
+)
+def test_the_body_of_a_function_with_attributes_tells_what_may_be_fed(call: str, attributes: str) -> None:
+    # A scatter of the smallest takes NaN differently in each runtime, so none is fed.
+    source = model(
+        f"g (float[3] x) => (float[3] y) {{ y = local.f {call} (x) }}",
+        19,
+        9,
+        f'<opset_import: ["": 19], domain: "local"> f {attributes} (x) => (y) {{ i = Constant <value_ints = [1]> () '
+        "u = Constant <value_floats = [2.5]> ()  y = ScatterElements <reduction: string = @kind> (x, i, u) }",
+    )
+    made = convert_version(source, 11)
+    assert made.graph.node[0].op_type != source.graph.node[0].op_type  # the function is copied for its call
+    assert verify(source, made).verdict == "equivalent"
+
+
 def test_axes_computed_from_constants_are_constants() -> None:
     before = model(
         "g (float[N, M] x) => (float[N] y) <int64 one = {1}, int64[1] zero = {0}> "

@@ -20,7 +20,14 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.model.calls import attributes_given, attributes_of_call, bind, functions_of, reached
+from reducelower.model.calls import (
+    attributes_given,
+    attributes_of_call,
+    bind,
+    functions_of,
+    reached,
+    spell_out_defaults,
+)
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -230,12 +237,14 @@ def keyed(pair: Pair) -> Pair:
 
 def _opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
     """Nodes with the bodies of the functions that they call, which tell what may be fed."""
-    functions = place.model.functions
-    is_calling = bool(functions) and bool(reached(nodes, functions_of(place.model)))
-    if not is_calling or any(item.attribute or item.attribute_proto for item in functions):
-        return nodes  # what attributes say of a call, its body does not
+    if not place.model.functions or not reached(nodes, functions_of(place.model)):
+        return nodes
+    if any(attribute.ref_attr_name for node in walk(nodes) for attribute in node.attribute):
+        return nodes  # what they refer to is another in each call of the function that they stand in
+    model = _model(pair, nodes, place, constants, {})
+    spell_out_defaults(model)
     try:
-        return list(inliner.inline_local_functions(_model(pair, nodes, place, constants, {})).graph.node)
+        return list(inliner.inline_local_functions(model).graph.node)
     except Exception:  # a body for another opset version than its caller's
         return nodes
 

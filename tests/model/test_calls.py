@@ -1,0 +1,30 @@
+"""What calls of model-local functions leave out."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import inliner, parser
+from onnx.reference import ReferenceEvaluator
+
+from reducelower.model.calls import spell_out_defaults
+
+
+def test_defaults_of_functions_are_spelled_out() -> None:
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+        g (float[2] x) => (float[2] a, float[2] b) { a = local.outer (x)  b = local.outer <low = 1.0> (x) }
+        <opset_import: ["" : 18, "local" : 1], domain: "local">
+        outer <low: float = -1.0> (v) => (w) { w = local.inner <low: float = @low> (v) }
+        <opset_import: ["" : 18], domain: "local">
+        inner <low: float = 0.0, alpha: float = 0.5> (v) => (w) {
+            c = Constant <value_float: float = @low> ()
+            m = Max (v, c)
+            w = LeakyRelu <alpha: float = @alpha> (m)
+        }"""
+    )
+    spell_out_defaults(model)
+    spell_out_defaults(model)  # again changes nothing
+    assert [len(node.attribute) for node in model.graph.node] == [1, 1]
+    given = np.array([-4.0, 3.0], np.float32)
+    found = ReferenceEvaluator(inliner.inline_local_functions(model)).run(None, {"x": given})
+    assert [each.tolist() for each in found] == [[-0.5, 3.0], [1.0, 3.0]]
