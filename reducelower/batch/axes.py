@@ -14,7 +14,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import infer
-from reducelower.model.ranks import rank_of
+from reducelower.model.inference.ranks import rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.scope.values import tensor_of

@@ -17,8 +17,8 @@ from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
-from reducelower.model.declared import names_in
 from reducelower.model.document import Document
+from reducelower.model.inference.declared import names_in
 from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped

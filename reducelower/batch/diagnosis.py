@@ -12,7 +12,7 @@ from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.batch.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, opset_of, versions
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean

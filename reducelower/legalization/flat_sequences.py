@@ -23,8 +23,8 @@ from reducelower.legalization.sequences import SINCE
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import infer
+from reducelower.model.inference.ranks import rank_of
 from reducelower.model.names import Names
-from reducelower.model.ranks import rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import tensor_type

@@ -16,7 +16,7 @@ from reducelower.arguments import check_arguments
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer
-from reducelower.model.onnx_inference import objection
+from reducelower.model.inference.protected import objection
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
 from reducelower.model.validate import find_call_defect

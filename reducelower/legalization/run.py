@@ -17,12 +17,12 @@ from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
 from reducelower.model.census import Stated, graph_field
-from reducelower.model.declared import objection
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference import infer_strictly
+from reducelower.model.inference.declared import objection
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.names import Names, Searchable
-from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     latest_opset,

@@ -9,7 +9,7 @@ from weakref import ref
 from onnx import ModelProto, TensorProto
 
 from reducelower.model.inference import Inference
-from reducelower.model.onnx_inference import objection
+from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 
 __all__ = ["Document"]

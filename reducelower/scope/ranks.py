@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from reducelower.model.inference import ContradictionError
-from reducelower.model.ranks import LENGTHS, RANKS, Inputs, NumberOf, evaluate_rule
+from reducelower.model.inference.ranks import LENGTHS, RANKS, Inputs, NumberOf, evaluate_rule
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 import reducelower
 from reducelower import ConversionError
 from reducelower.legalization.refusals import oldest_fitting
-from reducelower.model import inference
+from reducelower.model.inference import on_demand
 from reducelower.scope.ranks import Ranks
 
 
@@ -92,8 +92,8 @@ def test_stated_types_that_are_wrong_do_not_hide_where_the_model_fits() -> None:
 def test_types_are_inferred_once_however_many_opsets_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ranked_otherwise(18)
     model.graph.ClearField("value_info")
-    counted = Mock(wraps=inference.infer_shapes)
-    monkeypatch.setattr(inference, "infer_shapes", counted)
+    counted = Mock(wraps=on_demand.infer_with_help)
+    monkeypatch.setattr(on_demand, "infer_with_help", counted)
     with pytest.raises(ConversionError, match="opset 9 is the oldest at which the whole model fits"):
         reducelower.convert_version(model, 8)
     of_whole_model = [call for call in counted.call_args_list if call.args[0].graph.name == "g"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper, parser
 
-from reducelower.model.ancestors import Ancestors
 from reducelower.model.inference import ContradictionError, Inference
+from reducelower.model.inference.ancestors import Ancestors
 
 HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 BESIDE = " ".join(f"n{at} = Relu(n{at - 1})" for at in range(1, 40))

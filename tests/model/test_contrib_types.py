@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 
 import reducelower
-from reducelower.model.ranks import CONTRIB, UNLISTED, Output
+from reducelower.model.inference.ranks import CONTRIB, UNLISTED, Output
 from reducelower.model.schemas import element_type_name
 from tests.adapters.models import run
 

@@ -10,8 +10,8 @@ import pytest
 from onnx import GraphProto, NodeProto, TensorProto, parser
 
 import reducelower
-from reducelower.model import inference
 from reducelower.model.element_types import output_element_type, resolve_element_type
+from reducelower.model.inference import on_demand
 
 
 def _told(graph: GraphProto, name: str, opset: int) -> int:
@@ -80,8 +80,8 @@ g (float[N, 4] x, int64[K] shape) => (float[A, B, C] y) {
 
 
 def test_what_only_asks_for_element_types_infers_no_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Mock(wraps=inference.infer_shapes)
-    monkeypatch.setattr(inference, "infer_shapes", counted)
+    counted = Mock(wraps=on_demand.infer_with_help)
+    monkeypatch.setattr(on_demand, "infer_with_help", counted)
     model = parser.parse_model(NO_SHAPES)
     reducelower.convert_version(model, 13)
     assert not [call for call in counted.call_args_list if call.args[0].graph.name == "g"]

@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, checker, helper, parser
 import reducelower
 from reducelower import ConversionError
 from reducelower.legalization.run import ground_of
-from reducelower.model import onnx_inference
 from reducelower.model.document import Document
+from reducelower.model.inference import protected
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ranks import Ranks
@@ -92,7 +92,7 @@ def test_a_traced_model_is_not_inferred_for_a_rank(target: int, monkeypatch: pyt
         return model
 
     with monkeypatch.context() as patched:
-        patched.setattr(onnx_inference, "infer_shapes", infer)
+        patched.setattr(protected, "infer_shapes", infer)
         converted = reducelower.convert_version(model, target)
     assert max(inferred, default=0) < len(model.graph.node) // 2
     checker.check_model(converted, full_check=True)

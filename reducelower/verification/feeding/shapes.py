@@ -9,7 +9,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper, shape_inference
 
 from reducelower.model.graph import all_nodes, subgraphs, walk
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.verification.inputs.made import tensor_dims

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, shape_inference
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import is_float, lowest_and_highest
 from reducelower.verification.feeding.limits import INTEGERS

@@ -29,7 +29,7 @@ from reducelower.model.calls import (
     spell_out_defaults,
 )
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.numerics.reductions import REDUCTIONS

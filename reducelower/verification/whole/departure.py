@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.judging.compare import compare_outputs

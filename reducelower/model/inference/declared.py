@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import bodies, subgraphs
-from reducelower.model.ranks import rank_of
+from reducelower.model.inference.ranks import rank_of
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
 

@@ -12,9 +12,8 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.shape_inference import InferenceError
 
 from reducelower import convert_version
-from reducelower.model import onnx_inference
-from reducelower.model.inference import infer
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.inference import infer, protected
+from reducelower.model.inference.protected import infer_shapes
 
 _ML = "ai.onnx.ml"
 _OPAQUE = helper.make_node("Opaque", ["x"], ["read"], domain="custom")
@@ -179,7 +178,7 @@ def test_no_values_are_followed_where_vectors_are_long(place: str, monkeypatch: 
         asked.append(given.get("data_prop", False))
         return infer_shapes(model, **given)
 
-    monkeypatch.setattr(onnx_inference, "infer_shapes", noted)
+    monkeypatch.setattr(protected, "infer_shapes", noted)
     for size, follows in ((3_000_000, False), (3_000, True)):
         asked.clear()
         infer(onnx.parser.parse_model(LONG[place].format(size)))

@@ -1,53 +1,36 @@
-"""Types that the model does not state: shape inference, run once and only on demand."""
+"""Types that a model does not state: shape inference, run once and only at the first question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
-from itertools import chain, zip_longest
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from itertools import zip_longest
 
 from onnx import (
     FunctionProto,
     GraphProto,
     ModelProto,
-    NodeProto,
-    TensorProto,
     TypeProto,
-    ValueInfoProto,
-    defs,
     shape_inference,
 )
 
-from reducelower.model import onnx_inference
-from reducelower.model.ancestors import Ancestors
 from reducelower.model.calls import (
     FunctionId,
-    attributes_of_call,
-    bind,
     called_function,
     function_id,
     functions_of,
-    reached,
 )
-from reducelower.model.declared import declare
-from reducelower.model.element_types import only_element_type
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import LARGEST_KEPT, skeleton
+from reducelower.model.inference.ancestors import Ancestors
+from reducelower.model.inference.declared import declare
+from reducelower.model.inference.shapes import infer_with_help
+from reducelower.model.inference.whole import complete_types, infer_function
+from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
-from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
+from reducelower.model.value_info import is_known, tensor_type
 
-__all__ = [
-    "ContradictionError",
-    "GraphKey",
-    "Inference",
-    "function_key",
-    "infer",
-    "infer_body",
-    "infer_strictly",
-]
+__all__ = ["ContradictionError", "GraphKey", "Inference", "function_key"]
 
-_BODIES_KEPT = 512
 
 GraphKey = tuple[int, ...]
 
@@ -157,7 +140,7 @@ class Inference:
     def _complete_types(self) -> None:
         """Complete the types that onnx's inference left open."""
         if self._open is not None:
-            _complete(self._open[0], is_inferred=self._open[1], lenient=self.is_lenient)
+            complete_types(self._open[0], is_inferred=self._open[1], lenient=self.is_lenient)
             self._collect(self._open[0].graph, ())
             self._collect_functions(self._open[0])
             self._open = None
@@ -171,7 +154,7 @@ class Inference:
             try:
                 bare = skeleton(self._source())
                 declare(bare.graph, self._element_types, self._ranks)
-                self._open = infer_shapes(bare, lenient=self.is_lenient)
+                self._open = infer_with_help(bare, lenient=self.is_lenient)
                 self._collect(self._open[0].graph, ())
                 if self._open[0].functions or any(node.op_type == "If" for node in bare.graph.node):
                     # Input types of functions should be as complete as possible, and an If may state a wrong type.
@@ -299,238 +282,3 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[Functi
     for number in range(len(functions)):
         put_after_callees(number)
     return order[::-1]
-
-
-def infer_function(
-    function: FunctionProto,
-    types: Mapping[str, TypeProto],
-    functions: Mapping[FunctionId, FunctionProto],
-    ir_version: int,
-) -> GraphProto:
-    """A function body as a graph, with types inferred from the types of its inputs.
-
-    If nodes refer to attributes of the function, shapes depend on the call, and only element types are kept.
-
-    Args:
-        function: the function.
-        types: known types of its inputs, by name.
-        functions: the model's functions, which it may call.
-        ir_version: that of the model.
-    """
-    graph = GraphProto(name=function.name)
-    graph.node.extend(function.node)
-    for name in function.input:
-        if name in types:
-            graph.input.add(name=name).type.CopyFrom(types[name])
-    body = ModelProto(ir_version=ir_version, graph=graph)
-    body.opset_import.extend(function.opset_import)
-    body.functions.extend(reached(function.node, functions).values())
-    try:
-        inferred = infer(body).graph
-    except Exception:
-        return graph
-    if _has_references(function.node):
-        for value in inferred.value_info:
-            if value.type.WhichOneof("value") == "tensor_type":
-                value.type.tensor_type.ClearField("shape")
-    return inferred
-
-
-def infer(model: ModelProto) -> ModelProto:
-    """Infer as many types as possible, in a model copy used for its types only.
-
-    If stated types of inner values are in the way, all of them are dropped; invalid nodes are skipped.
-    """
-    found, is_inferred = infer_shapes(model, lenient=True)
-    _complete(found, is_inferred=is_inferred)
-    return found
-
-
-def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
-    """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none.
-
-    The objection may also be to the model with these types stated: they may be more than strict inference finds by
-    itself, and show that another stated type is wrong.
-    """
-    try:
-        found = onnx_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        data = found.SerializeToString()
-        if any(map(_has_open_size, found.graph.value_info)):
-            found = _with_data(model, found)
-        _complete(found, is_inferred=True, lenient=False)
-        if found.SerializeToString() != data:
-            onnx_inference.infer_shapes(found, check_type=True, strict_mode=True)
-    except Exception as error:  # inference raises several types
-        objection = " ".join(str(error).split()) or type(error).__name__
-        try:
-            return infer(model), objection
-        except Exception:
-            return model, objection
-    return found, ""
-
-
-def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> None:
-    """Complete the types that onnx's inference left open. If a stated type is in the way, raise, or drop all stated
-    types."""
-    from reducelower.model.infer_ranks import complete
-
-    of_call = partial(_types_of_call, functions_of(model), model.ir_version)
-    try:
-        complete(model, of_call, is_inferred=is_inferred, objects=True)
-    except shape_inference.InferenceError:
-        if not lenient:
-            raise
-        drop_value_info(model.graph)
-        found, is_inferred = infer_shapes(model, lenient=True)
-        model.CopyFrom(found)
-        complete(model, of_call, is_inferred=is_inferred)
-
-
-def _types_of_call(
-    functions: Mapping[FunctionId, FunctionProto], ir_version: int, call: NodeProto, given: list[TypeProto | None]
-) -> list[TypeProto | None]:
-    """The output types of a call of a model-local function, from its input types."""
-    function = functions[called_function(call)]
-    bound = FunctionProto()
-    bound.CopyFrom(function)
-    bind(bound.node, attributes_of_call(function, call))
-    types = {name: found for name, found in zip(function.input, given, strict=False) if found is not None}
-    body = infer_function(bound, types, functions, ir_version)
-    types.update((value.name, without_made_up_symbols(value.type)) for value in body.value_info)
-    return [types.get(name) for name in function.output]
-
-
-def _has_open_size(value: ValueInfoProto) -> bool:
-    return any(dim.WhichOneof("value") is None for dim in value.type.tensor_type.shape.dim)
-
-
-def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]:
-    """Run onnx's inference; return its result and True, or the model itself and False if it fails."""
-    _help_inference(model.graph, set())
-    try:
-        inferred = onnx_inference.infer_shapes(model, strict_mode=not lenient)
-    except Exception:  # it raises several types, among them the checker's
-        if not lenient:
-            raise
-        drop_value_info(model.graph)
-        try:
-            inferred = onnx_inference.infer_shapes(model)
-        except Exception:
-            return model, False
-    return _with_data(model, inferred), True
-
-
-def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
-    """Infer again with data propagation, which follows the values of shapes, starting from the inferred types."""
-    # Data propagation keeps a record for every element of a vector, however many there are.
-    if _has_long_vector(inferred.graph) or (model.functions and _has_long_dimension(inferred.graph)):
-        return inferred
-    from reducelower.model.infer_ranks import state_ranks
-
-    state_ranks(model, inferred)
-    try:
-        return onnx_inference.infer_shapes(model, data_prop=True)
-    except shape_inference.InferenceError:
-        return inferred
-
-
-def drop_value_info(graph: GraphProto) -> None:
-    """Remove the stated types of node outputs from a graph and its subgraphs."""
-    del graph.value_info[:]
-    for inner in _inner_graphs(graph):
-        drop_value_info(inner)
-
-
-_LONGEST_OF_OTHERS = 1_000_000
-
-
-def _has_long_vector(graph: GraphProto) -> bool:
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        tensor = value.type.tensor_type
-        # Values of floats tell no shape, but they are recorded as well: a million take 40 ms.
-        longest = LARGEST_KEPT if tensor.elem_type in (TensorProto.INT32, TensorProto.INT64) else _LONGEST_OF_OTHERS
-        dims = tensor.shape.dim
-        if len(dims) == 1 and dims[0].dim_value > longest:
-            return True
-    return any(map(_has_long_vector, _inner_graphs(graph)))
-
-
-def _has_long_dimension(graph: GraphProto) -> bool:
-    """Whether a function may make a long vector of what a graph hands it: inside of functions no types are told."""
-    values = chain(graph.input, graph.value_info, graph.output)
-    dims = chain.from_iterable(value.type.tensor_type.shape.dim for value in values)
-    return any(dim.dim_value > _LONGEST_OF_OTHERS for dim in dims) or any(
-        map(_has_long_dimension, _inner_graphs(graph))
-    )
-
-
-def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    return (inner for node in graph.node if may_hold_graphs(node) for _, _, inner in subgraphs(node))
-
-
-# Outputs have the type of the input, but the schemas lack inference.
-_WITHOUT_INFERENCE = {"GroupNormalization": "", "MeanVarianceNormalization": "", "Imputer": "ai.onnx.ml"}
-
-
-def _help_inference(graph: GraphProto, constants: set[str]) -> None:
-    """Rewrite nodes at which inference gives up although their result type is clear."""
-    constants = constants | {tensor.name for tensor in graph.initializer}
-    constants |= {node.output[0] for node in graph.node if node.op_type == "Constant" and node.output}
-    for node in graph.node:
-        op_type = node.op_type
-        if op_type.startswith("Reduce"):
-            if _keeps_rank_only(node, constants):
-                # Inference gives up on unknown axes. With keepdims=1 the rank stays the same, as a Slice states.
-                node.op_type = "Slice"
-                node.input.append(node.input[1])
-                del node.attribute[:]
-        elif op_type == "Squeeze":
-            for attribute in node.attribute:
-                attribute.ints.sort()  # before opset 11, inference sees only axes in order
-        elif op_type in _WITHOUT_INFERENCE:
-            if node.domain == _WITHOUT_INFERENCE[op_type]:
-                node.op_type, node.domain = "Identity", ""
-                del node.attribute[:], node.input[1:]
-        elif may_hold_graphs(node):
-            if node.domain == "ai.onnx.ml":
-                _state_outputs(node, graph)
-            for _, _, inner in subgraphs(node):
-                _help_inference(inner, constants)
-
-
-def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
-    """State the element types of outputs that allow only one; inference misses them if the schema has no inference."""
-    if not defs.has(node.op_type, node.domain):
-        return
-    found = defs.get_schema(node.op_type, node.domain)
-    for name, formal in zip(node.output, found.outputs, strict=False):
-        if name and (only := only_element_type(found, formal)):
-            graph.value_info.add(name=name).type.tensor_type.elem_type = only
-
-
-def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:
-    if node.domain not in DEFAULT_DOMAINS or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
-        return False
-    keepdims = next((attribute for attribute in node.attribute if attribute.name == "keepdims"), None)
-    return keepdims is None or (keepdims.i == 1 and not keepdims.ref_attr_name)
-
-
-def _has_references(nodes: Iterable[NodeProto]) -> bool:
-    return any(attribute.ref_attr_name for node in walk(nodes) for attribute in node.attribute)
-
-
-def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> GraphProto:
-    """A few nodes as a graph, with all types inferred from the types of their inputs.
-
-    The result is cached, since the same bodies come up again and again, so do not change it.
-    """
-    function = FunctionProto(name="body", node=nodes, input=types)
-    function.opset_import.add(version=opset)
-    return _infer_body(function.SerializeToString(), tuple(found.SerializeToString() for found in types.values()))
-
-
-@lru_cache(_BODIES_KEPT)
-def _infer_body(body: bytes, types: tuple[bytes, ...]) -> GraphProto:
-    function = FunctionProto.FromString(body)
-    given = dict(zip(function.input, map(TypeProto.FromString, types), strict=True))
-    return infer_function(function, given, {}, 10)

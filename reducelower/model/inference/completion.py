@@ -20,8 +20,8 @@ from onnx.numpy_helper import from_array, to_array
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
-from reducelower.model.onnx_inference import may_crash
-from reducelower.model.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, evaluate_rule, rank_of
+from reducelower.model.inference.protected import may_crash
+from reducelower.model.inference.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, evaluate_rule, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known, tensor_type
 

@@ -10,9 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto, checker, helper, parser, shape_inference
 
 import reducelower
-from reducelower.model import onnx_inference
-from reducelower.model.inference import Inference, function_key
-from reducelower.model.ranks import RANKS, Inputs, evaluate_rule
+from reducelower.model.inference import Inference, function_key, protected
+from reducelower.model.inference.ranks import RANKS, Inputs, evaluate_rule
 from tests.adapters.single import yields
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3]>\n'
@@ -293,7 +292,7 @@ def test_the_body_of_a_function_is_inferred_beside_those_it_calls_alone(monkeypa
             beside.add(len(given.functions))
         return shape_inference.infer_shapes(given, **options)
 
-    monkeypatch.setattr(onnx_inference, "infer_shapes", counted)
+    monkeypatch.setattr(protected, "infer_shapes", counted)
     found = Inference(lambda: model)
     assert found.type(function_key(1), "y") == model.graph.input[0].type
     assert beside == {0, 1}
