@@ -231,9 +231,9 @@ def convert_bytes(
 ) -> bytes:
     """Convert a serialized model to another opset version: `convert_version` from bytes to bytes.
 
-    It gives what parsing, `convert_version` and serializing give, and is faster than these: nodes that no rule touches
-    are neither parsed nor written again, so that they stay the very bytes they were. Only where most of the model are
-    weights, parsing and serializing it once is faster still.
+    It gives the model that parsing, `convert_version` and serializing give, and is faster than these: nodes that no rule
+    touches, and weights that make up most of a model, are neither parsed nor written again, so that they stay the very
+    bytes they were.
 
     Args:
         serialized: a ModelProto as bytes, the content of an ONNX file; it is trusted to be valid.

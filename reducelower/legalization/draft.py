@@ -6,7 +6,7 @@ from itertools import chain
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from reducelower.model.census import Census, Stated, graph_field, graph_head, leading_nodes
+from reducelower.model.census import Census, Stated, graph_field, graph_head
 from reducelower.model.document import Document
 from reducelower.model.names import Searchable
 from reducelower.model.nodelist import SerializedNodes
@@ -46,12 +46,11 @@ class Draft:
         Raises:
             google.protobuf.message.DecodeError: the bytes are not a model.
         """
-        nodes = _nodes_beside_weights(source)
-        if nodes is not None:
-            model, census = source.copy(), Census(nodes)
-            if len(model.graph.node) == len(census.graph.node):  # otherwise the graph is split into several fields
-                del model.graph.node[:]
-                return cls(model, census)
+        if not source.has_data and _is_mostly_weights(source.message):
+            model = source.copy()
+            census = Census(GraphProto(node=model.graph.node).SerializeToString())
+            del model.graph.node[:]
+            return cls(model, census)
         census = Census.of_model(source.data)
         rest = census.without_nodes(source.data)
         return cls(ModelProto.FromString(rest), census, source.data, Stated(rest))
@@ -96,11 +95,5 @@ class Draft:
         return Document.of_bytes(b"".join((data[: graph.start], head, *nodes, memoryview(data)[graph.value :])))
 
 
-def _nodes_beside_weights(source: Document) -> bytes | None:
-    """The nodes of a model that is mostly weights, as bytes of a graph; None for other models."""
-    if source.has_data:
-        return leading_nodes(source.data, len(source.data) // _HEAVY)
-    nodes = source.message.graph.node
-    if weight_bytes(source.message) < _HEAVY * len(nodes):
-        return None
-    return GraphProto(node=nodes).SerializeToString()
+def _is_mostly_weights(model: ModelProto) -> bool:
+    return weight_bytes(model) >= _HEAVY * len(model.graph.node)

@@ -41,10 +41,20 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
         ValueError: the target is invalid.
     """
     with explain_failures(source):
-        draft, plan = attempt(source, target, settings, report=report)
-        if plan.refusals:
-            raise refused(plan, source, target, settings)
-        return draft.document(), plan
+        weights = source.weights
+        if weights is not None:
+            made, plan = _legal(source.without(weights), target, settings, report=report)
+            whole = weights.put_back(made.data)
+            if whole is not None:
+                return Document.of_bytes(whole), plan
+        return _legal(source, target, settings, report=report)
+
+
+def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
+    draft, plan = attempt(source, target, settings, report=report)
+    if plan.refusals:
+        raise refused(plan, source, target, settings)
+    return draft.document(), plan
 
 
 def refused(plan: Plan, source: Document, target: Target, settings: Settings) -> ConversionError:
@@ -60,7 +70,7 @@ def explain_failures(source: Document) -> Iterator[None]:
     except ConversionError:
         raise
     except ContradictionError as error:
-        reason = find_missing_import(source.bare) or f"the types it states contradict what its nodes yield: {error}"
+        reason = find_missing_import(source.message) or f"the types it states contradict what its nodes yield: {error}"
         raise ConversionError([Refusal("graph", "", "", reason, "repair it first, with reducelower.repair")]) from error
     except Exception as error:
         reason = find_defect(_readable(source))
@@ -100,12 +110,12 @@ def _refusing(
     """Return a fast function that tells whether refused nodes, one per operator, are also refused at another opset
     version."""
     wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
-    numbered = enumerate(source.bare.graph.node)
+    numbered = enumerate(source.message.graph.node)
     positions = [
         index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
     ]
-    positions = [index for index in positions if not any(True for _ in subgraphs(source.bare.graph.node[index]))]
-    draft, opset, rules = Draft.of_document(source), opset_of(source.bare), Rules(settings.rules)
+    positions = [index for index in positions if not any(True for _ in subgraphs(source.message.graph.node[index]))]
+    draft, opset, rules = Draft.of_document(source), opset_of(source.message), Rules(settings.rules)
     first = ground_of(draft.model, source, replace(target, opset=opset), settings, searchable=draft.searchable())
     refused_at: list[tuple[int, frozenset[str]]] = []
 

@@ -122,7 +122,7 @@ def run(
 def _imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
     """The default-domain imports to change to the target's version, and the opset versions of the source."""
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    domains = {node.domain for node in all_nodes(source.bare)} if not imports else set()
+    domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
     if not domains or not domains.isdisjoint(DEFAULT_DOMAINS):
         return imports, [entry.version for entry in imports]
     # No node is of the default domain, and it is not imported: import the target's version.
@@ -136,7 +136,7 @@ def _refuse_beforehand(
     """A refusal of the model as a whole or of the user's declarations, if there is one."""
     if not _holds_graph(source):
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
-    if model.functions and (wrong := find_call_defect(source.bare)):
+    if model.functions and (wrong := find_call_defect(source.message)):
         return Refusal("graph", "", "", wrong, "inline the functions first")
     return _refuse_training(model, opset, goal) or refuse_declarations(source, settings)
 
@@ -206,7 +206,9 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
     """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
     if not settings.element_types and not settings.ranks:
         return None
-    reason = objection(infer_strictly(skeleton(source.bare))[0], _parsed(settings.element_types), settings.ranks or {})
+    reason = objection(
+        infer_strictly(skeleton(source.message))[0], _parsed(settings.element_types), settings.ranks or {}
+    )
     hint = "declare only what the model does not state, by the names of its values"
     return Refusal("graph", "", "", reason, hint) if reason else None
 
@@ -250,7 +252,7 @@ def ground_of(
     element_types = _parsed(settings.element_types)
     ranks = settings.ranks or {}
     return Ground(
-        Names(lambda: source.bare, searchable),
+        Names(lambda: source.message, searchable),
         source.inference(element_types, ranks, sole_type, lenient=lenient),
         opset=target.opset,
         element_types=element_types,

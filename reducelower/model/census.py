@@ -27,13 +27,13 @@ __all__ = [
     "Census",
     "Columns",
     "Stated",
+    "end_of_leading_nodes",
     "field_head",
     "graph_field",
     "graph_from",
     "graph_head",
     "graph_of",
     "inputs_of",
-    "leading_nodes",
 ]
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -298,8 +298,8 @@ def _element_types(values: Any) -> frozenset[int] | None:
     return found if len(column) == len(values.name) and 0 not in found else None
 
 
-def leading_nodes(model: bytes, most: int) -> bytes | None:
-    """The first fields of a serialized model's graph, if they are nodes, as bytes of a graph; the model is not parsed.
+def end_of_leading_nodes(model: bytes, most: int) -> int | None:
+    """Where the nodes end that are the first fields of a serialized model's graph; the model is not parsed.
 
     Returns None if there are more than `most` nodes, or if the graph does not come early.
     """
@@ -320,7 +320,7 @@ def leading_nodes(model: bytes, most: int) -> bytes | None:
                 return None
     except IndexError:
         return None
-    return model[graph.value : position] if position <= graph.end else None
+    return position if position <= graph.end else None
 
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:

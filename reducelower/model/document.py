@@ -11,14 +11,12 @@ from onnx import ModelProto, TensorProto
 from reducelower.model.inference import Inference
 from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton, weight_bytes
+from reducelower.model.weights import Weights, cut_off
 
 __all__ = ["Document"]
 
 _SEARCHABLE = 64 << 20
 """Largest model, in bytes, in which free names are found by searching its bytes."""
-
-_LARGE = 4 << 20
-"""From this size in bytes on, parsing again takes longer than copying everything but the weights."""
 
 
 class Document:
@@ -34,8 +32,8 @@ class Document:
         self._message = message
         self._data = data
         self._inferences: dict[Hashable, Inference] = {}
-        self._whole: Document | None = None
-        self._bare: ModelProto | None = None
+        self._weight: Callable[[str], TensorProto | None] | None = None
+        self._shares_types = False
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
@@ -52,22 +50,37 @@ class Document:
 
         Other attempts must not share them: the output may depend on which types were known beforehand.
         """
-        if self._whole is not None:
+        if self._weight is not None:
             return self
-        trials = Document(skeleton(self.message))
-        trials._whole = self
-        trials._inferences = self._inferences
+        weights = self.weights
+        if weights is None:
+            trials = Document(skeleton(self.message))
+            trials._weight = self._initializers.get
+        else:
+            trials = self.without(weights)
+        trials._inferences, trials._shares_types = self._inferences, True
         return trials
+
+    @cached_property
+    def weights(self) -> Weights | None:
+        """Large initializers that can be cut off; None for a message, or if they are not most of the model."""
+        return cut_off(self._data) if self._message is None and self._data is not None else None
+
+    def without(self, weights: Weights) -> Document:
+        """The document without its weights, which the engine can look up by name."""
+        light = Document.of_bytes(weights.light)
+        light._weight = weights.tensor
+        return light
 
     def with_message(self, message: ModelProto) -> Document:
         """A document of an edited copy of the message that uses the weights of this document."""
         changed = Document(message)
-        changed._whole = self._whole
+        changed._weight, changed._shares_types = self._weight, self._shares_types
         return changed
 
     def weight(self, name: str) -> TensorProto | None:
-        """In a document for trials, the initializer of that name with its values; else None."""
-        return None if self._whole is None else self._whole._initializers.get(name)
+        """In a document without weights, the initializer of that name with its values; else None."""
+        return None if self._weight is None else self._weight(name)
 
     @cached_property
     def _initializers(self) -> Mapping[str, TensorProto]:
@@ -83,9 +96,11 @@ class Document:
     ) -> Inference:
         """The inferred types of the model, for one attempt; arguments as of `Inference`."""
         key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
-        if self._whole is None:
+        if not self._shares_types:
             here = ref(self)  # a weak reference, so that cached inference does not keep the weights alive
-            self._inferences[key] = Inference(lambda: _bare(here), sole_type, element_types, ranks, lenient=lenient)
+            self._inferences[key] = Inference(
+                lambda: _message_of(here), sole_type, element_types, ranks, lenient=lenient
+            )
         elif key not in self._inferences:
             message = self.message
             self._inferences[key] = Inference(lambda: message, sole_type, element_types, ranks, lenient=lenient)
@@ -102,25 +117,15 @@ class Document:
             self._message = ModelProto.FromString(self._data or b"")
         return self._message
 
-    @property
-    def bare(self) -> ModelProto:
-        """The message for questions that need no weights; it may have none, see `copy`."""
-        return self.message if self._bare is None else self._bare
-
     @cached_property
     def objection(self) -> str:
         """The objection of strict shape inference to the model; empty if there is none."""
-        return objection(skeleton(self.bare))
+        return objection(skeleton(self.message))
 
     def copy(self) -> ModelProto:
-        """An editable copy of the message. If only the bytes exist, they are parsed for this copy alone."""
+        """An editable copy of the message."""
         copy = ModelProto()
-        if self._message is not None:
-            copy.CopyFrom(self._message)
-        else:
-            copy.MergeFromString(self.data)
-            if len(self.data) >= _LARGE:
-                self._bare = skeleton(copy)
+        copy.CopyFrom(self.message)
         return copy
 
     @property
@@ -147,7 +152,7 @@ class Document:
         return self.data if size <= _SEARCHABLE else None
 
 
-def _bare(document: ref[Document]) -> ModelProto:
+def _message_of(document: ref[Document]) -> ModelProto:
     found = document()
     assert found is not None
-    return found.bare
+    return found.message

@@ -8,7 +8,7 @@ import pytest
 from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
 
 from reducelower.model import census
-from reducelower.model.census import Census, Stated, leading_nodes
+from reducelower.model.census import Census, Stated, end_of_leading_nodes
 from reducelower.model.wire import varint
 
 NODES = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z"], name="n")]
@@ -121,17 +121,18 @@ def test_a_model_that_states_nothing() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(0,), (1, 120, 121, 122, 130), (300, 17_000, 5), (2_100_000, 0)])
-def test_leading_nodes_are_cut_out_as_they_are(sizes: tuple[int, ...]) -> None:
+def test_the_end_of_leading_nodes_is_found(sizes: tuple[int, ...]) -> None:
     nodes = [helper.make_node("Abs", ["x"], ["y"], doc_string="d" * size) for size in sizes]
     cut = b"".join(field(1, node.SerializeToString()) for node in nodes)
     model = field(7, cut + field(2, b"g")) + IMPORT
-    assert leading_nodes(model, len(nodes)) == cut
-    assert leading_nodes(model, len(nodes) - 1) is None
-    assert leading_nodes(field(7, field(2, b"g") + cut), 9) == b""
+    assert end_of_leading_nodes(model, len(nodes)) == model.index(cut) + len(cut)
+    assert end_of_leading_nodes(model, len(nodes) - 1) is None
+    others_first = field(7, field(2, b"g") + cut)
+    assert end_of_leading_nodes(others_first, 9) == others_first.index(field(2, b"g"))
 
 
 @pytest.mark.parametrize(
     "cut_short", [b"\x0a", b"\x0a\x80", b"\x0a\x05abc", b"\x0a" + b"\xff" * 1000, b"\x0a\xff\xff\x7f"]
 )
 def test_nodes_that_end_behind_the_graph_are_none(cut_short: bytes) -> None:
-    assert leading_nodes(field(7, field(1, b"") + cut_short), 9) is None
+    assert end_of_leading_nodes(field(7, field(1, b"") + cut_short), 9) is None

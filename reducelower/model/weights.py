@@ -1,0 +1,149 @@
+"""Weights apart from the model: a serialized model without the values of its large initializers, and these put back.
+
+Parsing and serializing a model copies its weights four times. The engine looks at few of them, so the bytes are cut
+where large initializers lie, and joined again with the bytes of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from onnx import TensorProto
+
+from reducelower.model.census import end_of_leading_nodes, graph_field, graph_head
+from reducelower.model.skeleton import LARGEST_KEPT, without_values
+from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
+
+__all__ = ["Weights", "cut_off"]
+
+_LEAST = 1 << 14
+"""Initializers of fewer bytes stay in the model."""
+
+_PER_NODE = 1 << 12
+"""Bytes of a model per node from which on most of it are weights."""
+
+_INITIALIZER = 5
+_NAME, _DATA_TYPE, _DIMS = 8, 2, 1
+_STATED = (_DIMS, _DATA_TYPE, _NAME)
+"""The fields of a TensorProto that stay in the model."""
+
+_EXTERNAL_DATA, _DATA_LOCATION = 13, 14
+
+
+class _Weight(NamedTuple):
+    """Where an initializer lies in the bytes, and what stands for it."""
+
+    field: Field
+    stub: TensorProto
+
+
+@dataclass(frozen=True, repr=False)
+class Weights:
+    """The initializers that were cut off.
+
+    Attributes:
+        light: the model with initializers without values in their places.
+    """
+
+    light: bytes
+    _whole: bytes
+    _by_name: dict[str, _Weight]
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """An initializer that was cut off, with its values; None for any other."""
+        found = self._by_name.get(name)
+        return None if found is None else TensorProto.FromString(self._whole[found.field.value : found.field.end])
+
+    def put_back(self, model: bytes) -> bytes | None:
+        """The bytes of a model with these initializers, each exactly as it was; some may be gone.
+
+        Returns None if one has changed, such as its element type, so that its values would no longer fit.
+        """
+
+        def whole(field: Field) -> memoryview | None:
+            tensor = TensorProto.FromString(model[field.value : field.end])
+            known = self._by_name.get(tensor.name)
+            if known is None:
+                return None
+            if tensor != known.stub:
+                raise _ChangedError
+            return memoryview(self._whole)[known.field.start : known.field.end]
+
+        try:
+            return _with_initializers(model, 0, whole)
+        except _ChangedError:
+            return None
+
+
+class _ChangedError(Exception):
+    pass
+
+
+def cut_off(model: bytes) -> Weights | None:
+    """Cut off the large initializers of the main graph of a serialized model; None if they are not most of it.
+
+    Initializers of the same name, and those with data outside of the model, are left where they are. So is everything
+    if the bytes are not written as protobuf writes them.
+    """
+    if end_of_leading_nodes(model, len(model) // _PER_NODE) is None:
+        return None
+    by_name: dict[str, _Weight] = {}
+    window = Window(model)
+
+    def light(field: Field) -> bytes | None:
+        stub = _stub(window, field)
+        if stub is None:
+            return None
+        if stub.name in by_name:
+            raise MalformedError("two initializers of one name")
+        by_name[stub.name] = _Weight(field, stub)
+        data = stub.SerializeToString()
+        return varint(_INITIALIZER << 3 | LENGTH) + varint(len(data)) + data
+
+    try:
+        changed = _with_initializers(model, _LEAST, light)
+    except MalformedError:  # parsing the model tells what is wrong
+        return None
+    return Weights(changed, model, by_name) if by_name else None
+
+
+def _stub(window: Window, tensor: Field) -> TensorProto | None:
+    """What stands for an initializer whose values are cut off; None if it stays as it is."""
+    stated = TensorProto()
+    for field in window.fields(tensor.value, tensor.end):
+        if field.number in (_EXTERNAL_DATA, _DATA_LOCATION):
+            return None
+        if field.number in _STATED:
+            stated.MergeFromString(window.read(field.start, field.end))
+    return without_values(stated) if prod(stated.dims) > LARGEST_KEPT else None
+
+
+def _with_initializers(model: bytes, least: int, change: Callable[[Field], bytes | memoryview | None]) -> bytes:
+    """A model in which initializers of at least so many bytes are replaced; those for which None is given stay."""
+    graph = graph_field(model)
+    end = end_of_leading_nodes(model, len(model))
+    if graph is None or end is None:
+        return model
+    view = memoryview(model)
+    pieces: list[bytes | memoryview] = []
+    copied = graph.value
+    for field in _initializers(model, end, graph.end, least):
+        changed = change(field)
+        if changed is not None:
+            pieces += (view[copied : field.start], changed)
+            copied = field.end
+    if not pieces:
+        return model
+    pieces.append(view[copied : graph.end])
+    return b"".join((view[: graph.start], graph_head(sum(map(len, pieces))), *pieces, view[graph.end :]))
+
+
+def _initializers(model: bytes, start: int, end: int, least: int) -> Iterator[Field]:
+    return (
+        field
+        for field in Window(model).fields(start, end, least)
+        if (field.number, field.kind) == (_INITIALIZER, LENGTH)
+    )
