@@ -231,9 +231,8 @@ def convert_bytes(
 ) -> bytes:
     """Convert a serialized model to another opset version: `convert_version` from bytes to bytes.
 
-    It gives the model that parsing, `convert_version` and serializing give, and is faster than these: nodes that no rule
-    touches, and weights that make up most of a model, are neither parsed nor written again, so that they stay the very
-    bytes they were.
+    It gives the model that parsing, `convert_version` and serializing give, and is faster: nodes that no rule touches,
+    and weights that make up most of a model, are neither parsed nor written again, so they stay the bytes they were.
 
     Args:
         serialized: a ModelProto as bytes, the content of an ONNX file; it is trusted to be valid.
