@@ -252,8 +252,11 @@ def _mean_variance(place: Place) -> list[NodeProto]:
 
 
 def _gelu(place: Place) -> list[NodeProto]:
-    approximate = {"approximate": "tanh"} if place.form.attributes["approximate"] else {}
-    return [_node(place, **approximate)]
+    if not place.form.attributes["approximate"]:
+        return [_node(place)]
+    if place.view.element_type(place.data) == TensorProto.DOUBLE and not place.is_ours:
+        raise NotItError("it is computed in double, and the operator's constants are floats")
+    return [_node(place, approximate="tanh")]
 
 
 _OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {

@@ -194,4 +194,8 @@ def _ends(expression: Expression) -> Iterator[str]:
 
 def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:
     """Whether a number equals another rounded to an element type, within one unit in the last place."""
-    return abs(found - wanted) <= (2.0**-10 if kind.itemsize == 2 else 2.0**-22) * abs(wanted)
+    return abs(found - wanted) <= _LAST_PLACE.get(kind.itemsize, 2.0**-22) * abs(wanted)
+
+
+_LAST_PLACE = {2: 2.0**-10, 8: 2.0**-51}
+"""A unit in the last place of half precision and of doubles, relative to the number, by size in bytes."""

@@ -223,6 +223,35 @@ def test_exponentials_of_two_kinds_are_no_softmax(shifted_above: bool) -> None:
     assert reducelower.raise_reductions(model, ops=["Softmax"]) == model
 
 
+ERF = "d = Div (x, root)  e = Erf (d)  s = Add (e, one)  m = Mul (x, s)  y = Mul (m, half)"
+TANH = (
+    "c = Pow (x, three)  q = Mul (c, share)  i = Add (x, q)  w = Mul (i, factor)  t = Tanh (w)  s = Add (t, one)  "
+    "m = Mul (x, s)  y = Mul (m, half)"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "root", "folded"),
+    [
+        ("float", ERF, "1.41421354", True),
+        ("double", ERF, "1.4142135623730951", True),
+        # The operator takes the root of two in double, and the digits of a float differ from it in the ninth.
+        ("double", ERF, "1.4142135381698608", False),
+        ("float", TANH, "1", True),
+        # Its constants are floats, whatever the data.
+        ("double", TANH, "1", False),
+    ],
+)
+def test_a_gelu_of_doubles_has_to_have_its_digits(kind: str, body: str, root: str, folded: bool) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 20]> g ({kind}[N] x) => ({kind}[N] y) <{kind} root = {{{root}}}, '
+        f"{kind} one = {{1}}, {kind} half = {{0.5}}, {kind} three = {{3}}, {kind} share = {{0.044715}}, "
+        f"{kind} factor = {{0.7978845608028654}}> {{ {body} }}"
+    )
+    raised = reducelower.raise_reductions(model)
+    assert ("Gelu" in [node.op_type for node in raised.graph.node]) == folded
+
+
 def test_over_channels_it_goes_between_transpositions() -> None:
     model = layer(shape=(2, 4, 5, 3), axes=(1,), scale=(4, 1, 1), bias=(4, 1, 1))
     raised = reducelower.raise_reductions(model)
