@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from reducelower.failures import SettingError
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
+from reducelower.model.inference.declared import declare
+from reducelower.model.schemas import parse_element_type
 from reducelower.model.text import did_you_mean
 from reducelower.options import Settings
 from reducelower.plan import Plan
@@ -46,8 +49,12 @@ def verify_models(
 
     after = result.document if isinstance(result, LoadedModel) else result
     folder = source.folder if source.is_partial else None
-    left = Source.of(source.path if source.is_partial else source.document, folder).light()
-    right = Source.of(result.path if isinstance(result, LoadedModel) and result.is_partial else after, folder).light()
+    left = Source.of(source.path if source.is_partial else _as_fed(source.document, settings), folder).light()
+    if isinstance(result, LoadedModel) and result.is_partial:
+        right = Source.of(result.path, folder).light()
+    else:
+        right = Source.of(_as_fed(after, settings), folder).light()
+    is_apart = bool(right.path or right.folder)
     with on_provider(settings.provider):
         runtimes, absent = _runtimes(settings)
         whole = compare_models(
@@ -63,8 +70,8 @@ def verify_models(
             overrides=not settings.freeze_defaults,
             on_progress=on_progress,
             protos=(
-                source.model if source.is_partial else left.proto,
-                after.message if right.path or right.folder else right.proto,
+                _as_settled(source.model if source.is_partial else left.proto, settings),
+                _as_settled(after.message if is_apart else right.proto, settings),
             ),
         )
     if not settings.strict or not absent:
@@ -72,6 +79,31 @@ def verify_models(
     # Strictly, a model is shown to be right for a runtime only in that runtime.
     verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
     return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
+
+
+def _as_fed(model: Document, settings: Settings) -> Document:
+    """The model, its inputs of the ranks that the user declared of them."""
+    fed = {value.name for value in model.message.graph.input} & (settings.ranks or {}).keys()
+    if not fed:
+        return model
+    declared = model.copy()
+    declare(declared.graph, {}, {name: rank for name, rank in (settings.ranks or {}).items() if name in fed})
+    return Document.of_message(declared)
+
+
+def _as_settled(model: ModelProto, settings: Settings) -> ModelProto:
+    """The model with all that the user said of it: types and ranks, and defaults that no caller overrides."""
+    if not settings.element_types and not settings.ranks and not settings.freeze_defaults:
+        return model
+    settled = deepcopy(model)
+    types = {name: parse_element_type(kind) for name, kind in (settings.element_types or {}).items()}
+    declare(settled.graph, types, settings.ranks or {})
+    if settings.freeze_defaults:
+        held = {tensor.name for tensor in settled.graph.initializer}
+        given = [value for value in settled.graph.input if value.name not in held]
+        del settled.graph.input[:]
+        settled.graph.input.extend(given)
+    return settled
 
 
 def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:

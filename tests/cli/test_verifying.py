@@ -126,3 +126,28 @@ def test_strictly_a_model_is_right_for_a_runtime_only_in_that_runtime(cli: Cli, 
     assert "mnn" in ran.err
     assert cli(*arguments).status == 0
     assert output.exists()
+
+
+@pytest.mark.parametrize("target", [9, 13])
+def test_a_declared_rank_is_the_rank_that_is_tried(cli: Cli, tmp_path: Path, target: int) -> None:
+    # Of other ranks, what is written for this one gives something else.
+    unranked = model("g (float[] x, int64[k] a) => (float[] y) { y = ReduceMax (x, a) }")
+    unranked.graph.input[0].type.tensor_type.ClearField("shape")
+    unranked.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(unranked, tmp_path / "in.onnx")
+    given = tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", target
+    refused = cli("convert", *given)
+    assert refused.status == 1
+    assert "--rank x=" in refused.err
+    ran = cli("convert", *given, "--rank", "x=2")
+    assert ran.status == 0, ran.err
+    assert "Equivalent" in ran.out
+
+
+@pytest.mark.parametrize("operator", ["ReduceMax", "ReduceL2"])
+def test_a_frozen_default_is_the_value_that_is_tried(cli: Cli, tmp_path: Path, operator: str) -> None:
+    text = f"g (float[N, 4] x, int64[1] a) => (float[u, v] y) <int64[1] a = {{1}}> {{ y = {operator} (x, a) }}"
+    onnx.save(model(text), tmp_path / "in.onnx")
+    ran = cli("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--freeze-defaults")
+    assert ran.status == 0, ran.err
+    assert "Equivalent" in ran.out
