@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import (
-    ModelProto,
-    NodeProto,
-    TensorProto,
-)
+from onnx import ModelProto, NodeProto, TensorProto
 
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
@@ -22,16 +18,7 @@ from reducelower.verification.regions.elementwise import ELEMENTWISE
 from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = [
-    "FED",
-    "INTEGERS",
-    "Limits",
-    "becoming",
-    "limits_of",
-    "open_to_special",
-    "takes_any",
-    "takes_empty",
-]
+__all__ = ["FED", "INTEGERS", "Limits", "becoming", "limits_of", "open_to_special", "takes_any", "takes_empty"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}

@@ -29,7 +29,6 @@ class Definition:
     name = "definition"
 
     def __init__(self, pair: Pair, reduction: Reduction) -> None:
-        """Stand for the original node of `pair`."""
         self._pair = pair
         self._reduction = reduction
 

@@ -52,7 +52,6 @@ class Table:
     """One number per distinct description; the same for both models."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, description: Hashable) -> int:

@@ -283,7 +283,6 @@ class Evaluator(ReferenceEvaluator):
     """The evaluator, with these operators in functions and graphs inside, too."""
 
     def __init__(self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **given: Any) -> None:
-        """Load a model, a graph or a function, as it does."""
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 

@@ -26,7 +26,7 @@ from reducelower.verification.running.source import (
 )
 from reducelower.verification.running.weights import held_by
 
-__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
+__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named", "try_load", "try_run"]
 
 
 class Session(Protocol):
@@ -258,11 +258,7 @@ class _OpenVinoSession:
             results = self._compiled({name: value for name, value in feeds.items() if name in known})
         except Exception as error:
             raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
-        return [_plain(results[port]) for port in self._compiled.outputs]
-
-
-def _plain(value: Any) -> Array:
-    return np.array(value)
+        return [np.array(results[port]) for port in self._compiled.outputs]
 
 
 RUNTIMES: Mapping[str, type[Runtime]] = {
@@ -288,6 +284,22 @@ def runtime_named(name: str) -> Runtime:
     if not is_foreign(name):
         raise ValueError(f"no runtime is called {name!r}; there are {', '.join(sorted({*RUNTIMES, *ADAPTERS}))}")
     return ForeignRuntime(name)
+
+
+def try_load(runtime: Runtime, source: Source) -> Session | None:
+    """The model in a runtime; None where that does not take it."""
+    try:
+        return runtime.load(source)
+    except CannotRunError:
+        return None
+
+
+def try_run(session: Session | None, feeds: Mapping[str, Any]) -> list[Any] | None:
+    """What a model gives for inputs; None where it was not loaded or cannot be run on them."""
+    try:
+        return None if session is None else session.run(feeds)
+    except CannotRunError:
+        return None
 
 
 @contextmanager
