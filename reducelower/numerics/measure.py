@@ -149,12 +149,7 @@ def percentile_99(values: Array) -> float:
 
 
 def measure(
-    before: Array,
-    after: Array,
-    tolerance: Tolerance,
-    *,
-    allowance: Array | float = 0.0,
-    by_tensor: bool = False,
+    before: Array, after: Array, tolerance: Tolerance, *, allowance: Array | float = 0.0, by_tensor: bool = False
 ) -> Difference:
     """Compare two arrays of one element type and shape, element by element.
 
@@ -164,16 +159,8 @@ def measure(
     if identical(before, after):
         return Difference()
     if before.dtype.kind == "c":
-        parts = [
-            measure(
-                np.ascontiguousarray(part(before)),
-                np.ascontiguousarray(part(after)),
-                tolerance,
-                allowance=allowance,
-                by_tensor=by_tensor,
-            )
-            for part in (np.real, np.imag)
-        ]
+        pairs = [[np.ascontiguousarray(part(side)) for side in (before, after)] for part in (np.real, np.imag)]
+        parts = [measure(one, other, tolerance, allowance=allowance, by_tensor=by_tensor) for one, other in pairs]
         return max(parts, key=lambda part: (bool(part.mismatch), part.max_ulp))
     if not is_float(before):
         return _measure_exact(exact_numbers(before), exact_numbers(after), allowance)
