@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import ChainMap
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -193,10 +194,8 @@ def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
 def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
     """Name and value of an attribute, equal for equal ones."""
     if attribute.doc_string:
-        plain = AttributeProto()
-        plain.CopyFrom(attribute)
-        plain.ClearField("doc_string")
-        attribute = plain
+        attribute = deepcopy(attribute)
+        attribute.ClearField("doc_string")
     return attribute.name, brief(attribute.SerializeToString(deterministic=True))
 
 

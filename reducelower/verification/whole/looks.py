@@ -16,6 +16,7 @@ from reducelower.numerics.measure import element_type_of, identical, is_float, m
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import open_to_special
+from reducelower.verification.inputs.made import varied
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.judging.conditioning import Move, disturbed_inside
 from reducelower.verification.judging.doubts import is_slight, sensitivity
@@ -29,7 +30,6 @@ from reducelower.verification.running.runtimes import Session, runtime_named, tr
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, computing
 from reducelower.verification.running.wider import InDouble, with_bodies
 from reducelower.verification.whole.question import Question, compared, compared_at, differ
-from reducelower.verification.whole.search import varied
 
 __all__ = [
     "as_regions",
