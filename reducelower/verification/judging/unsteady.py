@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,23 +38,23 @@ def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[P
     ]
 
 
+@dataclass
 class Unsteady:
     """A source whose values inside move, loaded when first asked; of operators that are functions, their bodies."""
 
-    def __init__(self, model: ModelProto, runtime: str) -> None:
-        self._model = model
-        self._runtime = runtime
+    model: ModelProto
+    runtime: str
 
     @cached_property
     def _session(self) -> Session | None:
-        if self._runtime not in RUNTIMES:
+        if self.runtime not in RUNTIMES:
             return None
-        model = with_bodies(self._model) or self._model
+        model = with_bodies(self.model) or self.model
         moving = disturbed_inside(model, inner_values(model))
-        return None if moving is None else try_load(runtime_named(self._runtime), Source(moving))
+        return None if moving is None else try_load(runtime_named(self.runtime), Source(moving))
 
     def moves(self, feeds: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Move]:
-        """How far each element of each result moves, by the number of the result; empty where that cannot be had."""
+        """How far each element of each result moves, by the number of the result; empty where that is not available."""
         found: dict[str, Move] = {}
         for _ in range(DRAWS):
             moved = try_run(self._session, feeds)

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -196,20 +197,20 @@ class ReferenceRuntime:
             raise _reference_error(error) from error
 
 
+@dataclass(frozen=True)
 class _ReferenceSession:
-    def __init__(self, evaluator: Any, declared: Sequence[int], old: bool) -> None:
-        self._evaluator = evaluator
-        self._declared = declared
-        self._old = old
+    evaluator: Any
+    declared: Sequence[int]
+    is_old: bool
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         try:
             with _quiet():
-                results = self._evaluator.run(None, dict(feeds))
-                return [as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
+                results = self.evaluator.run(None, dict(feeds))
+                return [as_declared(item, kind) for item, kind in zip(results, self.declared, strict=True)]
         except Exception as error:  # as above
             found = _reference_error(error)
-            raise CannotRunError(found.reason, unsupported=found.unsupported or self._old) from error
+            raise CannotRunError(found.reason, unsupported=found.unsupported or self.is_old) from error
 
 
 def _reference_error(error: Exception) -> CannotRunError:
@@ -247,18 +248,18 @@ class OpenVinoRuntime:
         return _OpenVinoSession(compiled)
 
 
+@dataclass(frozen=True)
 class _OpenVinoSession:
-    def __init__(self, compiled: Any) -> None:
-        self._compiled = compiled
+    compiled: Any
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         # A graph input that nothing uses is dropped by OpenVINO, and feeding it is an error there.
-        known = {name for port in self._compiled.inputs for name in port.get_names()}
+        known = {name for port in self.compiled.inputs for name in port.get_names()}
         try:
-            results = self._compiled({name: value for name, value in feeds.items() if name in known})
+            results = self.compiled({name: value for name, value in feeds.items() if name in known})
         except Exception as error:
             raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
-        return [np.array(results[port]) for port in self._compiled.outputs]
+        return [np.array(results[port]) for port in self.compiled.outputs]
 
 
 RUNTIMES: Mapping[str, type[Runtime]] = {

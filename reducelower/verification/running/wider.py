@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from typing import Any
@@ -25,16 +26,16 @@ _KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are n
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
 
+@dataclass(frozen=True)
 class InDouble:
     """A model in double, in the reference evaluator; it exists only where all floats of the model are of one type."""
 
-    def __init__(self, session: Session, declared: Sequence[int] = ()) -> None:
-        self._session = session
-        self._declared = declared
+    session: Session
+    declared: Sequence[int]
 
     @staticmethod
     def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
-        """The model in double, its results too unless `rounded` to the declared types; None where it cannot be had."""
+        """The model in double, its results too unless `rounded` to the declared types; None where that fails."""
         kinds = float_types(model)
         if wrong_in_reference(model) or len(kinds) != 1 or TensorProto.DOUBLE in kinds:
             return None
@@ -55,8 +56,8 @@ class InDouble:
             name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
             for name, value in feeds.items()
         }
-        results = self._session.run(wide, timeout)
-        return [as_declared(item, kind) for item, kind in zip_longest(results, self._declared, fillvalue=0)]
+        results = self.session.run(wide, timeout)
+        return [as_declared(item, kind) for item, kind in zip_longest(results, self.declared, fillvalue=0)]
 
 
 def float_types(model: ModelProto) -> set[int]:
