@@ -87,7 +87,7 @@ _CAST = (
 
 
 def _gathered(op: Writer) -> list[NodeProto]:
-    """The node as one Gather an axis; places and pads may be known at run time only.
+    """The node as one Gather per axis; places and pads may be known at run time only.
 
     What mode=wrap crops at one end is gone before the other end is padded, as onnxruntime has it.
     """

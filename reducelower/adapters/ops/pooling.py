@@ -143,7 +143,7 @@ def _raise_dropped(op: Writer) -> Outcome:
 def _drops_a_window(op: Writer) -> bool:
     """Whether inference before opset 22 counts a window that no runtime makes.
 
-    With auto_pad SAME it may, too: where strides are longer than windows, none of both pads.
+    With auto_pad SAME it may, too: neither pads where strides are longer than windows.
     """
     if any(attribute.ref_attr_name for attribute in op.node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls

@@ -49,7 +49,7 @@ def _lower(op: Writer) -> Outcome:
 def _cut(
     op: Writer, axes: Sequence[int], steps: Sequence[int], bounds: Sequence[tuple[int | str, int | str]]
 ) -> list[NodeProto]:
-    """One Gather an axis."""
+    """One Gather per axis."""
     data = op.input(0)
     for number, (axis, step, ends) in enumerate(zip(axes, steps, bounds, strict=True)):
         data = op.add("Gather", data, _places(op, data, axis, ends, step), tail=f"cut_{number}", axis=axis)

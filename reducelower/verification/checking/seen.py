@@ -69,7 +69,7 @@ class Seen:
 
 
 def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
-    """Compare every result of both sides on one set of inputs, and note what came of it.
+    """Compare every result of both sides on one set of inputs, and note the outcome.
 
     Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`).
     """

@@ -77,7 +77,7 @@ def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
 
 
 class _Run:
-    """Both sides, loaded, and what came of the sets of inputs so far."""
+    """Both sides, loaded, and the results of the sets of inputs so far."""
 
     def __init__(self, setup: Setup, left: _Side, right: _Side, reduction: Reduction | None) -> None:
         self._setup = setup

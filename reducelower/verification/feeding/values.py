@@ -235,7 +235,7 @@ def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Multiples of sizes with elements enough for every kind of value; nothing where they have them."""
+    """Multiples of sizes, to have enough elements for every kind of value; nothing where there are enough already."""
     for factor in range(1, _SOME + 1):
         more = {name: size * factor for name, size in sizes.items()}
         if _count(specs, more) >= _SOME:

@@ -49,7 +49,7 @@ class Differing:
     elements: Array | None
 
     def within(self, session: Session | None) -> Any:
-        """The same output of another session; None where it cannot be had."""
+        """The same output of another session; None where it is not available."""
         results = try_run(session, self.feeds)
         return None if results is None else results[self.at]
 
@@ -201,7 +201,7 @@ class Witness:
             return not error.unsupported
 
     def exact(self, result: Differing, *, of_result: bool = False) -> Array | None:
-        """The output of the source, or of the replacement, in double; None where it cannot be had or is no evidence."""
+        """The output of the source, or of the replacement, in double; None where that fails or is no evidence."""
         left, right = result.left, result.right
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
             return None

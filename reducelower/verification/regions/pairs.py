@@ -126,7 +126,7 @@ class Pair:
 
 
 def cut(site: Site, before: Place, after: Place) -> Pair:
-    """Collect a site's nodes, their constants and their inputs; a CannotRunError where they cannot be had."""
+    """Collect a site's nodes, their constants and their inputs; a CannotRunError where one is missing."""
     if site.raised_from:
         before, after = after, before
     try:
