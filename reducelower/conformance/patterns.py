@@ -36,7 +36,7 @@ def simplified(patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def _merged(patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Patterns that differ in nothing but their operators, or in the alternatives of one condition, as one."""
+    """Patterns that differ only in their operators, or in the alternatives of one condition, as one."""
     found = list(patterns)
     while True:
         pairs = combinations(range(len(found)), 2)

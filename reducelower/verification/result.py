@@ -25,7 +25,7 @@ __all__ = [
 Verdict = Literal["equivalent", "different", "not shown"]
 """What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
 
-_INTERNAL = "internal"  # fields that are no part of what is told
+_INTERNAL = "internal"  # fields that are left out of reports
 
 DISTANCES = ("max_ulp", "p99_ulp", "mean_ulp", "max_absolute", "max_relative")
 """The fields that say how far apart two sides are."""

@@ -168,7 +168,7 @@ def _lower_half_result(op: Writer) -> Outcome:
 def _lower_dequantize_axis(op: Writer) -> Outcome:
     """What the operator still does is left to it: to know quantized values by, and not to compute them beforehand.
 
-    Where runtimes find float weights beside quantized data they quantize these anew, each in its own way.
+    Where runtimes find float weights beside quantized data they quantize these again, each in its own way.
     """
     if not _per_axis(op):
         return _scalar_parameters(op)

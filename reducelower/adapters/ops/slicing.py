@@ -57,7 +57,7 @@ def _cut(
 
 
 def _along_computed_axes(op: Writer, *, is_plain: bool) -> list[NodeProto]:
-    """A cut along every axis, of which those that are not named keep everything."""
+    """A cut along every axis; those that are not named keep everything."""
     node, scope = op.node, op.scope
     if not is_plain:
         raise RefusedError(

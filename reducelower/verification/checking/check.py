@@ -43,7 +43,7 @@ def check(
     """Verify one rewrite by itself.
 
     Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
-    Rewrites that are alike but for their sizes are `others`; this one runs on theirs as well, with ordinary values.
+    Rewrites that differ in nothing but sizes are `others`; this one also runs on their sizes, with ordinary values.
     """
     sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
     setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes)
@@ -66,7 +66,7 @@ def check(
 
 
 def _beyond(pair: Pair, tally: Tally) -> Tally:
-    """Say which sizes were not tried: of those that one side alone tells, nothing was seen."""
+    """Say which sizes were not tried; if only one side treats them in another way, nothing was shown."""
     sizes, are_shared = beyond(pair, tally.largest)
     if not sizes:
         return tally

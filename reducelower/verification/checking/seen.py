@@ -276,7 +276,7 @@ def _is_carried(pair: Pair) -> bool:
 
 
 def _drops_nan(seen: Seen, before: Array, after: Array) -> bool:
-    """Whether the sides ran in two runtimes and differ in nothing but where NaN comes out."""
+    """Whether the sides ran in two runtimes and differ only where NaN comes out."""
     if not seen.are_apart or not is_float(before) or before.shape != after.shape:
         return False
     is_nan = np.isnan(before) | np.isnan(after)
@@ -299,7 +299,7 @@ def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Arra
 
 
 def _is_random(pair: Pair, case: Case) -> bool:
-    """Whether the source draws numbers; a Dropout only where it is told that it is training."""
+    """Whether the source draws random numbers; a Dropout does so only in training mode."""
     drawing = [node for node in walk(pair.nodes) if node.op_type in RANDOM]
     told = (node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else "" for node in drawing)
     values = (case.feeds.get(name, pair.constants[0].get(name)) for name in told if name)

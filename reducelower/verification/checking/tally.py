@@ -96,7 +96,7 @@ class Tally:
 
 
 def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
-    """What is told of a region."""
+    """The lines that a report has on a region."""
     tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
     ulps = np.concatenate([*tally.ulps, np.zeros(tally.identical)]) if any(map(np.any, tally.ulps)) else np.zeros(0)
     return SiteVerification(

@@ -48,7 +48,7 @@ _ENDING_ON_EMPTY = frozenset(
     }
 )  # fmt: skip
 
-# Operators whose kernels take data of any rank, or object to it, and of which empty data is nothing unusual.
+# Operators whose kernels take data of any rank, or object to it, and for which empty data is not unusual.
 _TAKES_ANY = (
     ELEMENTWISE
     | MOVING
@@ -114,7 +114,7 @@ class Limits:
         sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
         bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
         rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
-        only_moves: whether both sides do nothing but to move elements, whatever these are.
+        only_moves: whether both sides only move elements, whatever these are.
         are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
 
@@ -143,7 +143,7 @@ class Limits:
     are_apart: bool = False
 
     def table(self, name: str) -> int | None:
-        """How many rows a constant table has of which an input says which are taken; None for other inputs."""
+        """How many rows the constant table has that an input selects from; None for other inputs."""
         role = self.roles.get(name)
         if role is None or role.kind not in ("index", "class") or role.data not in self.held:
             return None

@@ -66,7 +66,7 @@ def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
 
 
 def _powers_of_integers(model: ModelProto) -> list[NodeProto]:
-    """The nodes that raise integers to a power, but for those in graphs inside."""
+    """The nodes that raise integers to a power, except those in subgraphs."""
     powers = [node for node in model.graph.node if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS]
     if not powers:
         return []

@@ -44,7 +44,7 @@ class Exactness:
     """Both sides of a region step by step, loaded when first asked."""
 
     def __init__(self, sides: Iterable[ModelProto], runtimes: Sequence[str]) -> None:
-        """Stand by for the sides, which were run in the runtimes of these names."""
+        """Take the sides and the names of the runtimes that ran them; nothing is loaded yet."""
         self._sides = [_Steps(model) for model in sides]
         self._is_known = set(runtimes) == {OnnxRuntime.name}
 

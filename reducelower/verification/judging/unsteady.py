@@ -23,7 +23,7 @@ __all__ = ["Unsteady", "inner_values"]
 
 
 def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[Place, str]]:
-    """What the graphs of a model compute, but for what becomes a size or a count and for values that are known.
+    """What the graphs of a model compute, except what becomes a size or a count, and values that are known.
 
     Nor constants: a power of three that is moved has no value for what is negative.
     """

@@ -58,7 +58,7 @@ class Witness:
     """Both sides of a region elsewhere, loaded when first asked: in the reference evaluator, in double, by bodies."""
 
     def __init__(self, source: ModelProto, result: ModelProto, left: str, right: str) -> None:
-        """Stand by for the source and its replacement, which were run in the runtimes of these names."""
+        """Take the source, its replacement, and the names of the runtimes that ran them."""
         self._model = source
         self._result = result
         self._are_native = left == right == OnnxRuntime.name
@@ -123,7 +123,7 @@ class Witness:
     def _other_shape(self, result: Differing, truth: Any, stated: Dims | None) -> str:
         """Whether a runtime gives a shape that a side cannot have, as inference or the model says, or onnx.reference.
 
-        What has no elements there is compared in none; else the values have to be the same all the same.
+        A result without elements there is not compared; any other has to have the same values.
         """
         left, right = result.left, result.right
         known = dims_on(self._model, result.feeds, result.at)
@@ -168,7 +168,7 @@ class Witness:
         )
 
     def _misplaced(self, result: Differing, truth: Array) -> str:
-        """Whether onnxruntime moves strings otherwise than the replacement says, of which it leaves some empty.
+        """Whether onnxruntime leaves some of the strings empty that the replacement moves.
 
         Its Gather of strings copies one of each run (1.31 and 1.32).
         """
@@ -232,7 +232,7 @@ class Witness:
                 np.isnan(other) & np.isnan(exact)
             )
         told = lost | nearer | as_right
-        # An element may be right by chance beside those of which the source has lost every digit.
+        # An element may be right by chance, next to others that have lost every digit in the source.
         nothing = error <= _NEGLIGIBLE * off[told].min(initial=np.inf)
         beside = (~np.isfinite(other) | nothing) & (told.mean() >= _MOST)
         if not (told | beside).all():

@@ -304,7 +304,7 @@ class _Aligner:
         return True
 
     def _alike_outside(self, level: Level, left: NodeProto, right: NodeProto) -> bool:
-        """Whether two nodes read the same values and have the same attributes, but for graphs."""
+        """Whether two nodes read the same values and have the same attributes, except graphs."""
         bare = []
         for node, numbers, place, functions in (
             (left, level.left_numbers, level.left, self._functions[0]),
@@ -344,7 +344,7 @@ class _Aligner:
 def _is_tried(site: Site | None, before: NodeProto | None, after: NodeProto) -> bool:
     """Whether a site is run though structure tells that it is the same: all but a node that leaves out a default.
 
-    What reduces may have its axes as an attribute or an input, of which runtimes have kernels of their own.
+    A reduction may have its axes as an attribute or an input, and runtimes have separate kernels for these.
     """
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None

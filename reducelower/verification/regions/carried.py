@@ -48,7 +48,7 @@ def freed(pair: Pair) -> Pair:
 
 
 def _reshapes_without_zeros(node: NodeProto, constants: Mapping[str, Array]) -> bool:
-    """Whether a node is a Reshape to a known shape without zeros, of which alone its versions say otherwise."""
+    """Whether a node is a Reshape to a known shape without zeros: versions differ only in what a zero means."""
     shape = constants.get(node.input[1]) if node.op_type == "Reshape" and len(node.input) > 1 else None
     return shape is not None and bool(shape.all())
 

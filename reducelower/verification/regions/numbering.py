@@ -127,7 +127,7 @@ def _depth(numbers: Numbers) -> int:
 
 
 class Functions:
-    """The functions of one model, told apart by what they compute rather than by name."""
+    """The functions of one model, identified by what they compute rather than by name."""
 
     def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
         """Know the functions of a model, and the opset versions to take in place of those that they state."""
@@ -181,7 +181,7 @@ def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
 
 
 def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
-    """The attributes of a node but for graphs and for those that have their default value."""
+    """The attributes of a node, except graphs and those that have their default value."""
     if not node.attribute:
         return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)

@@ -294,7 +294,7 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         for item in pair.inputs
     )
     constants = tuple(
-        # Element types of less than a byte, and of eight bits, are alike but for their names.
+        # Element types of less than a byte, and of eight bits, differ only in their names.
         (
             local(name),
             value.dtype.name,

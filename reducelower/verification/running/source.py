@@ -156,7 +156,7 @@ def default_opset(model: ModelProto) -> int:
 
 
 def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
-    """A copy of a model that gives values on its way instead of its outputs; of which types they are is not said."""
+    """A copy of a model that gives intermediate values instead of its outputs; their types are not stated."""
     shown = deepcopy(model)
     shown.graph.ClearField("output")
     for name in names:
@@ -165,7 +165,7 @@ def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
 
 
 def computing(source: Source, names: Set[str]) -> Source:
-    """The source with those of its outputs alone, and the nodes and functions that they take; itself if that is all."""
+    """The source with only some outputs, and the nodes and functions that these need; itself if that is all."""
     graph = source.proto.graph
     needed, kept = set(names), list[NodeProto]()
     for node in reversed(graph.node):

@@ -63,7 +63,7 @@ def verify(
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
 
-    The models are aligned by what they compute; names do not matter but for those of inputs and outputs. What is
+    The models are aligned by what they compute; only the names of inputs and outputs matter. What is
     computed otherwise is run by itself on ordinary and edge values. Both whole models run in onnxruntime with graph
     optimizations off. A side that onnxruntime has no kernel or no opset support for runs in
     ``onnx.reference.ReferenceEvaluator``, and the notes say so.
