@@ -21,17 +21,7 @@ from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
 from reducelower.scope.scope import Scope
 
-__all__ = [
-    "CAST_OPSET",
-    "Fitted",
-    "Retype",
-    "cast_around",
-    "cast_exactly",
-    "refusal",
-    "retype",
-    "retypes",
-    "retypes_container",
-]
+__all__ = ["CAST_OPSET", "Fitted", "cast_exactly", "refusal", "retype", "retypes", "retypes_container"]
 
 CAST_OPSET = 13
 """Opset version that the nodes added here are written for."""
@@ -42,15 +32,15 @@ Fitted: TypeAlias = "tuple[list[NodeProto], NodeProto | None, list[NodeProto]]"
 The node is written for the target's opset version, the ones added for `CAST_OPSET`.
 """
 
-Retype: TypeAlias = Callable[[Writer, int, defs.OpSchema], Fitted]
+_Retype: TypeAlias = Callable[[Writer, int, defs.OpSchema], Fitted]
 
 RetypeContainer: TypeAlias = Callable[[Writer, TypeProto, defs.OpSchema], "Fitted | None"]
 
-_RETYPES: dict[str, Retype] = {}
+_RETYPES: dict[str, _Retype] = {}
 _CONTAINERS: dict[str, RetypeContainer] = {}
 
 
-def retypes(*op_types: str) -> Callable[[Retype], Retype]:
+def retypes(*op_types: str) -> Callable[[_Retype], _Retype]:
     """Register how operators handle data of an element type that their version at the target lacks."""
 
     return entered(_RETYPES, *op_types)
@@ -129,7 +119,7 @@ def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], 
     ]
 
 
-def cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False) -> Fitted:
+def _cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False) -> Fitted:
     """Compute one node in a wider element type: everything of the narrow type is cast to it and back.
 
     Inputs and outputs of the node are renamed in place. `clamp` limits results to the range of the narrow type, because
@@ -180,17 +170,17 @@ def cast_exactly(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     variables = _variables(op, element_type, goal)
     for wide in _WIDER.get(element_type, ()):
         if _take(variables, wide):
-            return cast_around(op, element_type, wide, goal)
+            return _cast_around(op, element_type, wide, goal)
     raise refusal(op, element_type)
 
 
 def _wrapping(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Integers of 8 and 16 bits: the cast back keeps the low bits, as the narrow type wraps."""
     if element_type in (_T.INT8, _T.UINT8):
-        return cast_around(op, element_type, _T.INT32, goal)
+        return _cast_around(op, element_type, _T.INT32, goal)
     if element_type in (_T.INT16, _T.UINT16):
         # A product takes 32 bits, which int64 holds with its sign.
-        return cast_around(op, element_type, _T.INT64, goal)
+        return _cast_around(op, element_type, _T.INT64, goal)
     return _rounded_once(op, element_type, goal)
 
 
@@ -202,21 +192,21 @@ def _rounded_once(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """
     if element_type not in (_T.FLOAT16, _T.BFLOAT16):
         raise refusal(op, element_type)
-    return cast_around(op, element_type, _T.FLOAT, goal)
+    return _cast_around(op, element_type, _T.FLOAT, goal)
 
 
 def _highest_of_small(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The largest of bools or small integers is the largest of the same numbers as floats."""
     if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
         raise refusal(op, element_type)
-    return cast_around(op, element_type, _T.FLOAT, goal, clamp=True)
+    return _cast_around(op, element_type, _T.FLOAT, goal, clamp=True)
 
 
 def _logarithm(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Integers compute in double and truncate, as the specification's function body says where it takes integers."""
     if element_type not in (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64):
         raise refusal(op, element_type)
-    return cast_around(op, element_type, _T.DOUBLE, goal)
+    return _cast_around(op, element_type, _T.DOUBLE, goal)
 
 
 # Values move or are chosen; nothing is computed.

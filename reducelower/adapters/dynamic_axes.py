@@ -28,7 +28,7 @@ class BodyWantedError(RefusedError):
 
 
 def reduce_by_condition(op: Writer) -> list[NodeProto]:
-    """A reduction over axes known at run time, as one conditional reduction a dimension.
+    """A reduction over axes known at run time, as one conditional reduction per dimension.
 
     It is a ReduceMax, ReduceMin, ReduceProd or ReduceSum, which leave a dimension of size 1 as it is. Refused where the
     rank is not known, or the target is below `OLDEST`.
@@ -53,7 +53,7 @@ def reduce_by_condition(op: Writer) -> list[NodeProto]:
 
 
 def _mask(op: Writer, rank: int) -> str:
-    """One bool a dimension: whether the axes name it."""
+    """One bool per dimension: whether the axes name it."""
     axes, size, zero = op.input(1), op.integers(rank, f"rank_{rank}"), op.integers(0, "zero")
     negative = op.add("Less", axes, zero, tail="is_negative")
     from_front = op.add("Add", axes, size, tail="from_front")

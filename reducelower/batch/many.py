@@ -182,7 +182,7 @@ def convert_files(
         jobs: how many processes may work, when no executor is given.
         executor: any `concurrent.futures.Executor`, such as that of a cluster (Dask's ``Client.get_executor()``). Its
             workers see the same paths. It is not shut down.
-        resume: keep records in the folder, and leave outputs alone that came of the same model and settings.
+        resume: keep records in the folder, and keep outputs that were made from the same model and settings.
         settings: further fields of `Settings`, such as ``rules``, ``verify``, ``budget`` and ``overwrite``.
 
     Returns:

@@ -27,17 +27,7 @@ from reducelower.options import Settings
 from reducelower.outcome import Outcome
 from reducelower.versions import versions_of
 
-__all__ = [
-    "Content",
-    "Origin",
-    "Record",
-    "content_of",
-    "convert_unless_done",
-    "external_facts",
-    "origin_of",
-    "read_record",
-    "write_record",
-]
+__all__ = ["Record", "content_of", "convert_unless_done", "external_facts", "origin_of", "read_record", "write_record"]
 
 _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
 

@@ -16,17 +16,7 @@ if TYPE_CHECKING:
     from reducelower.outcome import Outcome
     from reducelower.verification import Verification
 
-__all__ = [
-    "check_text",
-    "columns",
-    "describe_plan",
-    "github_annotations",
-    "paragraph",
-    "show",
-    "show_summary",
-    "site_lines",
-    "summary",
-]
+__all__ = ["check_text", "columns", "github_annotations", "paragraph", "show", "show_summary"]
 
 
 _MOST_ROWS = 40
@@ -45,10 +35,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     lines = [f"{shown(outcome.source)}: {plan.versions}{warned}"]
     count = len(plan.sites)
     lines.append(f"  rewritten     {counted(count, 'node')}")
-    if verbose:
-        lines += [f"    {line}" for line in site_lines(plan.sites)]
-    else:
-        lines += [f"    {line}" for line in describe_plan(plan)]
+    lines += [f"    {line}" for line in (_site_lines(plan.sites) if verbose else _plan_lines(plan))]
     lines.append(f"  unchanged     {counted(plan.carried, 'node')}")
     for note in plan.notes:
         lines += paragraph("note", note)
@@ -75,7 +62,7 @@ def short_report(outcome: Outcome) -> str:
     return f"{shown(outcome.source)} -> {shown(outcome.output)}: {rewritten}{verdict}"
 
 
-def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+def _totals(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     """The outcomes of many models, in numbers."""
     numbers = Counter(outcome.status for outcome in outcomes)
     converted = [outcome.plan for outcome in outcomes if outcome.status == DONE and outcome.plan is not None]
@@ -92,7 +79,7 @@ def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     return [(name, str(number)) for name, number in rows]
 
 
-def describe_plan(plan: Plan) -> list[str]:
+def _plan_lines(plan: Plan) -> list[str]:
     """What a conversion rewrites, a line per operator and rule, and why where a runtime is the reason."""
     lines = columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
     runtime = plan.target.runtime
@@ -106,7 +93,7 @@ def describe_plan(plan: Plan) -> list[str]:
     return lines
 
 
-def site_lines(sites: Iterable[Site]) -> list[str]:
+def _site_lines(sites: Iterable[Site]) -> list[str]:
     """A line per rewritten node: where it is, what it is, how many nodes stand in its place, by which rule."""
     return columns(
         (
@@ -149,7 +136,7 @@ def check_text(models: Sequence[Outcome], *, verbose: bool) -> str:
             continue
         lines.append(f"{shown(model.source)}: {model.sentence}")
         sites = verbose and not model.refusals
-        lines += [f"  {line}" for line in (site_lines(model.plan.sites) if sites else _details(model))]
+        lines += [f"  {line}" for line in (_site_lines(model.plan.sites) if sites else _details(model))]
     return "\n".join(lines)
 
 
@@ -174,7 +161,7 @@ def _details(model: Outcome) -> list[str]:
     """A line per refusal, or else per operator and rule."""
     if model.refusals:
         return [shown(str(refusal)) for refusal in model.refusals]
-    return describe_plan(model.plan) if model.plan is not None else []
+    return _plan_lines(model.plan) if model.plan is not None else []
 
 
 def _escaped(text: str) -> str:
@@ -193,9 +180,9 @@ def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
 def show_summary(outcomes: Sequence[Outcome]) -> None:
     """Print a summary of many models."""
     if sys.stdout.isatty():
-        _models(outcomes, summary(outcomes))
+        _models(outcomes, _totals(outcomes))
     else:
-        result("\n".join(columns(summary(outcomes))))
+        result("\n".join(columns(_totals(outcomes))))
 
 
 # Tables for a terminal

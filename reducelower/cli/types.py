@@ -195,7 +195,6 @@ class Number(click.FloatRange):
     name = "number"
 
     def __init__(self, *, finite: bool = False, **bounds: Any) -> None:
-        """Take the bounds of click's range."""
         super().__init__(**bounds)
         self._finite = finite
 
@@ -211,7 +210,6 @@ class Pairs(ParamType):
     """``NAME=VALUE``, the value of a type of its own."""
 
     def __init__(self, value: ParamType | type, meta: str) -> None:
-        """Take the type of the value, and its name in help."""
         self.value = click.types.convert_type(value)
         self.name = meta
 
@@ -229,7 +227,6 @@ class _InputFile(Pairs):
     """``NAME=FILE``, or a ``.npz`` file that holds an array for each of several inputs."""
 
     def __init__(self) -> None:
-        """Take files of all kinds that hold arrays."""
         super().__init__(str, "NAME=FILE.npy|FILE.npz")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:

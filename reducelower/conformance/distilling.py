@@ -174,7 +174,7 @@ def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
     """The newest opset version at which most plain reductions are right.
 
     These have axes as an attribute or initializer, none negative, and keepdims written, as conversions write them.
-    Versions of which only one form was tried do not count. If no reduction was tried, it is the newest at which
+    Versions with only one form tried do not count. If no reduction was tried, it is the newest at which
     anything is right.
     """
     counts: dict[int, list[bool]] = {}

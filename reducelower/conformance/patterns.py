@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from reducelower.conformance.conditions import Condition, When
 
@@ -35,21 +36,16 @@ def simplified(patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def _merged(patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Patterns that differ in nothing but their operators, or in the alternatives of one condition, as one."""
+    """Patterns that differ only in their operators, or in the alternatives of one condition, as one."""
     found = list(patterns)
-    merged = True
-    while merged:
-        merged = False
-        for at, left in enumerate(found):
-            for other in range(at + 1, len(found)):
-                both = _joined(left, found[other])
-                if both is not None:
-                    found[at], merged = both, True
-                    del found[other]
-                    break
-            if merged:
-                break
-    return found
+    while True:
+        pairs = combinations(range(len(found)), 2)
+        joined = ((one, other, _joined(found[one], found[other])) for one, other in pairs)
+        one, other, both = next((pair for pair in joined if pair[2] is not None), (0, 0, None))
+        if both is None:
+            return found
+        found[one] = both
+        del found[other]
 
 
 def _joined(left: Pattern, right: Pattern) -> Pattern | None:

@@ -88,7 +88,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.tolerance = 0.0
 
     def __exit__(self, *error: object) -> None:
-        """End the process."""
         self._end()
 
     def kill(self) -> None:

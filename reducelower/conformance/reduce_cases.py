@@ -274,10 +274,7 @@ def _input_forms() -> list[_Form]:
     ]
 
 
-_FORMS = {
-    False: _forms_by(("attribute",), ((1,), (-1,), (0, 2), (-3, 1), (0, 1, 2))),
-    True: _input_forms(),
-}
+_FORMS = {False: _forms_by(("attribute",), ((1,), (-1,), (0, 2), (-3, 1), (0, 1, 2))), True: _input_forms()}
 """How a node is written, by whether axes are an input."""
 
 _TYPED_FORMS = {

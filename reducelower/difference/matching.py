@@ -32,15 +32,8 @@ class Side:
     """
 
     def __init__(
-        self,
-        path: str,
-        place: Place,
-        numbers: Numbers,
-        table: Table,
-        opsets: Mapping[str, int],
-        functions: Functions,
+        self, path: str, place: Place, numbers: Numbers, table: Table, opsets: Mapping[str, int], functions: Functions
     ) -> None:
-        """Number a graph whose inputs and initializers are numbered."""
         self.path, self.place, self.numbers = path, place, numbers
         self._table, self.opsets, self.functions = table, opsets, functions
         self.nodes: dict[int, NodeProto] = {}

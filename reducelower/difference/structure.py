@@ -91,11 +91,7 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     levels = list(_levels(left, right, table, set()))
     regions = [region for level in levels for region in changes_of(level)]
     changes, first = _together(regions)
-    facts = (
-        *model_facts(before, after),
-        *interface_facts(before.graph, after.graph, names),
-        *stated_facts(levels),
-    )
+    facts = (*model_facts(before, after), *interface_facts(before.graph, after.graph, names), *stated_facts(levels))
     alike = sum(len(level.pairs) for level in levels) - sum(
         len(change.nodes) for change in changes if change.kind in ("changed", "connected otherwise") and change.before
     )

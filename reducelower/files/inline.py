@@ -80,7 +80,6 @@ class InlineWeights:
     """An open model file, and the weights in it to which references point."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
-        """Take over an open file."""
         self.path = path
         self.weights: list[Weight] = []
         self._file = file

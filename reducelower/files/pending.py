@@ -20,7 +20,6 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     """
 
     def __init__(self, destination: Path) -> None:
-        """Open a new file in the folder of the destination."""
         self.destination = destination
         self._temporary: Path | None = None
         self.descriptor = self._open()

@@ -18,7 +18,6 @@ __all__ = [
     "element_type_of",
     "exact_numbers",
     "identical",
-    "in_order",
     "is_float",
     "is_narrow_float",
     "lowest_and_highest",
@@ -92,7 +91,7 @@ def lowest_and_highest(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def in_order(array: Array) -> npt.NDArray[np.uint64]:
+def _in_order(array: Array) -> npt.NDArray[np.uint64]:
     """Floats mapped to unsigned integers in the same order: neighbours differ by one, and both zeros are equal."""
     unsigned, sign_bit = _SIZES[array.dtype.itemsize]
     bits = np.ascontiguousarray(array).view(unsigned).astype(np.uint64).reshape(array.shape)
@@ -104,7 +103,7 @@ def in_order(array: Array) -> npt.NDArray[np.uint64]:
 
 def ulp_distance(before: Array, after: Array) -> npt.NDArray[np.uint64]:
     """Distance in units in the last place, as the number of values in between; meaningless for NaN."""
-    left, right = in_order(before), in_order(after)
+    left, right = _in_order(before), _in_order(after)
     return np.maximum(left, right) - np.minimum(left, right)
 
 
@@ -149,12 +148,7 @@ def percentile_99(values: Array) -> float:
 
 
 def measure(
-    before: Array,
-    after: Array,
-    tolerance: Tolerance,
-    *,
-    allowance: Array | float = 0.0,
-    by_tensor: bool = False,
+    before: Array, after: Array, tolerance: Tolerance, *, allowance: Array | float = 0.0, by_tensor: bool = False
 ) -> Difference:
     """Compare two arrays of one element type and shape, element by element.
 
@@ -164,16 +158,8 @@ def measure(
     if identical(before, after):
         return Difference()
     if before.dtype.kind == "c":
-        parts = [
-            measure(
-                np.ascontiguousarray(part(before)),
-                np.ascontiguousarray(part(after)),
-                tolerance,
-                allowance=allowance,
-                by_tensor=by_tensor,
-            )
-            for part in (np.real, np.imag)
-        ]
+        pairs = [[np.ascontiguousarray(part(side)) for side in (before, after)] for part in (np.real, np.imag)]
+        parts = [measure(one, other, tolerance, allowance=allowance, by_tensor=by_tensor) for one, other in pairs]
         return max(parts, key=lambda part: (bool(part.mismatch), part.max_ulp))
     if not is_float(before):
         return _measure_exact(exact_numbers(before), exact_numbers(after), allowance)

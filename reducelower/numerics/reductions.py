@@ -125,22 +125,17 @@ def _rounded_like(value: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(np.trunc(clipped))
 
 
+@dataclass(frozen=True)
 class _Reducer:
     """The ten operators in extended precision: each returns value, error before the safety factor, order mask."""
 
-    def __init__(
-        self,
-        data: Array,
-        axes: tuple[int, ...],
-        keepdims: bool,
-        count: int,
-        eps: float,
-        largest: float,
-        dtype: np.dtype[Any],
-    ) -> None:
-        self.data, self.axes, self.keepdims, self.eps, self.largest = data, axes, keepdims, eps, largest
-        self.count, self.dtype = count, dtype
-        self.finite = np.where(np.isfinite(data), np.abs(data), 0)
+    data: Array
+    axes: tuple[int, ...]
+    keepdims: bool
+    count: int
+    eps: float
+    largest: float
+    dtype: np.dtype[Any]
 
     def _sum(self, values: Array) -> Array:
         return np.asarray(np.sum(values, axis=self.axes, keepdims=self.keepdims))
@@ -199,8 +194,9 @@ class _Reducer:
 
     def ReduceProd(self) -> tuple[Array, Array, Mask]:  # noqa: N802
         value = np.asarray(np.prod(self.data, axis=self.axes, keepdims=self.keepdims))
-        above = np.prod(np.maximum(self.finite, 1), axis=self.axes, keepdims=self.keepdims)
-        positive = np.where(self.finite > 0, self.finite, 1)
+        finite = np.where(np.isfinite(self.data), np.abs(self.data), 0)
+        above = np.prod(np.maximum(finite, 1), axis=self.axes, keepdims=self.keepdims)
+        positive = np.where(finite > 0, finite, 1)
         below = np.prod(np.minimum(positive, 1), axis=self.axes, keepdims=self.keepdims)
         bound = np.where(np.isfinite(value), (self.count + 1) * self.eps * np.abs(value), 0)
         if not self.eps:

@@ -27,7 +27,6 @@ class Tolerance:
     reason: str = ""
 
     def __str__(self) -> str:
-        """The bounds in words."""
         bounds = [f"{self.ulp} ULP"] if self.ulp else []
         bounds += [f"{self.relative:g} of the value"] if self.relative else []
         bounds += [f"{self.absolute:g}"] if self.absolute else []

@@ -24,7 +24,7 @@ HANDING_ON = frozenset({"Cast", "Identity"})
 _TOLD_BY_SHAPES = frozenset({"Shape", "Size"})
 
 _Wanted: TypeAlias = "frozenset[int] | bool"
-"""The allowed parts for an operand, of which it has to be one; or whether it may depend on model inputs."""
+"""The parts allowed for an operand; or whether it may depend on model inputs."""
 
 
 @dataclass(frozen=True, eq=False)

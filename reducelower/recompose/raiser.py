@@ -28,7 +28,6 @@ class Raiser:
     """One run over one model."""
 
     def __init__(self, ground: Ground, expansions: Expansions, written: Sequence[Form]) -> None:
-        """Prepare a run."""
         self._ground = ground
         self._expansions = expansions
         self._written = written

@@ -39,7 +39,6 @@ class Rows:
     collector."""
 
     def __init__(self, rows: Iterable[Sequence[str]]) -> None:
-        """Store the rows in order."""
         self.flat: list[str] = []
         self._ends = [0]
         for row in rows:
@@ -49,11 +48,9 @@ class Rows:
             self._ends.append(len(self.flat))
 
     def __getitem__(self, index: int) -> list[str]:
-        """One row."""
         return self.flat[self._ends[index] : self._ends[index + 1]]
 
     def __iter__(self) -> Iterator[list[str]]:
-        """All rows."""
         return (self.flat[start:end] for start, end in pairwise(self._ends))
 
 

@@ -32,7 +32,6 @@ class View:
     """The ancestors of a value by number; every question is recorded."""
 
     def __init__(self, output: str, surroundings: Surroundings) -> None:
-        """Look at a value that a node of the graph computes."""
         self.names = [output, ""]
         self.numbers = {output: OUTPUT, "": ABSENT}
         self.surroundings = surroundings

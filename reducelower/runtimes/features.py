@@ -65,8 +65,11 @@ class Features:
         return self._scope.is_made
 
     @cached_property
-    def _axes_input(self) -> str:
+    def _second_input(self) -> str:
         return self._node.input[1] if len(self._node.input) > 1 else ""
+
+    def _output(self, index: int) -> str:
+        return self._node.output[index] if len(self._node.output) > index else ""
 
     @cached_property
     def axes(self) -> str:
@@ -76,7 +79,7 @@ class Features:
         attribute = attribute_of(self._node, "axes")
         if attribute is not None:
             return "attribute" if attribute.ints or attribute.ref_attr_name else "empty"
-        name = self._axes_input
+        name = self._second_input
         if not name:
             return "omitted" if len(self._node.input) > 1 else "absent"
         if _holds_none(name, self._scope):
@@ -128,7 +131,7 @@ class Features:
     @property
     def element_types(self) -> str:
         """The element type of the first input, or of the first output if there is none."""
-        names = [name for name in (*self._node.input[:1], *self._node.output[:1]) if name]
+        names = [*filter(None, (*self._node.input[:1], *self._node.output[:1]))]
         if self._node.op_type in _WITHOUT_TENSOR or not names:
             return ""
         return element_type_name(self._scope.needed_element_type(names[0]))
@@ -136,13 +139,13 @@ class Features:
     @property
     def second_types(self) -> str:
         """The element type of the second input."""
-        given = len(self._node.input) > 1 and self._node.input[1]
-        return element_type_name(self._scope.needed_element_type(given)) if given else ""
+        name = self._second_input
+        return element_type_name(self._scope.needed_element_type(name)) if name else ""
 
     @property
     def output_types(self) -> str:
         """The element type of the first output."""
-        if self._node.op_type in _WITHOUT_TENSOR or not self._node.output or not self._node.output[0]:
+        if self._node.op_type in _WITHOUT_TENSOR or not self._output(0):
             return ""
         if self._node.op_type == "Cast":
             attribute = attribute_of(self._node, "to")
@@ -163,8 +166,7 @@ class Features:
     @property
     def rank_second(self) -> int:
         """The number of dimensions of the second input."""
-        given = len(self._node.input) > 1 and self._node.input[1]
-        return self._scope.needed_rank(given) if given else 0
+        return self._scope.needed_rank(self._second_input) if self._second_input else 0
 
     @property
     def fed(self) -> bool:
@@ -230,30 +232,28 @@ class Features:
     @property
     def first_read(self) -> bool:
         """Whether anything reads the first output."""
-        return bool(self._node.output[:1]) and bool(self._node.output[0]) and self._scope.is_read(self._node.output[0])
+        return bool(self._output(0)) and self._scope.is_read(self._output(0))
 
     @property
     def yielded(self) -> bool:
         """Whether the first output is a model output."""
-        return (
-            bool(self._node.output[:1]) and bool(self._node.output[0]) and self._scope.is_yielded(self._node.output[0])
-        )
+        return bool(self._output(0)) and self._scope.is_yielded(self._output(0))
 
     @property
     def second_read(self) -> bool:
         """Whether anything reads the second output."""
-        return len(self._node.output) > 1 and bool(self._node.output[1]) and self._scope.is_read(self._node.output[1])
+        return bool(self._output(1)) and self._scope.is_read(self._output(1))
 
     @property
     def index_depth(self) -> int:
         """The last size of the second input; 0 if unknown."""
-        shape = self._scope.shape(self._axes_input) if self._axes_input else None
+        shape = self._scope.shape(self._second_input) if self._second_input else None
         return shape[-1] or 0 if shape else 0
 
     @property
     def negative_indices(self) -> bool:
         """Whether a constant index is negative."""
-        indices = self._scope.constant(self._node.input[1]) if self._axes_input else None
+        indices = self._scope.constant(self._second_input) if self._second_input else None
         return indices is not None and bool((indices.astype(np.int64) < 0).any())
 
     @property

@@ -46,6 +46,11 @@ _INDEXED = ("GatherElements", "GatherND", "ScatterElements", "ScatterND")
 _COUNTABLE = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64)
 
 
+def _once_more(op: Writer, *inputs: str, **attributes: Any) -> Written:
+    """The same node on other inputs, or with more attributes."""
+    return op.yields(op.node.op_type, *inputs, copied=op.node.attribute, **attributes), op.scope.target_opset
+
+
 def _swap_operands(op: Writer) -> Written:
     return op.yields(_MIRRORED[op.node.op_type], op.input(1), op.input(0)), _OPSET
 
@@ -80,7 +85,7 @@ def _reshape_vectors(op: Writer) -> Written | None:
         else name
         for at, name in enumerate(op.node.input)
     ]
-    return (op.yields(op.node.op_type, *operands, copied=op.node.attribute), scope.target_opset) if op.nodes else None
+    return _once_more(op, *operands) if op.nodes else None
 
 
 def _reshape(op: Writer) -> Written | None:
@@ -140,8 +145,7 @@ def _slice_each(op: Writer) -> Written | None:
 
 def _set_apart(op: Writer) -> Written:
     """Put an Identity before it, so that a runtime does not fuse it with the node before."""
-    apart = op.add("Identity", op.input(0))
-    return op.yields(op.node.op_type, apart, *op.node.input[1:], copied=op.node.attribute), op.scope.target_opset
+    return _once_more(op, op.add("Identity", op.input(0)), *op.node.input[1:])
 
 
 def _set_inputs_apart(op: Writer) -> Written | None:
@@ -150,9 +154,7 @@ def _set_inputs_apart(op: Writer) -> Written | None:
         op.add("Identity", name, tail=f"operand_{at}") if op.scope.written_as(name) == "fed" else name
         for at, name in enumerate(op.node.input)
     ]
-    return (
-        (op.yields(op.node.op_type, *operands, copied=op.node.attribute), op.scope.target_opset) if op.nodes else None
-    )
+    return _once_more(op, *operands) if op.nodes else None
 
 
 def _compare_to_zero(op: Writer) -> Written | None:
@@ -179,9 +181,7 @@ def _count_from_front(op: Writer) -> Written | None:
     counted = np.where(indices < 0, indices + np.array(along), indices)
     place = op.scope.add_constant(counted.astype(given.dtype), "indices")
     op.scope.release(op.input(1))
-    return op.yields(
-        op.node.op_type, op.input(0), place, *op.node.input[2:], copied=op.node.attribute
-    ), op.scope.target_opset
+    return _once_more(op, op.input(0), place, *op.node.input[2:])
 
 
 def _leave_defaults_out(op: Writer) -> Written | None:
@@ -250,10 +250,7 @@ def _write_defaults(op: Writer) -> Written | None:
         for name, value in default_attributes(op.node.op_type, op.scope.target_opset).items()
         if name not in stated
     }
-    if not missing:
-        return None
-    made = op.yields(op.node.op_type, *op.node.input, copied=op.node.attribute, **missing)
-    return made, op.scope.target_opset
+    return _once_more(op, *op.node.input, **missing) if missing else None
 
 
 def _bytes(attribute: AttributeProto) -> bytes:

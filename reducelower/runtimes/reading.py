@@ -175,31 +175,19 @@ def _extended(name: str, source: str, folder: Path) -> Runtime:
 
 def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
     """The runtime in a file, with the facts of all versions and the defaults of the file that it extends."""
-    about, opsets = file.runtime, file.opsets
-    name = about.name or (base and base.name)
-    reads = opsets.reads or (base and base.reads)
+    tables = {**vars(file.runtime), **vars(file.opsets)}
+    stated = {name: value for name, value in tables.items() if value is not None}
+    name = file.runtime.name or (base and base.name)
     if not name:
         raise TargetError("is missing; write the name of the runtime", source, "runtime.name")
-    if not reads:
-        raise TargetError('is missing; write the opset versions it reads, such as "7-21"', source, "opsets.reads")
-    found = Runtime(name, about.version or "", about.about or "", reads, _newest(reads), file.fact)
-    if base is not None:
-        found = replace(
-            base,
-            name=name,
-            version=base.version if about.version is None else about.version,
-            about=base.about if about.about is None else about.about,
-            reads=reads,
-            # Version entries of the other file are about the version that is extended.
-            facts=(*(replace(fact, versions=None) for fact in base.facts), *file.fact),
-        )
-    return replace(
-        found,
-        prefer=found.prefer if opsets.prefer is None else opsets.prefer,
-        ir_version=found.ir_version if opsets.ir_version is None else opsets.ir_version,
-        ml=found.ml if opsets.ml is None else opsets.ml,
-        rules=about.rules or found.rules,
-    )
+    if base is None:
+        reads = file.opsets.reads
+        if reads is None:
+            raise TargetError('is missing; write the opset versions it reads, such as "7-21"', source, "opsets.reads")
+        base = Runtime("", "", "", reads, _newest(reads), ())
+    # Version entries of the other file are about the version that is extended.
+    facts = (*(replace(fact, versions=None) for fact in base.facts), *file.fact)
+    return replace(base, **{**stated, "name": name, "facts": facts})
 
 
 def _of_version(runtime: Runtime, file: _File, version: str | None, source: str) -> Runtime:
@@ -210,8 +198,7 @@ def _of_version(runtime: Runtime, file: _File, version: str | None, source: str)
             known = ", ".join(file.versions) or "none other than its own"
             raise TargetError(f"has no entry for version {version!r}; it has {known}", source)
         prefer = _newest(entry.reads) if entry.prefer is None else entry.prefer
-        runtime = replace(runtime, version=version, reads=entry.reads, prefer=prefer)
-        runtime = replace(runtime, ir_version=entry.ir_version, ml=entry.ml)
+        runtime = replace(runtime, **{**vars(entry), "version": version, "prefer": prefer})
     if not runtime.version:
         return runtime
     facts = tuple(fact for fact in runtime.facts if fact.versions is None or runtime.version in fact.versions)

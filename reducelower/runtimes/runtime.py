@@ -43,7 +43,6 @@ class Runtime:
     members: tuple[Runtime, ...] = ()
 
     def __str__(self) -> str:
-        """Name and version."""
         return " and ".join(map(str, self.members)) or f"{self.name} {self.version}".strip()
 
     def facts_about(self, op_type: str, opset: int) -> tuple[Fact, ...]:

@@ -10,6 +10,7 @@ from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 
 __all__ = [
+    "DISTANCES",
     "INFINITE",
     "Coverage",
     "OutputComparison",
@@ -24,7 +25,10 @@ __all__ = [
 Verdict = Literal["equivalent", "different", "not shown"]
 """What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
 
-_INTERNAL = "internal"  # fields that are no part of what is told
+_INTERNAL = "internal"  # fields that are left out of reports
+
+DISTANCES = ("max_ulp", "p99_ulp", "mean_ulp", "max_absolute", "max_relative")
+"""The fields that say how far apart two sides are."""
 
 INFINITE = -1
 """Stands for a distance where one side, or both against the definition, came out infinite."""
@@ -74,15 +78,8 @@ class OutputComparison:
         """The worse of two comparisons of one output, with the largest distances of both."""
         rank = {"equal": 0, "not compared": 1, "different": 2}
         worse = self if rank[self.verdict] >= rank[other.verdict] else other
-        return replace(
-            worse,
-            max_ulp=max(self.max_ulp, other.max_ulp),
-            p99_ulp=max(self.p99_ulp, other.p99_ulp),
-            mean_ulp=max(self.mean_ulp, other.mean_ulp),
-            max_absolute=max(self.max_absolute, other.max_absolute),
-            max_relative=max(self.max_relative, other.max_relative),
-            tells=self.tells or other.tells,
-        )
+        largest = {name: max(getattr(self, name), getattr(other, name)) for name in DISTANCES}
+        return replace(worse, **largest, tells=self.tells or other.tells)
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,25 +19,22 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, Rewrite, lowers
 from reducelower.errors import RefusedError
 
-__all__ = ["counted_axes", "from_the_front", "input_rank"]
+__all__ = ["counted_axes", "from_the_front"]
 
 _Rank = Callable[[Writer], int]
 
 _COUNTS_FROM_THE_BACK = 11
 
 
-def input_rank(op: Writer) -> int:
-    """The rank of the first input; refused where nothing tells it."""
+def _input_rank(op: Writer) -> int:
     return op.rank(0)
 
 
-def _any_input_rank(op: Writer) -> int:
+def _any_rank(op: Writer) -> int:
     """The rank that all inputs and the output share."""
-    for name in (*op.node.input, *op.node.output):
-        rank = op.scope.rank(name)
-        if rank is not None:
-            return rank
-    return op.rank(0)
+    ranks = map(op.scope.rank, (*op.node.input, *op.node.output))
+    found = next((rank for rank in ranks if rank is not None), None)
+    return op.rank(0) if found is None else found
 
 
 def _unsqueezed_rank(op: Writer) -> int:
@@ -81,22 +78,13 @@ def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool
     return lower
 
 
-_AXES: tuple[tuple[str, str, _Rank], ...] = (
-    ("ArgMax", "axis", input_rank),
-    ("ArgMin", "axis", input_rank),
-    ("Compress", "axis", input_rank),
-    ("Concat", "axis", _any_input_rank),
-    ("Hardmax", "axis", _any_input_rank),
-    ("LogSoftmax", "axis", _any_input_rank),
-    ("Softmax", "axis", _any_input_rank),
-    ("Split", "axis", input_rank),
-    ("Squeeze", "axes", input_rank),
-    ("Unsqueeze", "axes", _unsqueezed_rank),
-)
-
-for _op_type, _attribute, _rank_of in _AXES:
-    lowers(_op_type, 11)(_lowers_axis(_attribute, _rank_of))
-lowers("Flatten", 11)(_lowers_axis("axis", input_rank, end=True))
+for _op_type in ("ArgMax", "ArgMin", "Compress", "Split"):
+    lowers(_op_type, 11)(_lowers_axis("axis", _input_rank))
+for _op_type in ("Concat", "Hardmax", "LogSoftmax", "Softmax"):
+    lowers(_op_type, 11)(_lowers_axis("axis", _any_rank))
+lowers("Squeeze", 11)(_lowers_axis("axes", _input_rank))
+lowers("Unsqueeze", 11)(_lowers_axis("axes", _unsqueezed_rank))
+lowers("Flatten", 11)(_lowers_axis("axis", _input_rank, end=True))
 
 
 def counted_axes(op: Writer, axes: str, rank: str, element_type: int = TensorProto.INT64) -> str:

@@ -63,9 +63,9 @@ _TILES_BY_COUNTS = 6
 
 
 def _leave_shapes_unknown(op: Writer, branches: Mapping[str, GraphProto], places: Sequence[int]) -> None:
-    """Bring results of branches to their own shapes, repeated as often as a number says that is 1 where it is read.
+    """Reshape results of branches to their own shapes, repeated a number of times that is 1 where it is read.
 
-    The number comes of the condition, so that it is known at run time only, and the length of the shape with it. What
+    The number depends on the condition, so that it and the length of the shape are known at run time only. What
     branches hold is legal by now, so these nodes are ones that every target from opset 6 on has.
     """
     for name, graph in branches.items():

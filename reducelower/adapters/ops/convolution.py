@@ -96,7 +96,7 @@ _INT64 = TensorProto.INT64
 
 @dataclass(frozen=True)
 class _Sizes:
-    """The sizes of one node, all but that of the batch."""
+    """The sizes of one node, except the batch."""
 
     channels: int
     height: int
@@ -120,7 +120,7 @@ class _Sizes:
 
 @expresses("DeformConv", opset=19, reads=19)
 def _of_halves(op: Writer) -> list[NodeProto] | None:
-    """Sums of products of 16 bits are taken in float, as a kernel does; so are places, of which they hold few."""
+    """Sums of products of 16 bits are taken in float, as a kernel does; so are places, since 16 bits hold few."""
     element_type = op.element_type(0)
     if element_type not in HALVES:
         return None

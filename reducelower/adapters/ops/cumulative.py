@@ -23,7 +23,7 @@ _STEPS: Mapping[str, tuple[str, float]] = {"CumSum": ("Add", 0), "CumProd": ("Mu
 
 @expresses("CumProd", "CumSum", opset=13)
 def _cumulative(op: Writer) -> list[NodeProto]:
-    """The state is what came of the elements so far; exclusive yields it before the element is taken in.
+    """The state is the result of the elements so far; exclusive yields it before the element is taken in.
 
     No Scan goes over data without elements (onnxruntime 1.31 dies of it), so what may be empty is asked first.
     """

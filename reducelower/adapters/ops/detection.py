@@ -1,7 +1,7 @@
 """RoiAlign below opset 10, and below 16 where it shifts regions by half a pixel; NonMaxSuppression below opset 10.
 
 RoiAlign is the mean over a grid of samples, each between four elements: a product with one matrix of weights for the
-rows of a region and one for its columns. How many samples there are may hang on the size of each region.
+rows of a region and one for its columns. How many samples there are may depend on the size of each region.
 
 NonMaxSuppression is a Loop whose every step takes the best box that is left of each batch and class, and drops those
 that overlap it too much. What the steps took is stacked, and put in the order of batches, classes and steps.

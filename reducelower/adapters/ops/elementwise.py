@@ -76,7 +76,7 @@ def _shrink(op: Writer) -> list[NodeProto] | None:
         op.constant(value, TensorProto.DOUBLE, tail)
         for value, tail in ((op.attribute("bias", 0.0), "bias"), (lambd, "high"), (-lambd, "low"))
     )
-    # Whole numbers are what is chosen between, for want of a Where for others below opset 9.
+    # The choice is between whole numbers: below opset 9 there is no Where for others.
     less, more = (
         op.cast(op.add(op_type, wide, bias), TensorProto.DOUBLE, element_type, tail)
         for op_type, tail in (("Sub", "less"), ("Add", "more"))
@@ -88,7 +88,7 @@ def _shrink(op: Writer) -> list[NodeProto] | None:
 
 @expresses("Sign", opset=8)
 def _sign(op: Writer) -> list[NodeProto]:
-    """Whether it is positive less whether it is negative; what is no number has no sign.
+    """Whether it is positive minus whether it is negative; NaN has no sign.
 
     Integers are compared as float32, which rounds them and keeps their signs: comparisons took floats only.
     """

@@ -157,7 +157,7 @@ def _one_hot(op: Writer) -> list[NodeProto]:
 
 @expresses("IsNaN", opset=8)
 def _is_nan(op: Writer) -> list[NodeProto]:
-    """Of no other number it is untrue that it is below one or above zero."""
+    """NaN is the only value that is neither below one nor above zero."""
     element_type = op.element_type(0)
     below = op.add("Less", op.input(0), op.constant(1, element_type, "one"), tail="below_one")
     above = op.add("Greater", op.input(0), op.constant(0, element_type, "zero"), tail="above_zero")

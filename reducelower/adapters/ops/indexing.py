@@ -215,7 +215,7 @@ _STEPS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 
 def _lower_reduction(*reductions: str) -> Rewrite:
-    """A rewrite for reductions that the older version has not.
+    """A rewrite for reductions that the older version lacks.
 
     `max` and `min` came with opset 18, but exporters write them for opset 16, where the checker does not read the
     attribute and onnxruntime runs them.

@@ -32,7 +32,7 @@ def _rank(op: Writer) -> int:
 
 
 def _is_last(op: Writer, axis: int, rank: int) -> bool:
-    """Whether nothing but dimensions of size one follows the axis."""
+    """Whether only dimensions of size one follow the axis."""
     if axis == rank - 1:
         return True
     shape = op.shape(0)

@@ -135,8 +135,8 @@ def _extreme(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
 
 @expresses("Max", "Min", opset=13)
 def _expressed(op: Writer) -> list[NodeProto]:
-    """Of integers only: where one of two floating-point numbers is none, comparing them says nothing."""
-    if op.element_type(0) not in (*SIGNED, *UNSIGNED):
+    """For integers only: comparing floats says nothing where one of them is NaN."""
+    if op.element_type(0) not in _INTEGERS:
         raise RefusedError(f"{op.node.op_type} is expressed by comparisons for integers only")
     return _by_comparison(op)
 
@@ -147,7 +147,7 @@ def _magnitude(op: Writer) -> list[NodeProto]:
     if op.element_type(0) in UNSIGNED:
         return op.yields("Identity", op.input(0))
     opposite = op.add("Neg", op.input(0), tail="opposite")
-    if op.element_type(0) in (*SIGNED, *UNSIGNED):
+    if op.element_type(0) in _INTEGERS:
         return op.yields("Max", op.input(0), opposite)
     above, below = op.add("Relu", op.input(0), tail="above"), op.add("Relu", opposite, tail="below")
     return op.yields("Add", above, below)
@@ -180,7 +180,7 @@ def _clip(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
 @retypes("Relu")
 def _relu(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The larger of the data and zero."""
-    if element_type not in (*SIGNED, *UNSIGNED):
+    if element_type not in _INTEGERS:
         return cast_exactly(op, element_type, goal)
     return op.yields("Max", op.input(0), op.constant(0, element_type, "zero")), None, []
 
@@ -205,7 +205,7 @@ def _less(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
 
 @retypes("Equal")
 def _equal(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Two numbers are equal where neither is less, unless one is no number, and then their sum is none."""
+    """Two numbers are equal where neither is less, unless one is NaN, and then their sum is NaN."""
     if element_type in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.UINT64):
         one, other = op.node.input
         if element_type == TensorProto.FLOAT16:

@@ -87,7 +87,7 @@ _CAST = (
 
 
 def _gathered(op: Writer) -> list[NodeProto]:
-    """The node as one Gather an axis; places and pads may be known at run time only.
+    """The node as one Gather per axis; places and pads may be known at run time only.
 
     What mode=wrap crops at one end is gone before the other end is padded, as onnxruntime has it.
     """
@@ -209,7 +209,7 @@ _COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
 
 @lowers("Pad", 13)
 def _lower_types(op: Writer) -> Outcome:
-    """Pad takes numbers alone; what no number stands for is gathered."""
+    """Pad takes only numbers; strings and complex numbers are gathered."""
     is_odd = op.scope.element_type(op.input(0)) in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128)
     return _gathered(op) if is_odd else None
 

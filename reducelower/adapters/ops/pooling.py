@@ -143,7 +143,7 @@ def _raise_dropped(op: Writer) -> Outcome:
 def _drops_a_window(op: Writer) -> bool:
     """Whether inference before opset 22 counts a window that no runtime makes.
 
-    With auto_pad SAME it may, too: where strides are longer than windows, none of both pads.
+    With auto_pad SAME it may, too: neither pads where strides are longer than windows.
     """
     if any(attribute.ref_attr_name for attribute in op.node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls
@@ -154,7 +154,7 @@ def _of_its_own_size(op: Writer) -> list[NodeProto]:
     """Keep inference from finding a window less than the shapes that the model states from here on.
 
     The result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
-    Below opset 5 Reshape takes no such shape, and a Sum of one does, of which inference says nothing there.
+    Below opset 5 Reshape takes no such shape, so it is a Sum of one operand, which inference leaves open there.
     """
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), op.node.output, strict=False)]
     results = op.add_many(op.node.op_type, op.node.input, tails, copied=op.node.attribute)

@@ -86,15 +86,15 @@ def _per_axis(op: Writer) -> bool:
     return op.rank(1) > 0 and op.shape(1) != (1,)
 
 
-def _beside(op: Writer) -> Callable[[Writer, str], str]:
+def _beside(op: Writer) -> Callable[[str], str]:
     """What gives scales or zero points the shape that lies along their axis of the data."""
     if not _per_axis(op):
-        return lambda op, name: name
+        return lambda name: name
     rank = op.rank(0)
     axis = int(op.attribute("axis", 1))
     trailing = rank - 1 - (axis + rank if axis < 0 else axis)
 
-    def reshaped(op: Writer, name: str) -> str:
+    def reshaped(name: str) -> str:
         if not trailing:
             return name
         value = op.scope.constant(name)
@@ -134,7 +134,7 @@ def _lower_blocks(op: Writer) -> Outcome:
     return _dequantized(op, _beside(op)) if wide else None
 
 
-def _repeated(op: Writer) -> Callable[[Writer, str], str]:
+def _repeated(op: Writer) -> Callable[[str], str]:
     """What repeats scales or zero points per block for the elements of the block."""
     size, axis = int(op.attribute("block_size")), int(op.attribute("axis", 1))
     shape, scales = op.shape(0), op.shape(1)
@@ -144,7 +144,7 @@ def _repeated(op: Writer) -> Callable[[Writer, str], str]:
         raise RefusedError("it has scales per block of an axis of unknown length", "opset 21 is the oldest with blocks")
     places = np.arange(size * (count or 0) if length is None else length) // size
 
-    def repeated(op: Writer, name: str) -> str:
+    def repeated(name: str) -> str:
         indices = op.integers(places, "block_of")
         whole = op.add("Gather", name, indices, tail="repeated", axis=axis)
         if length is not None:
@@ -168,7 +168,7 @@ def _lower_half_result(op: Writer) -> Outcome:
 def _lower_dequantize_axis(op: Writer) -> Outcome:
     """What the operator still does is left to it: to know quantized values by, and not to compute them beforehand.
 
-    Where runtimes find float weights beside quantized data they quantize these anew, each in its own way.
+    Where runtimes find float weights beside quantized data they quantize these again, each in its own way.
     """
     if not _per_axis(op):
         return _scalar_parameters(op)
@@ -185,9 +185,9 @@ def _lower_dequantize_axis(op: Writer) -> Outcome:
     else:
         data = op.add("DequantizeLinear", op.input(0), one, tail="numbers")
         if op.input(2):
-            zero = op.add("DequantizeLinear", beside(op, op.input(2)), one, tail="zero")
+            zero = op.add("DequantizeLinear", beside(op.input(2)), one, tail="zero")
             data = op.add("Sub", data, zero, tail="difference")
-    return op.yields("Mul", data, beside(op, op.input(1)))
+    return op.yields("Mul", data, beside(op.input(1)))
 
 
 def _scalar_parameters(op: Writer) -> Outcome:
@@ -207,20 +207,20 @@ def _scalar_parameters(op: Writer) -> Outcome:
 
 @expresses("DequantizeLinear", opset=9, reads=10)
 def _dequantize(op: Writer) -> list[NodeProto]:
-    return _dequantized(op, lambda op, name: name)
+    return _dequantized(op, lambda name: name)
 
 
-def _dequantized(op: Writer, beside: Callable[[Writer, str], str]) -> list[NodeProto]:
+def _dequantized(op: Writer, beside: Callable[[str], str]) -> list[NodeProto]:
     """(x - zero point) * scale in float32, cast to the element type of the scale."""
     scale_type = op.element_type(1)
     data = op.input(0)
     # The zero point of floats of 8 bits and fewer is zero.
     if op.input(2) and not element_type_name(op.scope.needed_element_type(data)).startswith("float"):
         data = op.add("Cast", data, tail="integers", to=TensorProto.INT32)
-        zero = op.add("Cast", beside(op, op.input(2)), tail="zero", to=TensorProto.INT32)
+        zero = op.add("Cast", beside(op.input(2)), tail="zero", to=TensorProto.INT32)
         data = op.add("Sub", data, zero, tail="difference")
     data = op.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
-    scale = op.cast(beside(op, op.input(1)), scale_type, TensorProto.FLOAT, "scale")
+    scale = op.cast(beside(op.input(1)), scale_type, TensorProto.FLOAT, "scale")
     return op.yields_cast(op.add("Mul", data, scale, tail="product"), TensorProto.FLOAT, scale_type)
 
 
@@ -233,16 +233,16 @@ def _lower_quantize_axis(op: Writer) -> Outcome:
 
 @expresses("QuantizeLinear", opset=12, reads=10)
 def _quantize(op: Writer) -> list[NodeProto]:
-    return _quantized(op, lambda op, name: name)
+    return _quantized(op, lambda name: name)
 
 
-def _quantized(op: Writer, beside: Callable[[Writer, str], str]) -> list[NodeProto]:
+def _quantized(op: Writer, beside: Callable[[str], str]) -> list[NodeProto]:
     """Round(x / scale) + zero point, brought into the range of the narrow type."""
     goal = op.scope.needed_element_type(op.input(2)) if op.input(2) else TensorProto.UINT8
     goal = int(op.attribute("output_dtype", 0)) or goal
     data = op.cast(op.input(0), op.element_type(0), TensorProto.FLOAT, "numbers")
-    scale = op.cast(beside(op, op.input(1)), op.element_type(1), TensorProto.FLOAT, "scale")
-    zero = beside(op, op.input(2)) if op.input(2) else ""
+    scale = op.cast(beside(op.input(1)), op.element_type(1), TensorProto.FLOAT, "scale")
+    zero = beside(op.input(2)) if op.input(2) else ""
     return saturated(op, op.add("Div", data, scale, tail="scaled"), zero, goal)
 
 

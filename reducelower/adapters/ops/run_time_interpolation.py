@@ -23,14 +23,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
 
-__all__ = [
-    "Number",
-    "can_interpolate_at_run_time",
-    "clamped",
-    "cubic_weights",
-    "interpolate_at_run_time",
-    "linear_weights",
-]
+__all__ = ["can_interpolate_at_run_time", "clamped", "cubic_weights", "interpolate_at_run_time", "linear_weights"]
 
 _FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -178,16 +171,16 @@ def _weighted(op: Writer, data: str, coordinate: str, axis: _Axis, place: int, r
     return total
 
 
-Number: TypeAlias = Callable[[float], str]
+_Number: TypeAlias = Callable[[float], str]
 """Names a constant, in the element type and rank that the filter is computed in."""
 
 
-def linear_weights(op: Writer, rest: str, number: Number) -> dict[int, str]:
+def linear_weights(op: Writer, rest: str, number: _Number) -> dict[int, str]:
     """The weights of the element at the first place and of the one after it."""
     return {0: op.add("Sub", number(1.0), rest, tail="weight"), 1: rest}
 
 
-def cubic_weights(op: Writer, rest: str, a: float, number: Number) -> dict[int, str]:
+def cubic_weights(op: Writer, rest: str, a: float, number: _Number) -> dict[int, str]:
     """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
     other = op.add("Sub", number(1.0), rest, tail="other")
     far, near = (a, -5 * a, 8 * a, -4 * a), (a + 2, -(a + 3), 0.0, 1.0)
@@ -199,14 +192,14 @@ def cubic_weights(op: Writer, rest: str, a: float, number: Number) -> dict[int, 
     }
 
 
-def _polynomial(op: Writer, x: str, coefficients: Sequence[float], number: Number) -> str:
+def _polynomial(op: Writer, x: str, coefficients: Sequence[float], number: _Number) -> str:
     value = op.add("Mul", x, number(coefficients[0]), tail="power")
     for coefficient in coefficients[1:-1]:
         value = op.add("Mul", op.add("Add", value, number(coefficient), tail="sum"), x, tail="power")
     return op.add("Add", value, number(coefficients[-1]), tail="weight")
 
 
-def clamped(op: Writer, place: str, length: str, number: Number) -> str:
+def clamped(op: Writer, place: str, length: str, number: _Number) -> str:
     """The place itself, or the first or last one of an axis of a length where it lies outside."""
     last = op.add("Sub", length, number(1.0), tail="last")
     return op.add("Min", op.add("Max", place, number(0.0), tail="from_first"), last, tail="inside")

@@ -49,7 +49,7 @@ def _lower(op: Writer) -> Outcome:
 def _cut(
     op: Writer, axes: Sequence[int], steps: Sequence[int], bounds: Sequence[tuple[int | str, int | str]]
 ) -> list[NodeProto]:
-    """One Gather an axis."""
+    """One Gather per axis."""
     data = op.input(0)
     for number, (axis, step, ends) in enumerate(zip(axes, steps, bounds, strict=True)):
         data = op.add("Gather", data, _places(op, data, axis, ends, step), tail=f"cut_{number}", axis=axis)
@@ -57,7 +57,7 @@ def _cut(
 
 
 def _along_computed_axes(op: Writer, *, is_plain: bool) -> list[NodeProto]:
-    """A cut along every axis, of which those that are not named keep everything."""
+    """A cut along every axis; those that are not named keep everything."""
     node, scope = op.node, op.scope
     if not is_plain:
         raise RefusedError(

@@ -43,12 +43,13 @@ def check(
     """Verify one rewrite by itself.
 
     Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
-    Rewrites that are alike but for their sizes are `others`; this one runs on theirs as well, with ordinary values.
+    Rewrites that differ in nothing but sizes are `others`; this one also runs on their sizes, with ordinary values.
     """
     sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
-    tally = _check(pair, seed, tolerances, static=declared, others=sizes)
+    setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes)
+    tally = _check(setup)
     if tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
-        tally = _check(pair, seed, tolerances, static=True, others=sizes)  # the replacement may rest on the sizes
+        tally = _check(replace(setup, static=True))  # the replacement may rest on the sizes
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return finding_of(pair, Tally("not run", reason, runtime=tally.runtime))
@@ -65,7 +66,7 @@ def check(
 
 
 def _beyond(pair: Pair, tally: Tally) -> Tally:
-    """Say which sizes were not tried: of those that one side alone tells, nothing was seen."""
+    """Say which sizes were not tried; if only one side treats them in another way, nothing was shown."""
     sizes, are_shared = beyond(pair, tally.largest)
     if not sizes:
         return tally
@@ -120,16 +121,8 @@ _ATTEMPTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
 _WORST = ("different", "loses range")
 
 
-def _check(
-    pair: Pair,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    *,
-    static: bool,
-    others: Sequence[Sequence[Dims | None]] = (),
-) -> Tally:
-    tally = Tally()
-    setup = Setup(pair, seed, tolerances, static, limits_of(pair), others)
+def _check(setup: Setup) -> Tally:
+    tally, pair = Tally(), setup.pair
     for before, after in small_models(pair):
         if pair.is_raised:
             before, after = after, before

@@ -24,7 +24,7 @@ Only what is equal is kept, since the rest is told with names and inputs of the 
 
 
 def forget() -> None:
-    """Check everything anew from now on."""
+    """Check everything again from now on."""
     _equal.clear()
 
 
@@ -49,7 +49,7 @@ class Checker:
         return found
 
     def _conditions(self, pairs: Sequence[Pair]) -> object:
-        """Everything that a check goes by but for names; None where it goes by functions of its model too."""
+        """Everything that a check depends on except names; None where it goes by functions of its model too."""
         pair = pairs[0]
         in_function = pair.before.function is not None or pair.after.function is not None
         if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):

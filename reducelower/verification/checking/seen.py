@@ -23,7 +23,7 @@ from reducelower.verification.judging.doubts import is_slight
 from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.unsteady import Unsteady
-from reducelower.verification.judging.witness import Witness
+from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims
@@ -69,7 +69,7 @@ class Seen:
 
 
 def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
-    """Compare every result of both sides on one set of inputs, and note what came of it.
+    """Compare every result of both sides on one set of inputs, and note the outcome.
 
     Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`).
     """
@@ -142,21 +142,21 @@ def _whose_doing(
         return "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
     if status not in ("different", "loses range") or truth is not None:
         return status, reason
-    witness, differing = seen.witness, (case.feeds, before, after, at)
+    witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
     if found.elements is not None:
-        loss = witness.own_loss(*differing, found.elements) or witness.as_specified(*differing, found.elements)
+        loss = witness.own_loss(differing, found.elements) or witness.as_specified(differing, found.elements)
         if loss:
             return "overflow", loss
-    if departure := witness.departure(*differing, found.elements, pair.before.shape(pair.outputs[at])):
+    if departure := witness.departure(differing, pair.before.shape(pair.outputs[at])):
         return "departs", departure
     if status == "different":
-        exact = witness.exact(*differing)
+        exact = witness.exact(differing)
         if _is_exact(exact, after, judged):
             return "departs", f"the source in double is what the replacement gives: {reason}"
         if _is_as_close(exact, before, after, found.elements):
             return "equal", ""
     if status == "different" and _is_one_kernel(pair) and _is_slight_loss(before, after):
-        exact = witness.exact(*differing, of_result=True)
+        exact = witness.exact(differing, of_result=True)
         if _is_exact(exact, before, judged):
             return "departs", f"the replacement, one operator, is in double what the source gives: {reason}"
     return status, reason
@@ -276,7 +276,7 @@ def _is_carried(pair: Pair) -> bool:
 
 
 def _drops_nan(seen: Seen, before: Array, after: Array) -> bool:
-    """Whether the sides ran in two runtimes and differ in nothing but where NaN comes out."""
+    """Whether the sides ran in two runtimes and differ only where NaN comes out."""
     if not seen.are_apart or not is_float(before) or before.shape != after.shape:
         return False
     is_nan = np.isnan(before) | np.isnan(after)
@@ -299,7 +299,7 @@ def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Arra
 
 
 def _is_random(pair: Pair, case: Case) -> bool:
-    """Whether the source draws numbers; a Dropout only where it is told that it is training."""
+    """Whether the source draws random numbers; a Dropout does so only in training mode."""
     drawing = [node for node in walk(pair.nodes) if node.op_type in RANDOM]
     told = (node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else "" for node in drawing)
     values = (case.feeds.get(name, pair.constants[0].get(name)) for name in told if name)

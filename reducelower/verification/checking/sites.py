@@ -144,7 +144,7 @@ def _told_by_zeros(judged: Judged, checker: Checker) -> Iterator[SiteVerificatio
 def _hidden(
     dropped: Iterable[tuple[Claim, SiteVerification]], alignment: Alignment, checker: Checker
 ) -> Iterator[SiteVerification]:
-    """Claims that were dropped since they do not hold, of which nothing showed in the larger regions that do.
+    """Dropped claims that do not hold, though the larger regions they are part of do.
 
     A name may be that of another value in the other model: the two then differ on what both models share, and what
     follows evens that out. Where they do not, what follows was never given what tells.

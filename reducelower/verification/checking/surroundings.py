@@ -106,7 +106,7 @@ def not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) 
 def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]], bool]) -> bool:
     """Whether the surroundings bound every value that they give to the region, or hand it on as it is.
 
-    Of what they bound from below alone, the region has to hold by itself on everything above.
+    If they bound a value only from below, the region has to hold by itself on everything above.
     """
     known: set[str] = set()
     above: set[str] = set()

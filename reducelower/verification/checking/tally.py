@@ -1,4 +1,4 @@
-"""What came of the sets of inputs that a region was run on, and the finding that is made of it."""
+"""The results of the sets of inputs that a region was run on, and the finding made of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONGEST = 60  # characters of an attribute
 
 @dataclass
 class Tally:
-    """What came of the cases so far."""
+    """The results of the cases so far."""
 
     status: SiteStatus = "equal"
     reason: str = ""
@@ -73,7 +73,7 @@ class Tally:
             self.example = _shown(case) if case else ""
 
     def add(self, found: Tally) -> None:
-        """Take over what came of further sets of inputs."""
+        """Add the results of further sets of inputs."""
         self.note(found.status, found.reason)
         if self.reason == found.reason:
             self.example = found.example
@@ -96,7 +96,7 @@ class Tally:
 
 
 def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
-    """What is told of a region."""
+    """The lines that a report has on a region."""
     tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
     ulps = np.concatenate([*tally.ulps, np.zeros(tally.identical)]) if any(map(np.any, tally.ulps)) else np.zeros(0)
     return SiteVerification(

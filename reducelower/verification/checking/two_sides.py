@@ -77,7 +77,7 @@ def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
 
 
 class _Run:
-    """Both sides, loaded, and what came of the sets of inputs so far."""
+    """Both sides, loaded, and the results of the sets of inputs so far."""
 
     def __init__(self, setup: Setup, left: _Side, right: _Side, reduction: Reduction | None) -> None:
         self._setup = setup
@@ -93,7 +93,7 @@ class _Run:
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 
     def run(self) -> Tally:
-        """Go through all sets of inputs, until one tells the sides apart."""
+        """Go through all sets of inputs until the sides differ on one."""
         for case, settled in self._cases():
             if (case.is_far or self._has_powers) and all(casts.leave_open(case.feeds) for casts in self._casts):
                 self._tally.notes.setdefault(_LEFT_OPEN)
@@ -185,7 +185,7 @@ class _Run:
     # What fails
 
     def _note_failure(self, error: CannotRunError, case: Case, expected: Sequence[Any]) -> None:
-        """Note that the replacement fails on inputs of which the source gave something."""
+        """Note that the replacement fails on inputs that the source took."""
         tally = self._tally
         if error.unsupported or self._are_apart:  # another runtime may be stricter about what it is fed
             tally.refused.append(error.reason)

@@ -193,7 +193,7 @@ def _range(dtype: np.dtype[Any], count: int, op_type: str) -> tuple[int, int]:
 
 
 def _few(sizes: Sequence[int], reduced: Collection[int]) -> tuple[int, ...]:
-    """Sizes of which some are 1, those that are reduced last, so that there are not many elements at any rank."""
+    """Sizes, some of them 1, those that are reduced last, so that there are not many elements at any rank."""
     kept, count = list(sizes), 1
     for at in sorted(range(len(kept)), key=lambda at: at not in reduced):
         kept[at] = kept[at] if count * kept[at] <= _MANY else 1

@@ -57,7 +57,7 @@ def _thresholds(nodes: Sequence[NodeProto], held: Mapping[str, Array], place: Pl
 
 
 def _cuts_what_is_free(node: NodeProto, held: Mapping[str, Array], place: Place) -> bool:
-    """Whether a Slice may cut along an axis of which the size is not known."""
+    """Whether a Slice may cut along an axis of unknown size."""
     shape = place.shape(node.input[0])
     if shape is None:
         return True

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import (
-    ModelProto,
-    NodeProto,
-    TensorProto,
-)
+from onnx import ModelProto, NodeProto, TensorProto
 
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
@@ -22,16 +18,7 @@ from reducelower.verification.regions.elementwise import ELEMENTWISE
 from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = [
-    "FED",
-    "INTEGERS",
-    "Limits",
-    "becoming",
-    "limits_of",
-    "open_to_special",
-    "takes_any",
-    "takes_empty",
-]
+__all__ = ["FED", "INTEGERS", "Limits", "becoming", "limits_of", "open_to_special", "takes_any", "takes_empty"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
@@ -61,7 +48,7 @@ _ENDING_ON_EMPTY = frozenset(
     }
 )  # fmt: skip
 
-# Operators whose kernels take data of any rank, or object to it, and of which empty data is nothing unusual.
+# Operators whose kernels take data of any rank, or object to it, and for which empty data is not unusual.
 _TAKES_ANY = (
     ELEMENTWISE
     | MOVING
@@ -127,7 +114,7 @@ class Limits:
         sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
         bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
         rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
-        only_moves: whether both sides do nothing but to move elements, whatever these are.
+        only_moves: whether both sides only move elements, whatever these are.
         are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
 
@@ -156,7 +143,7 @@ class Limits:
     are_apart: bool = False
 
     def table(self, name: str) -> int | None:
-        """How many rows a constant table has of which an input says which are taken; None for other inputs."""
+        """How many rows the constant table has that an input selects from; None for other inputs."""
         role = self.roles.get(name)
         if role is None or role.kind not in ("index", "class") or role.data not in self.held:
             return None

@@ -1,4 +1,4 @@
-"""Which shapes the model of a region takes and gives, as far as inference tells without running it."""
+"""Which shapes the model of a region takes and gives, as far as inference knows without running it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AGREEING: Mapping[str, Sequence[tuple[int, int, slice, slice]]] = {  # two inpu
     "ScatterElements": [(1, 2, _ALL, _ALL)],
 }
 _NUMBERS = {"NonMaxSuppression": slice(2, 5), "OneHot": slice(1, 2), "Trilu": slice(1, 2)}
-"""Inputs that are one number, of which onnxruntime 1.31 takes several for the first."""
+"""Inputs that are one number; onnxruntime 1.31 takes several and uses the first."""
 _CHECKED = _ENDING | _NUMBERS.keys()
 _SPATIAL = 2  # the first axis that a window moves along
 
@@ -61,12 +61,12 @@ def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
 
 
 def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
-    """Whether a value of which this much is known may have a shape."""
+    """Whether a value may have a shape, given what is known of its own."""
     return known is None or (len(known) == len(shape) and _fits(known, shape))
 
 
 def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
-    """What inference tells of the shape of an output, by its number, on inputs of these shapes."""
+    """The inferred shape of an output, by its number, on inputs of these shapes."""
     graph = _inferred(model, feeds)
     return None if graph is None else tensor_dims(graph.output[at].type.tensor_type)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -23,19 +23,17 @@ __all__ = ["Definition", "cases", "input_specs_of", "reduction_of"]
 _RANKS = (2, 3, 1, 0, 4)  # for data of unknown rank
 
 
+@dataclass(frozen=True)
 class Definition:
     """What a Reduce operator's page says, in the place of a runtime, for a source that none runs."""
 
-    name = "definition"
-
-    def __init__(self, pair: Pair, reduction: Reduction) -> None:
-        """Stand for the original node of `pair`."""
-        self._pair = pair
-        self._reduction = reduction
+    pair: Pair
+    reduction: Reduction
+    name: ClassVar[str] = "definition"
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         """The value in extended precision, rounded to the element type."""
-        node, reduction = self._pair.node, self._reduction
+        node, reduction = self.pair.node, self.reduction
         data = feeds.get(node.input[0])
         if data is None:
             raise CannotRunError("no runtime runs it", unsupported=True)

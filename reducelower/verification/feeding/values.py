@@ -31,12 +31,12 @@ _DRAWS = 3
 _OF_OVERLAPS = ("NonMaxSuppression",)  # which few boxes have as much of as a constant says
 _OVERLAPPING = 60
 _NEXT = 4  # sizes that a window is tried along
-_RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
+_RANKS = (2, 3, 1, 4, 0)  # of inputs whose rank is not known
 _OF_CARRIED = 4  # sizes
 _MOST_PARTS = 1000  # of the rows of a table
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
 _DRAWN = (*STRATEGIES[:1] * 6, *STRATEGIES[1:])  # what is drawn may fit at another time
-_TRUTHS = 3  # bool inputs of which every combination is tried
+_TRUTHS = 3  # bool inputs, tried in every combination
 
 Accepts = Callable[[Mapping[str, Any]], bool]
 
@@ -227,7 +227,7 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
 
 
 def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Sizes of zero: for all, and for each of the first alone."""
+    """Sizes of zero: all of them, and each of the first by itself."""
     if sizes:
         yield dict.fromkeys(sizes, 0)
     if len(sizes) > 1:
@@ -235,7 +235,7 @@ def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Multiples of sizes with elements enough for every kind of value; nothing where they have them."""
+    """Multiples of sizes, to have enough elements for every kind of value; nothing where there are enough already."""
     for factor in range(1, _SOME + 1):
         more = {name: size * factor for name, size in sizes.items()}
         if _count(specs, more) >= _SOME:

@@ -17,8 +17,8 @@ from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import is_float, lowest_and_highest
 from reducelower.verification.feeding.limits import INTEGERS
-from reducelower.verification.running.runtimes import Session, runtime_named
-from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.running.runtimes import Session, runtime_named, try_load, try_run
+from reducelower.verification.running.source import Source, giving
 
 __all__ = ["Casts"]
 
@@ -27,7 +27,6 @@ class Casts:
     """The casts of one side of a region; a model that shows what they take and give is loaded when first asked."""
 
     def __init__(self, model: ModelProto, runtime: str) -> None:
-        """Stand by for a model, to be run where it ran."""
         self._model = model
         self._runtime = runtime
         types = {item.name: item.type.tensor_type.elem_type for item in model.graph.input}
@@ -42,16 +41,15 @@ class Casts:
         self._are_shown = all(names[-1] in made for names in (*self._ends, *self._powers))
 
     @cached_property
-    def _session(self) -> Session:
-        return runtime_named(self._runtime).load(Source(giving(self._model, self._shown)))
+    def _session(self) -> Session | None:
+        return try_load(runtime_named(self._runtime), Source(giving(self._model, self._shown)))
 
     def leave_open(self, feeds: Mapping[str, Any]) -> bool:
         """Whether a float or a power becomes an integer of a type that has none for it, or may in a graph inside."""
         if not self._shown or not self._are_shown:
             return bool(self._shown)
-        try:
-            values = self._session.run(feeds)
-        except CannotRunError:
+        values = try_run(self._session, feeds)
+        if values is None:
             return True
         known = dict(zip(self._shown, values, strict=True))
         return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends) or any(
@@ -68,7 +66,7 @@ def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
 
 
 def _powers_of_integers(model: ModelProto) -> list[NodeProto]:
-    """The nodes that raise integers to a power, but for those in graphs inside."""
+    """The nodes that raise integers to a power, except those in subgraphs."""
     powers = [node for node in model.graph.node if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS]
     if not powers:
         return []

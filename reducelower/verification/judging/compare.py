@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.judging.conditioning import Move, explained
-from reducelower.verification.result import OutputComparison
+from reducelower.verification.result import DISTANCES, OutputComparison
 
-__all__ = ["compare_outputs", "tensors"]
+__all__ = ["compare_outputs", "tensors", "withdrawn", "worst_of"]
 
 
 def tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
@@ -62,6 +63,31 @@ def compare_outputs(
     return found
 
 
+def worst_of(compared: Iterable[OutputComparison]) -> list[OutputComparison]:
+    """The worst comparison of each output in each runtime, in the order of the first of each."""
+    merged: dict[tuple[str, str], OutputComparison] = {}
+    for item in compared:
+        key = item.name, item.runtime
+        merged[key] = merged[key].merged(item) if key in merged else item
+    return list(merged.values())
+
+
+def withdrawn(
+    outputs: Iterable[OutputComparison],
+    reason: str,
+    is_meant: Callable[[OutputComparison], bool] = lambda item: True,
+    *,
+    with_difference: bool = False,
+) -> list[OutputComparison]:
+    """The outputs; of those that are different, the ones that are meant count as not compared, for a reason."""
+    return [
+        replace(item, verdict="not compared", reason=f"{reason}: {item.reason}" if with_difference else reason)
+        if item.verdict == "different" and is_meant(item)
+        else item
+        for item in outputs
+    ]
+
+
 def _compare(
     name: str,
     before: Array | None,
@@ -93,11 +119,7 @@ def _compare(
         *facts,
         "different" if difference.mismatch else "equal",
         difference.mismatch,
-        difference.max_ulp,
-        difference.p99_ulp,
-        difference.mean_ulp,
-        difference.max_absolute,
-        difference.max_relative,
+        **{name: getattr(difference, name) for name in DISTANCES},
         tells=_tells(before),
         loses_range=difference.loses_range,
         gains_range=difference.gains_range,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,8 +17,7 @@ from reducelower.numerics.measure import Array, Difference, is_float, measure, s
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.regions.places import Place
-from reducelower.verification.running.runtimes import Session
-from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.running.runtimes import Session, try_run
 
 __all__ = ["DRAWS", "Move", "disturbed", "disturbed_inside", "explained", "moved_by", "widened", "widened_all"]
 
@@ -76,8 +76,7 @@ def disturbed_inside(model: ModelProto, values: Collection[tuple[Place, str]]) -
             wanted.setdefault(id(place.holder), {})[name] = known[0]
     if not wanted:
         return None
-    copied = ModelProto()
-    copied.CopyFrom(model)
+    copied = deepcopy(model)
     _disturb(model.graph, copied.graph, wanted, opsets_of(model).get("", 1))
     for original, copy in zip(model.functions, copied.functions, strict=True):
         _disturb(original, copy, wanted, opsets_of(original).get("", 1))
@@ -175,11 +174,9 @@ def moved_by(
     """How far the elements of each result move, by the number of the result, when inputs are moved so many times."""
     moves: dict[str, Move] = {}
     for other in islice(disturbed(feeds, seed), draws):
-        try:
-            again = session.run(other)
-        except CannotRunError:
-            continue
-        widened_all(moves, results, again)
+        again = try_run(session, other)
+        if again is not None:
+            widened_all(moves, results, again)
     return moves
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,7 +13,7 @@ from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical, is_float, measure
 from reducelower.numerics.tolerance import Tolerance
-from reducelower.verification.judging.compare import tensors
+from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed, widened
 from reducelower.verification.judging.runs import Clock, Run
 from reducelower.verification.regions.bounded import RANDOM
@@ -51,12 +50,7 @@ def random_outputs(
     if not unstable:
         return list(outputs)
     reason = f"the source gives different values each time it is run ({', '.join(found) or 'it is not deterministic'})"
-    return [
-        replace(item, verdict="not compared", reason=reason)
-        if item.verdict == "different" and item.name in unstable and item.shape_before == item.shape_after
-        else item
-        for item in outputs
-    ]
+    return withdrawn(outputs, reason, lambda item: item.name in unstable and item.shape_before == item.shape_after)
 
 
 _OF_PROBABILITIES = frozenset({"Bernoulli", "Multinomial"})  # their pages leave open what others than these do

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,36 +11,31 @@ import numpy as np
 from onnx import ModelProto
 
 from reducelower.numerics.measure import Array, is_float
-from reducelower.verification.running.runtimes import OnnxRuntime, Session
-from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.running.runtimes import OnnxRuntime, Session, try_load, try_run
+from reducelower.verification.running.source import Source, giving
 from reducelower.verification.running.wider import InDouble
 
 __all__ = ["Exactness"]
 
 
+@dataclass
 class _Steps:
     """A model that gives whatever it computes, in its own types and in double."""
 
-    def __init__(self, model: ModelProto) -> None:
-        self._model = model
+    model: ModelProto
 
     @cached_property
     def _sessions(self) -> tuple[Session, Session] | None:
-        made = dict.fromkeys(name for node in self._model.graph.node for name in node.output if name)
-        shown = giving(self._model, made)
+        made = dict.fromkeys(name for node in self.model.graph.node for name in node.output if name)
+        shown = giving(self.model, made)
         wide = InDouble.of(shown)
-        try:
-            return None if wide is None else (OnnxRuntime().load(Source(shown)), wide)
-        except CannotRunError:
-            return None
+        own = None if wide is None else try_load(OnnxRuntime(), Source(shown))
+        return None if own is None or wide is None else (own, wide)
 
     def are_exact(self, feeds: Mapping[str, Any]) -> bool:
         """Whether every value is the same in double."""
-        if self._sessions is None:
-            return False
-        try:
-            own, wide = (session.run(feeds) for session in self._sessions)
-        except CannotRunError:
+        own, wide = (try_run(session, feeds) for session in self._sessions or (None, None))
+        if own is None or wide is None:
             return False
         return all(_is_same(one, other) for one, other in zip(own, wide, strict=True))
 
@@ -48,7 +44,7 @@ class Exactness:
     """Both sides of a region step by step, loaded when first asked."""
 
     def __init__(self, sides: Iterable[ModelProto], runtimes: Sequence[str]) -> None:
-        """Stand by for the sides, which were run in the runtimes of these names."""
+        """Take the sides and the names of the runtimes that ran them; nothing is loaded yet."""
         self._sides = [_Steps(model) for model in sides]
         self._is_known = set(runtimes) == {OnnxRuntime.name}
 

@@ -53,7 +53,7 @@ class Sight:
 
     Attributes:
         is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
-        is_extreme: whether values were fed that are all but out of range, so that what is made of overflows may be any.
+        is_extreme: whether values close to the limit of the range were fed, so that results of overflows may differ.
         moves: tell, when asked, how far rounding alone moves each element of the source's result: rounding of what it
             is given, then of what it computes inside.
     """
@@ -67,7 +67,7 @@ NO_SIGHT = Sight()
 
 
 def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether inputs are all but out of the range of a float type, and none of them is NaN or infinite."""
+    """Whether inputs are close to the limit of a float type's range, and none of them is NaN or infinite."""
     wide = [item.astype(np.float64) for item in values if isinstance(item, np.ndarray) and is_float(item)]
     top = max((float(np.abs(item).max(initial=0)) for item in wide), default=0.0)
     return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * _NEAR_THE_END
@@ -208,7 +208,7 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
 
 
 def _overflow_alike(before: Array, after: Array, found: Difference, sight: Sight) -> bool:
-    """Whether what differs is all but beyond the range of floats, on inputs of which both sides overflow elsewhere."""
+    """Whether what differs is close to the limit of the floats, on inputs where both sides overflow elsewhere."""
     if not is_float(before):
         return False
     wide_before, wide_after = before.astype(np.float64), after.astype(np.float64)

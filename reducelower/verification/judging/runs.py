@@ -23,7 +23,7 @@ from reducelower.verification.running.source import CannotRunError, OutOfTimeErr
 
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 
-_ENOUGH = 2  # sets of inputs with different sizes, of which every output has elements
+_ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
 _WIDE = 50.0
 _FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
 
@@ -180,7 +180,7 @@ def _of_other_kinds(
 def _without_elements(
     source: Source, specs: Sequence[InputSpec], sizes: Mapping[str, int], free: Collection[str], request: Request
 ) -> Iterator[dict[str, Any]]:
-    """Sets of inputs of which some have no elements, of which one is enough; none where a kernel may object to it."""
+    """Sets with some inputs without elements, one of which is enough; none where a kernel may object to it."""
     if not free or not takes_any(all_nodes(source.proto)):
         return
     rng = np.random.default_rng([request.seed, 102])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from onnx import ModelProto
@@ -13,15 +15,15 @@ from reducelower.verification.feeding.limits import becoming
 from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed_inside, widened_all
 from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.places import Place
-from reducelower.verification.running.runtimes import RUNTIMES, Session, runtime_named
-from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.runtimes import RUNTIMES, Session, runtime_named, try_load, try_run
+from reducelower.verification.running.source import Source
 from reducelower.verification.running.wider import with_bodies
 
 __all__ = ["Unsteady", "inner_values"]
 
 
 def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[Place, str]]:
-    """What the graphs of a model compute, but for what becomes a size or a count and for values that are known.
+    """What the graphs of a model compute, except what becomes a size or a count, and values that are known.
 
     Nor constants: a power of three that is moved has no value for what is negative.
     """
@@ -36,35 +38,27 @@ def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[P
     ]
 
 
+@dataclass
 class Unsteady:
     """A source whose values inside move, loaded when first asked; of operators that are functions, their bodies."""
 
-    def __init__(self, model: ModelProto, runtime: str) -> None:
-        """Stand by for a model, to be run where it ran."""
-        self._model = model
-        self._runtime = runtime
-        self._session: Session | None = None
-        self._is_absent = runtime not in RUNTIMES
+    model: ModelProto
+    runtime: str
+
+    @cached_property
+    def _session(self) -> Session | None:
+        if self.runtime not in RUNTIMES:
+            return None
+        model = with_bodies(self.model) or self.model
+        moving = disturbed_inside(model, inner_values(model))
+        return None if moving is None else try_load(runtime_named(self.runtime), Source(moving))
 
     def moves(self, feeds: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Move]:
-        """How far each element of each result moves, by the number of the result; empty where that cannot be had."""
-        if self._session is None and not self._is_absent:
-            self._load()
+        """How far each element of each result moves, by the number of the result; empty where that is not available."""
         found: dict[str, Move] = {}
-        if self._session is None:
-            return found
         for _ in range(DRAWS):
-            try:
-                widened_all(found, results, self._session.run(feeds))
-            except CannotRunError:
+            moved = try_run(self._session, feeds)
+            if moved is None:
                 break
+            widened_all(found, results, moved)
         return found
-
-    def _load(self) -> None:
-        self._is_absent = True
-        model = with_bodies(self._model) or self._model
-        moving = disturbed_inside(model, inner_values(model))
-        try:
-            self._session = None if moving is None else runtime_named(self._runtime).load(Source(moving))
-        except CannotRunError:
-            return

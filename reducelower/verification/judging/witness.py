@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +17,11 @@ from reducelower.verification.judging.judge import are_extreme
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.providers import CPU
 from reducelower.verification.running.reference_gaps import wrong_in_reference
-from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
+from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
 from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.running.wider import InDouble, with_bodies
 
-__all__ = ["Witness", "sides_with"]
+__all__ = ["Differing", "Witness", "sides_with"]
 
 _CLOSER = 4.0
 _GARBAGE = 0.1
@@ -30,11 +31,34 @@ _MOST = 0.75
 _NEGLIGIBLE = 1e-3
 
 
+@dataclass(frozen=True)
+class Differing:
+    """A result in which the sides differ.
+
+    Attributes:
+        feeds: the inputs.
+        left, right: what the runtimes gave of the source and of the replacement.
+        at: the number of the output.
+        elements: the values that differ, as a mask; None where it is not known which.
+    """
+
+    feeds: Mapping[str, Any]
+    left: Array
+    right: Array
+    at: int
+    elements: Array | None
+
+    def within(self, session: Session | None) -> Any:
+        """The same output of another session; None where it is not available."""
+        results = try_run(session, self.feeds)
+        return None if results is None else results[self.at]
+
+
 class Witness:
     """Both sides of a region elsewhere, loaded when first asked: in the reference evaluator, in double, by bodies."""
 
     def __init__(self, source: ModelProto, result: ModelProto, left: str, right: str) -> None:
-        """Stand by for the source and its replacement, which were run in the runtimes of these names."""
+        """Take the source, its replacement, and the names of the runtimes that ran them."""
         self._model = source
         self._result = result
         self._are_native = left == right == OnnxRuntime.name
@@ -44,12 +68,12 @@ class Witness:
     @cached_property
     def _specified(self) -> Session | None:
         """The source in the reference evaluator; None where that lacks a version of an operator or does not load it."""
-        return None if wrong_in_reference(self._model) else _loaded(self._model, ReferenceRuntime())
+        return None if wrong_in_reference(self._model) else try_load(ReferenceRuntime(), Source(self._model))
 
     @cached_property
     def _replaced(self) -> Session | None:
         """The replacement there."""
-        return None if wrong_in_reference(self._result) else _loaded(self._result, ReferenceRuntime())
+        return None if wrong_in_reference(self._result) else try_load(ReferenceRuntime(), Source(self._result))
 
     @cached_property
     def _wider(self) -> Session | None:
@@ -65,41 +89,30 @@ class Witness:
     def _body(self) -> Session | None:
         """The specification's own bodies of the operators of the source, where the replacement ran."""
         body = with_bodies(self._model)
-        return None if body is None else _loaded(body, _runtime(self._right)) or _loaded(body, ReferenceRuntime())
+        if body is None:
+            return None
+        runtime = OnnxRuntime(CPU) if self._right == OnnxRuntime.name else ReferenceRuntime()
+        return try_load(runtime, Source(body)) or try_load(ReferenceRuntime(), Source(body))
 
-    def departure(
-        self,
-        feeds: Mapping[str, Any],
-        left: Array,
-        right: Array,
-        at: int,
-        elements: Array | None,
-        stated: Dims | None = None,
-    ) -> str:
+    def departure(self, result: Differing, stated: Dims | None = None) -> str:
         """How onnxruntime diverges from the specification on the source, as a sentence; empty where it does not.
 
         Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer.
-
-        Args:
-            feeds: inputs on which the sides differ in onnxruntime.
-            left, right: what onnxruntime gave.
-            at: the number of the output.
-            elements: the values that differ, as a mask; None where it is not known which.
-            stated: what the model states of the output's shape.
+        `stated` is what the model states of the output's shape.
         """
-        expected = _run(self._specified, feeds) if self._are_native else None
-        truth = None if expected is None else expected[at]
+        left, right = result.left, result.right
+        truth = result.within(self._specified) if self._are_native else None
         if left.shape != right.shape:
-            return self._other_shape(feeds, left, right, truth, at, stated)
+            return self._other_shape(result, truth, stated)
         if not isinstance(truth, np.ndarray) or truth.shape != right.shape or truth.dtype != right.dtype:
             return ""
-        where = np.ones(right.shape, np.bool_) if elements is None else elements
-        if self._holds_more(feeds, left, right, at, where):
+        where = np.ones(right.shape, np.bool_) if result.elements is None else result.elements
+        if self._holds_more(result, where):
             return ""
         if left.dtype.hasobject and np.array_equal(left, truth):
-            return self._misplaced(feeds, truth, right, at)
+            return self._misplaced(result, truth)
         if not sides_with(left, right, truth, where):
-            return self._imprecise(feeds, left, right, truth, at, where)
+            return self._imprecise(result, truth, where)
         first = tuple(np.argwhere(np.atleast_1d(where))[0])
         shown = [str(np.atleast_1d(item)[first]) for item in (left, right, truth)]
         return (
@@ -107,19 +120,18 @@ class Witness:
             f"onnx.reference gives {shown[2]} and the replacement {shown[1]}"
         )
 
-    def _other_shape(
-        self, feeds: Mapping[str, Any], left: Array, right: Array, truth: Any, at: int, stated: Dims | None
-    ) -> str:
+    def _other_shape(self, result: Differing, truth: Any, stated: Dims | None) -> str:
         """Whether a runtime gives a shape that a side cannot have, as inference or the model says, or onnx.reference.
 
-        What has no elements there is compared in none; else the values have to be the same all the same.
+        A result without elements there is not compared; any other has to have the same values.
         """
-        known = dims_on(self._model, feeds, at)
+        left, right = result.left, result.right
+        known = dims_on(self._model, result.feeds, result.at)
         if known is None and stated is not None:
             known = (None,) * len(stated)  # the sizes may be others than the declared ones
         where, shape, given = "source", left.shape, [left, truth]
-        there = _run(self._replaced, feeds) if self._are_native and not right.size else None
-        if there is not None and np.shape(there[at]) == left.shape:
+        there = result.within(self._replaced) if self._are_native and not right.size else None
+        if there is not None and np.shape(there) == left.shape:
             where, shape = "replacement", right.shape
         elif may_have(known, left.shape) or not may_have(known, right.shape):
             given = [truth]
@@ -134,12 +146,10 @@ class Witness:
             return ""
         return f"the runtime diverges from the specification on the {where}, which cannot have shape {list(shape)}"
 
-    def _imprecise(
-        self, feeds: Mapping[str, Any], left: Array, right: Array, truth: Array, at: int, where: Array
-    ) -> str:
+    def _imprecise(self, result: Differing, truth: Array, where: Array) -> str:
         """Whether onnxruntime diverges on the replacement, by digits or of infinities: in the evaluator it does not."""
-        there = _run(self._replaced, feeds) if is_float(right) else None
-        given = None if there is None else there[at]
+        left, right = result.left, result.right
+        given = result.within(self._replaced) if is_float(right) else None
         if not isinstance(given, np.ndarray) or given.shape != truth.shape or given.dtype != truth.dtype:
             return ""
         one, other, exact = (
@@ -157,29 +167,24 @@ class Witness:
             f"onnx.reference gives {other[0]:.9g} and of the source {exact[0]:.9g}"
         )
 
-    def _misplaced(self, feeds: Mapping[str, Any], truth: Array, right: Array, at: int) -> str:
-        """Whether onnxruntime moves strings otherwise than the replacement says, of which it leaves some empty.
+    def _misplaced(self, result: Differing, truth: Array) -> str:
+        """Whether onnxruntime leaves some of the strings empty that the replacement moves.
 
         Its Gather of strings copies one of each run (1.31 and 1.32).
         """
-        there = _run(self._replaced, feeds)
-        given = None if there is None else there[at]
+        given = result.within(self._replaced)
         if not isinstance(given, np.ndarray) or not np.array_equal(given, truth):
             return ""
-        first = tuple(np.argwhere(right != truth)[0])
+        first = tuple(np.argwhere(result.right != truth)[0])
         return (
-            f"the runtime diverges from the specification on the replacement: onnxruntime gives {right[first]!r}, "
+            f"the runtime diverges from the specification on the replacement: onnxruntime gives "
+            f"{result.right[first]!r}, "
             f"onnx.reference gives {given[first]!r} as of the source"
         )
 
     def runs(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
-        """Whether the evaluator gives of the replacement what onnxruntime gives of the source, or what is all but that.
-
-        Args:
-            feeds: inputs on which onnxruntime fails on the replacement.
-            expected: what it gives of the source.
-        """
-        given = _run(self._replaced, feeds) if self._are_native else None
+        """Whether the evaluator gives of the replacement, which onnxruntime fails on, what that gives of the source."""
+        given = try_run(self._replaced, feeds) if self._are_native else None
         return given is not None and all(
             isinstance(one, np.ndarray)
             and isinstance(other, np.ndarray)
@@ -195,40 +200,26 @@ class Witness:
         except CannotRunError as error:
             return not error.unsupported
 
-    def exact(
-        self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, *, of_result: bool = False
-    ) -> Array | None:
-        """An output of the source, computed in double; None where it cannot be had, or is no evidence.
-
-        Args:
-            feeds: inputs on which the sides differ.
-            left, right: what onnxruntime gave.
-            at: the number of the output.
-            of_result: compute the replacement rather than the source.
-        """
+    def exact(self, result: Differing, *, of_result: bool = False) -> Array | None:
+        """The output of the source, or of the replacement, in double; None where that fails or is no evidence."""
+        left, right = result.left, result.right
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
             return None
-        found = _run(self._replaced_wider if of_result else self._wider, feeds)
-        truth = None if found is None else found[at]
+        truth = result.within(self._replaced_wider if of_result else self._wider)
         fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
         return truth if fits else None
 
-    def own_loss(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array) -> str:
+    def own_loss(self, result: Differing, elements: Array) -> str:
         """Why a difference is the source's own loss of digits or range, as a sentence; empty where it is not.
 
         Computed in double, the source itself gives what the replacement is nearer to, or what onnxruntime is far from.
-
-        Args:
-            feeds: inputs on which the sides differ.
-            left, right: what onnxruntime gave.
-            at: the number of the output.
-            elements: the values that differ, as a mask.
         """
-        truth = self.exact(feeds, left, right, at)
-        if truth is None or self._holds_more(feeds, left, right, at, elements):
+        truth = self.exact(result)
+        if truth is None or self._holds_more(result, elements):
             return ""
         where = np.atleast_1d(elements)
-        one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in (left, right, truth))
+        sides = result.left, result.right, truth
+        one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in sides)
         with np.errstate(all="ignore"):
             off = np.abs(one - exact)
             error = np.abs(other - exact)
@@ -237,69 +228,47 @@ class Witness:
             overflown = ~np.isfinite(one) & (~np.isfinite(other) | (error <= _GARBAGE * np.abs(exact)))
             lost = np.isfinite(exact) & (garbage | overflown)
             nearer = np.isfinite(exact) & (error * _CLOSER < off)
-            as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
+            as_right = (other == exact.astype(result.left.dtype).astype(np.float64)) | (
+                np.isnan(other) & np.isnan(exact)
+            )
         told = lost | nearer | as_right
-        # An element may be right by chance beside those of which the source has lost every digit.
+        # An element may be right by chance, next to others that have lost every digit in the source.
         nothing = error <= _NEGLIGIBLE * off[told].min(initial=np.inf)
         beside = (~np.isfinite(other) | nothing) & (told.mean() >= _MOST)
         if not (told | beside).all():
             return ""
         return f"{int(where.sum())} values differ that the source itself is off by, of what it is in double"
 
-    def _holds_more(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, where: Array) -> bool:
+    def _holds_more(self, result: Differing, where: Array) -> bool:
         """Whether the bodies of the specification, too, give finite values where the replacement does not.
 
         The evaluator computes some operators in ways that lose more than their bodies do, such as LogSoftmax.
         """
+        left, right = result.left, result.right
         if not is_float(left) or left.dtype != right.dtype:
             return False
         lost = where & np.isfinite(left) & ~np.isfinite(right)
-        results = _run(self._body, feeds) if lost.any() else None
-        given = None if results is None else results[at]
+        given = result.within(self._body) if lost.any() else None
         return isinstance(given, np.ndarray) and given.shape == left.shape and bool(np.isfinite(given[lost]).any())
 
-    def as_specified(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array) -> str:
+    def as_specified(self, result: Differing, elements: Array) -> str:
         """Why a difference is the specification's own, as a sentence; empty where it is not.
 
         Operators that are functions have a body in the specification. Where the replacement gives finite values that
         are those of the body, where it ran itself and in the element type, it loses the digits that the body loses. It
         may overflow as the body does where inputs are so large that sums of a few of them are out of range.
-
-        Args:
-            feeds: inputs on which the sides differ.
-            left, right: what onnxruntime gave.
-            at: the number of the output.
-            elements: the values that differ, as a mask.
         """
-        results = _run(self._body, feeds)
-        given = None if results is None else results[at]
+        left, right = result.left, result.right
+        given = result.within(self._body)
         if not isinstance(given, np.ndarray) or given.shape != right.shape or left.shape != right.shape:
             return ""
         told = elements & np.isfinite(left.astype(np.float64)) if is_float(left) else elements
         finite = is_float(right) and bool(np.isfinite(right[elements].astype(np.float64)).all())
-        if not finite and not (told.any() and are_extreme(feeds.values(), right.dtype)):
+        if not finite and not (told.any() and are_extreme(result.feeds.values(), right.dtype)):
             return ""
         if not sides_with(left, right, given, elements if finite else told):
             return ""
         return f"{int(elements.sum())} values lose digits as the body of the operator in the specification does"
-
-
-def _loaded(model: ModelProto, runtime: Runtime) -> Session | None:
-    try:
-        return runtime.load(Source(model))
-    except CannotRunError:
-        return None
-
-
-def _run(session: Session | None, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
-    try:
-        return None if session is None else session.run(feeds)
-    except CannotRunError:
-        return None
-
-
-def _runtime(name: str) -> Runtime:
-    return OnnxRuntime(CPU) if name == OnnxRuntime.name else ReferenceRuntime()
 
 
 def sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:

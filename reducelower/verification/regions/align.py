@@ -10,13 +10,14 @@ the models are always claims, unless they are the same by construction.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import Inference, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.numerics.reductions import REDUCTIONS
@@ -96,51 +97,46 @@ class Alignment:
 def align(
     before: ModelProto,
     after: ModelProto,
-    plan: Plan | None = None,
+    plan: Plan | None,
     *,
-    dropped: Collection[tuple[str, str]] = (),
-    by_name: bool = True,
-    inferences: tuple[Inference, Inference] | None = None,
+    dropped: Collection[tuple[str, str]],
+    by_name: bool,
+    inferences: tuple[Inference, Inference],
 ) -> Alignment:
     """Align two models, whose inputs and outputs correspond by name.
 
     Claims that turned out not to hold are `dropped` by their keys, and not made again; the sites of a plan become
     claims in any case. By name, equal names are a reason to claim that values are equal.
     """
-    return _Aligner(before, after, plan, frozenset(dropped), by_name, inferences).run()
+    sites = () if plan is None else plan.sites
+    return _Aligner((before, after), inferences, sites, frozenset(dropped), by_name).run()
 
 
 def _own(numbers: Numbers) -> Mapping[str, int]:
     return numbers.maps[0] if isinstance(numbers, ChainMap) else numbers
 
 
+@dataclass
 class _Aligner:
-    def __init__(
-        self,
-        before: ModelProto,
-        after: ModelProto,
-        plan: Plan | None,
-        dropped: frozenset[tuple[str, str]],
-        by_name: bool,
-        inferences: tuple[Inference, Inference] | None,
-    ) -> None:
-        self._models = before, after
-        self._inferences = inferences or (Inference(lambda: before), Inference(lambda: after))
-        self._dropped = dropped
-        self._by_name = by_name
-        self._table = Table()
-        self._functions = Functions(before), Functions(after)
-        self._opened: set[tuple[str, str]] = set()
-        self._found = Alignment()
-        self._sites: dict[str, dict[str, Site]] = {}
-        self._plan_sites = plan.sites if plan is not None else ()
-        self._of_plan: dict[str, list[Site]] = {}
-        for site in self._plan_sites:
-            self._of_plan.setdefault(site.graph, []).append(site)
+    _models: tuple[ModelProto, ModelProto]
+    _inferences: tuple[Inference, Inference]
+    _sites: Sequence[Site]
+    _dropped: frozenset[tuple[str, str]]
+    _by_name: bool
+    _table: Table = field(default_factory=Table)
+    _opened: set[tuple[str, str]] = field(default_factory=set)
+    _found: Alignment = field(default_factory=Alignment)
+
+    @cached_property
+    def _functions(self) -> tuple[Functions, Functions]:
+        return Functions(self._models[0]), Functions(self._models[1])
 
     def run(self) -> Alignment:
         before, after = self._models
-        level = Level("graph", *self._mains(), {}, {})
+        left, right = (
+            Place(model, model.graph, known) for model, known in zip(self._models, self._inferences, strict=True)
+        )
+        level = Level("graph", left, right, {}, {})
         # A default that no caller of the first model may override is a constant for those of the second, too.
         versions = before.ir_version, min(before.ir_version, after.ir_version)
         for graph, numbers, version in zip(
@@ -150,10 +146,6 @@ class _Aligner:
         outputs = {value.name: value.name for value in after.graph.output}
         self._align(level, outputs)
         return self._found
-
-    def _mains(self) -> tuple[Place, Place]:
-        before, after = self._models
-        return Place(before, before.graph, self._inferences[0]), Place(after, after.graph, self._inferences[1])
 
     def _align(self, level: Level, outputs: Mapping[str, str]) -> None:
         """Number both sides and make the claims; `outputs` are those of the right side, with those of the left."""
@@ -214,7 +206,9 @@ class _Aligner:
         """The sites of a plan here, by the names of their outputs, which a conversion keeps."""
         made = {name for node in level.right.holder.node for name in node.output}
         found: dict[str, Site] = {}
-        for site in self._of_plan.get(level.path, ()):
+        for site in self._sites:
+            if site.graph != level.path:
+                continue
             nodes = level.left.holder.node
             position = site.raised_from[-1] if site.raised_from else site.index
             if position >= len(nodes):
@@ -292,7 +286,7 @@ class _Aligner:
         if shapes[0] != shapes[1]:
             return False
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
-            path = f"{level.path}/{left.name or f'{left.op_type}#{left_at}'}.{name}"
+            path = inner_path(level.path, left, left_at, name)
             child = Level(
                 path,
                 level.left.inside(graph, left_at, number),
@@ -310,14 +304,13 @@ class _Aligner:
         return True
 
     def _alike_outside(self, level: Level, left: NodeProto, right: NodeProto) -> bool:
-        """Whether two nodes read the same values and have the same attributes, but for graphs."""
+        """Whether two nodes read the same values and have the same attributes, except graphs."""
         bare = []
         for node, numbers, place, functions in (
             (left, level.left_numbers, level.left, self._functions[0]),
             (right, level.right_numbers, level.right, self._functions[1]),
         ):
-            copied = NodeProto()
-            copied.CopyFrom(node)
+            copied = deepcopy(node)
             kept = [item for item in node.attribute if item.name not in {name for _, name, _ in subgraphs(node)}]
             del copied.attribute[:]
             copied.attribute.extend(kept)
@@ -351,7 +344,7 @@ class _Aligner:
 def _is_tried(site: Site | None, before: NodeProto | None, after: NodeProto) -> bool:
     """Whether a site is run though structure tells that it is the same: all but a node that leaves out a default.
 
-    What reduces may have its axes as an attribute or an input, of which runtimes have kernels of their own.
+    A reduction may have its axes as an attribute or an input, and runtimes have separate kernels for these.
     """
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None

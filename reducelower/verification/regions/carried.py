@@ -7,6 +7,7 @@ become inputs, and sizes are left open: the quantizers of a model, each with a s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 
 from onnx import NodeProto, helper
@@ -41,22 +42,20 @@ def freed(pair: Pair) -> Pair:
     if not kept:
         inputs = [replace(item, dims=any_size(item.dims)) for item in inputs]
     held = {name: constants[name] for name in kept}
-    copied = NodeProto()
-    copied.CopyFrom(other)
+    copied = deepcopy(other)
     copied.input[:] = node.input
     return replace(pair, nodes=[node], replacement=[copied], inputs=inputs, constants=(held, dict(held)))
 
 
 def _reshapes_without_zeros(node: NodeProto, constants: Mapping[str, Array]) -> bool:
-    """Whether a node is a Reshape to a known shape without zeros, of which alone its versions say otherwise."""
+    """Whether a node is a Reshape to a known shape without zeros: versions differ only in what a zero means."""
     shape = constants.get(node.input[1]) if node.op_type == "Reshape" and len(node.input) > 1 else None
     return shape is not None and bool(shape.all())
 
 
 def _plain(node: NodeProto) -> NodeProto:
     """A Reshape without what it says of zeros."""
-    copied = NodeProto()
-    copied.CopyFrom(node)
+    copied = deepcopy(node)
     del copied.attribute[:]
     return copied
 

@@ -8,6 +8,7 @@ cut with weights and what is computed from them as they are (`fixed`), and with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -109,10 +110,7 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
 
 
 def _pair(
-    claim: Claim,
-    sides: Sequence[tuple[list[NodeProto], dict[str, Array]]],
-    inputs: list[FreeInput],
-    outputs: list[str],
+    claim: Claim, sides: Sequence[tuple[list[NodeProto], dict[str, Array]]], inputs: list[FreeInput], outputs: list[str]
 ) -> Pair:
     level, site = claim.level, claim.site
     (nodes, left), (replacement, right) = sides
@@ -281,8 +279,7 @@ def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) ->
 
 
 def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-    copied = NodeProto()
-    copied.CopyFrom(node)
+    copied = deepcopy(node)
     _rename(copied, names)
     return copied
 

@@ -21,11 +21,11 @@ ELEMENTWISE = frozenset(
         "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
     }
 )  # fmt: skip
-"""They compute each element from those in the same place, but for broadcasting."""
+"""They compute each element from those in the same place, apart from broadcasting."""
 
 
 def is_elementwise(nodes: Iterable[NodeProto]) -> bool:
-    """Whether every node computes each element from those in the same place, but for broadcasting."""
+    """Whether every node computes each element from those in the same place, apart from broadcasting."""
     return all(node.op_type in ELEMENTWISE and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 

@@ -46,7 +46,7 @@ with the attributes that came with it, without which a node means what it meant.
 def meaning(op_type: str, opset: int, domain: str = "", attributes: tuple[str, ...] = ()) -> int:
     """The oldest version of an operator in which a node means the same as at an opset version.
 
-    Most versions do nothing but allow more types: their pages say the same of everything else. The attributes are those
+    Most versions only allow more types: their pages say the same of everything else. The attributes are those
     of the node that are not at their defaults.
     """
     found = schema(op_type, opset, domain)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import ChainMap
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -52,7 +53,6 @@ class Table:
     """One number per distinct description; the same for both models."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, description: Hashable) -> int:
@@ -127,7 +127,7 @@ def _depth(numbers: Numbers) -> int:
 
 
 class Functions:
-    """The functions of one model, told apart by what they compute rather than by name."""
+    """The functions of one model, identified by what they compute rather than by name."""
 
     def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
         """Know the functions of a model, and the opset versions to take in place of those that they state."""
@@ -181,7 +181,7 @@ def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
 
 
 def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
-    """The attributes of a node but for graphs and for those that have their default value."""
+    """The attributes of a node, except graphs and those that have their default value."""
     if not node.attribute:
         return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
@@ -194,10 +194,8 @@ def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
 def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
     """Name and value of an attribute, equal for equal ones."""
     if attribute.doc_string:
-        plain = AttributeProto()
-        plain.CopyFrom(attribute)
-        plain.ClearField("doc_string")
-        attribute = plain
+        attribute = deepcopy(attribute)
+        attribute.ClearField("doc_string")
     return attribute.name, brief(attribute.SerializeToString(deterministic=True))
 
 

@@ -133,7 +133,7 @@ class Pair:
 
 
 def cut(site: Site, before: Place, after: Place) -> Pair:
-    """Collect a site's nodes, their constants and their inputs; a CannotRunError where they cannot be had."""
+    """Collect a site's nodes, their constants and their inputs; a CannotRunError where one is missing."""
     if site.raised_from:
         before, after = after, before
     try:
@@ -303,7 +303,7 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         for item in pair.inputs
     )
     constants = tuple(
-        # Element types of less than a byte, and of eight bits, are alike but for their names.
+        # Element types of less than a byte, and of eight bits, differ only in their names.
         (
             local(name),
             value.dtype.name,

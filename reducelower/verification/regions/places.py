@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
@@ -25,24 +26,19 @@ Dims = tuple[int | str | None, ...]
 _CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats")
 
 
+@dataclass(eq=False, repr=False)
 class Place:
-    """A graph or function body of one model, with the scopes around it."""
+    """A graph or function body of one model, with the scopes around it.
 
-    def __init__(
-        self,
-        model: ModelProto,
-        holder: GraphProto | FunctionProto,
-        inference: Inference,
-        parent: Place | None = None,
-        key: tuple[int, ...] | None = (),
-    ) -> None:
-        """Stand at `holder`; `key` leads there from the main graph and is None inside functions."""
-        self.model = model
-        self.holder = holder
-        self.inference = inference
-        self.parent = parent
-        self.key = key
-        self._evaluated: dict[str, Array | None] = {}
+    The key leads to the graph from the main graph, and is None inside functions.
+    """
+
+    model: ModelProto
+    holder: GraphProto | FunctionProto
+    inference: Inference
+    parent: Place | None = None
+    key: tuple[int, ...] | None = ()
+    _evaluated: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def inside(self, graph: GraphProto, index: int, number: int) -> Place:
         """The place of a graph inside the node at an index here, one of its graphs by number."""
@@ -255,7 +251,7 @@ def _descend(path: str, left: Place, right: Place, wanted: set[str], found: dict
             if attribute not in others:
                 continue
             other_number, other_graph = others[attribute]
-            inner = f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+            inner = inner_path(path, node, index, attribute)
             pair = left.inside(graph, index, number), right.inside(other_graph, other_index, other_number)
             found[inner] = pair
             _descend(inner, *pair, wanted, found)

@@ -119,7 +119,7 @@ class Unsqueeze(op_unsqueeze.Unsqueeze_13):
 
 
 class GatherElements(op_gather_elements.GatherElements):
-    """numpy chooses among 32 at most, takes real numbers alone, and wraps what is out of range."""
+    """numpy chooses among 32 at most, takes only real numbers, and wraps what is out of range."""
 
     def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
         places: list[Any] = list(np.indices(indices.shape, sparse=True))
@@ -159,7 +159,7 @@ class MaxPool(op_max_pool.MaxPool):
 
 
 class LogSoftmax(op_log_softmax.LogSoftmax):
-    """It takes the logarithm of probabilities, of which the small ones are zero by then."""
+    """It takes the logarithm of probabilities, and the small ones are zero by then."""
 
     axis: int
 
@@ -169,7 +169,7 @@ class LogSoftmax(op_log_softmax.LogSoftmax):
 
 
 class AveragePool(op_average_pool.AveragePool_19):
-    """It takes pads axis by axis, and those of two axes alone."""
+    """It takes pads axis by axis, and only those of two axes."""
 
     def _run(self, x: Array, count_include_pad: int = 0, **said: Any) -> tuple[Array]:  # type: ignore[override]
         counted = np.ones(x.shape, x.dtype)
@@ -283,7 +283,6 @@ class Evaluator(ReferenceEvaluator):
     """The evaluator, with these operators in functions and graphs inside, too."""
 
     def __init__(self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **given: Any) -> None:
-        """Load a model, a graph or a function, as it does."""
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -26,7 +27,7 @@ from reducelower.verification.running.source import (
 )
 from reducelower.verification.running.weights import held_by
 
-__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
+__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named", "try_load", "try_run"]
 
 
 class Session(Protocol):
@@ -196,20 +197,20 @@ class ReferenceRuntime:
             raise _reference_error(error) from error
 
 
+@dataclass(frozen=True)
 class _ReferenceSession:
-    def __init__(self, evaluator: Any, declared: Sequence[int], old: bool) -> None:
-        self._evaluator = evaluator
-        self._declared = declared
-        self._old = old
+    evaluator: Any
+    declared: Sequence[int]
+    is_old: bool
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         try:
             with _quiet():
-                results = self._evaluator.run(None, dict(feeds))
-                return [as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
+                results = self.evaluator.run(None, dict(feeds))
+                return [as_declared(item, kind) for item, kind in zip(results, self.declared, strict=True)]
         except Exception as error:  # as above
             found = _reference_error(error)
-            raise CannotRunError(found.reason, unsupported=found.unsupported or self._old) from error
+            raise CannotRunError(found.reason, unsupported=found.unsupported or self.is_old) from error
 
 
 def _reference_error(error: Exception) -> CannotRunError:
@@ -247,22 +248,18 @@ class OpenVinoRuntime:
         return _OpenVinoSession(compiled)
 
 
+@dataclass(frozen=True)
 class _OpenVinoSession:
-    def __init__(self, compiled: Any) -> None:
-        self._compiled = compiled
+    compiled: Any
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         # A graph input that nothing uses is dropped by OpenVINO, and feeding it is an error there.
-        known = {name for port in self._compiled.inputs for name in port.get_names()}
+        known = {name for port in self.compiled.inputs for name in port.get_names()}
         try:
-            results = self._compiled({name: value for name, value in feeds.items() if name in known})
+            results = self.compiled({name: value for name, value in feeds.items() if name in known})
         except Exception as error:
             raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
-        return [_plain(results[port]) for port in self._compiled.outputs]
-
-
-def _plain(value: Any) -> Array:
-    return np.array(value)
+        return [np.array(results[port]) for port in self.compiled.outputs]
 
 
 RUNTIMES: Mapping[str, type[Runtime]] = {
@@ -288,6 +285,22 @@ def runtime_named(name: str) -> Runtime:
     if not is_foreign(name):
         raise ValueError(f"no runtime is called {name!r}; there are {', '.join(sorted({*RUNTIMES, *ADAPTERS}))}")
     return ForeignRuntime(name)
+
+
+def try_load(runtime: Runtime, source: Source) -> Session | None:
+    """The model in a runtime; None where that does not take it."""
+    try:
+        return runtime.load(source)
+    except CannotRunError:
+        return None
+
+
+def try_run(session: Session | None, feeds: Mapping[str, Any]) -> list[Any] | None:
+    """What a model gives for inputs; None where it was not loaded or cannot be run on them."""
+    try:
+        return None if session is None else session.run(feeds)
+    except CannotRunError:
+        return None
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence, Set
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,11 @@ class Source:
         return self if proto is self.proto else Source(proto, weights=weights)
 
     @property
+    def data_folder(self) -> Path | None:
+        """Where its external data lies, as far as that is known."""
+        return self.folder if self.path is None else self.path.parent
+
+    @property
     def binary_path(self) -> Path | None:
         """The file, when a runtime can read it as it is."""
         return self.path if self.path is not None and self.path.suffix in _BINARY_ENDINGS else None
@@ -132,13 +138,12 @@ class Source:
 
     def complete(self) -> ModelProto:
         """The model with its external data loaded, for runtimes that take no path."""
-        if (self.path is None and self.folder is None) or not has_external_data(self.proto):
+        if self.data_folder is None or not has_external_data(self.proto):
             return restored(self.proto)
         try:
             if self.path is not None:
                 return onnx.load(self.path)
-            model = ModelProto()
-            model.CopyFrom(self.proto)
+            model = deepcopy(self.proto)
             onnx.load_external_data_for_model(model, str(self.folder))
             return model
         except Exception as error:
@@ -151,9 +156,8 @@ def default_opset(model: ModelProto) -> int:
 
 
 def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
-    """A copy of a model that gives values on its way instead of its outputs; of which types they are is not said."""
-    shown = ModelProto()
-    shown.CopyFrom(model)
+    """A copy of a model that gives intermediate values instead of its outputs; their types are not stated."""
+    shown = deepcopy(model)
     shown.graph.ClearField("output")
     for name in names:
         shown.graph.output.add(name=name)
@@ -161,7 +165,7 @@ def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
 
 
 def computing(source: Source, names: Set[str]) -> Source:
-    """The source with those of its outputs alone, and the nodes and functions that they take; itself if that is all."""
+    """The source with only some outputs, and the nodes and functions that these need; itself if that is all."""
     graph = source.proto.graph
     needed, kept = set(names), list[NodeProto]()
     for node in reversed(graph.node):
@@ -177,7 +181,7 @@ def computing(source: Source, names: Set[str]) -> Source:
     made.graph.node.extend(kept)
     del made.functions[:]
     made.functions.extend(reached(kept, functions_of(source.proto)).values())
-    return Source(made, folder=source.folder if source.path is None else source.path.parent, weights=source.weights)
+    return Source(made, folder=source.data_folder, weights=source.weights)
 
 
 def as_declared(value: Any, element_type: int) -> Any:
@@ -202,8 +206,7 @@ def plainly_spelled(model: ModelProto) -> ModelProto:
     """
     if not any(item.domain == _LONG_SPELLING for item in _with_domain(model)):
         return model
-    plain = ModelProto()
-    plain.CopyFrom(model)
+    plain = deepcopy(model)
     for item in _with_domain(plain):
         if item.domain == _LONG_SPELLING:
             item.domain = ""

@@ -8,6 +8,7 @@ name stands for the value wherever two models are compared.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from itertools import count
 from weakref import WeakValueDictionary
 
@@ -129,8 +130,7 @@ def restored(model: ModelProto) -> ModelProto:
     """The model with the arrays that it names as values again; itself where it names none."""
     if not any(map(is_held, model.graph.initializer)):
         return model
-    whole = ModelProto()
-    whole.CopyFrom(model)
+    whole = deepcopy(model)
     for tensor in whole.graph.initializer:
         if is_held(tensor):
             tensor.CopyFrom(numpy_helper.from_array(held_array(tensor), tensor.name))

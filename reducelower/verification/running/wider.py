@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from typing import Any
@@ -12,10 +14,10 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
-from reducelower.numerics.measure import Array, is_float
+from reducelower.numerics.measure import is_float
 from reducelower.verification.running.reference_gaps import wrong_in_reference
-from reducelower.verification.running.runtimes import ReferenceRuntime, Session
-from reducelower.verification.running.source import CannotRunError, Source, as_declared, default_opset
+from reducelower.verification.running.runtimes import ReferenceRuntime, Session, try_load
+from reducelower.verification.running.source import Source, as_declared, default_opset
 
 __all__ = ["InDouble", "float_types", "with_bodies"]
 
@@ -24,33 +26,29 @@ _KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are n
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
 
+@dataclass(frozen=True)
 class InDouble:
     """A model in double, in the reference evaluator; it exists only where all floats of the model are of one type."""
 
-    def __init__(self, session: Session, declared: Sequence[int] = ()) -> None:
-        """Wrap what `of` or `rounded` made."""
-        self._session = session
-        self._declared = declared
+    session: Session
+    declared: Sequence[int]
 
     @staticmethod
     def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
-        """The model in double, its results too unless `rounded` to the declared types; None where it cannot be had."""
+        """The model in double, its results too unless `rounded` to the declared types; None where that fails."""
         kinds = float_types(model)
         if wrong_in_reference(model) or len(kinds) != 1 or TensorProto.DOUBLE in kinds:
             return None
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
             return None
         # Bodies hold casts to float that operators do not show.
-        wide = ModelProto()
-        wide.CopyFrom(with_bodies(model) or model)
+        wide = deepcopy(with_bodies(model) or model)
         declared = [value.type.tensor_type.elem_type for value in wide.graph.output] if rounded else []
         _widen(wide.graph)
         for value in wide.graph.output:
             value.type.Clear()
-        try:
-            return InDouble(ReferenceRuntime().load(Source(wide)), declared)
-        except CannotRunError:
-            return None
+        session = try_load(ReferenceRuntime(), Source(wide))
+        return None if session is None else InDouble(session, declared)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         """The outputs for inputs in the model's own element types."""
@@ -58,8 +56,8 @@ class InDouble:
             name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
             for name, value in feeds.items()
         }
-        results = self._session.run(wide, timeout)
-        return [as_declared(item, kind) for item, kind in zip_longest(results, self._declared, fillvalue=0)]
+        results = self.session.run(wide, timeout)
+        return [as_declared(item, kind) for item, kind in zip_longest(results, self.declared, fillvalue=0)]
 
 
 def float_types(model: ModelProto) -> set[int]:
@@ -99,12 +97,8 @@ def _widen(graph: GraphProto) -> None:
 
 def _widen_tensor(tensor: TensorProto) -> None:
     if tensor.data_type in _FLOATS:
-        name = tensor.name
-        tensor.CopyFrom(numpy_helper.from_array(_double(numpy_helper.to_array(tensor)), name))
-
-
-def _double(value: Array) -> Array:
-    return value.astype(np.float64)
+        value = numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
 
 
 def _widen_node(node: NodeProto) -> None:
@@ -125,8 +119,7 @@ def with_bodies(model: ModelProto) -> ModelProto | None:
     nodes = list(all_nodes(model))
     if not any(_is_function(node, default_opset(model)) for node in nodes):
         return None
-    stated = ModelProto()
-    stated.CopyFrom(model)
+    stated = deepcopy(model)
     for tensor in model.graph.initializer:  # whose types bodies that depend on types do not see
         stated.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     for node in all_nodes(stated):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ def taken(source: Source, run: Run, clock: Clock) -> tuple[str, ...]:
     nodes = [(at, node) for at, node in enumerate(graph.node) if _is_decided(node)]
     if not nodes:
         return ()
-    folder = source.folder if source.path is None else source.path.parent
     computed = {name for node in graph.node for name in node.output}
     read = {name for _, node in nodes for name in node.input[:2]}
     deciding = sorted(read & computed)
     constants = {item.name: numpy_helper.to_array(item) for item in graph.initializer if item.name in read}
     try:
-        session = runtime_named(run.runtime).load(Source(_with_outputs(source.proto, deciding), folder=folder))
+        shown = Source(_with_outputs(source.proto, deciding), folder=source.data_folder)
+        session = runtime_named(run.runtime).load(shown)
         known = [dict(zip(deciding, _last(session, feeds, clock, len(deciding)), strict=True)) for feeds in run.cases]
     except CannotRunError:
         return ()
@@ -59,8 +60,7 @@ def _branches(at: int, node: NodeProto) -> Iterator[tuple[str, str]]:
 
 
 def _with_outputs(model: ModelProto, names: list[str]) -> ModelProto:
-    copied = ModelProto()
-    copied.CopyFrom(model)
+    copied = deepcopy(model)
     for name in names:
         copied.graph.output.add(name=name)
     return copied

@@ -12,11 +12,11 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.numerics.tolerance import APART, Tolerance
-from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.result import OutputComparison, to_plain
 from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source, has_external_data
+from reducelower.verification.running.source import CannotRunError, Source, giving, has_external_data
 
 __all__ = ["Departure", "RuntimeComparison", "compare_runtimes"]
 
@@ -140,22 +140,24 @@ def _worst(
 
     The budget may have ended before the last sets of inputs on the right.
     """
-    merged: dict[str, OutputComparison] = {}
-    differs = None
-    for at, (before, after) in enumerate(zip(left.results, right.results, strict=False)):
-        for item in compare_outputs(
-            names,
-            before,
-            after,
-            runtime=f"{left.runtime} / {right.runtime}",
-            tolerances=tolerances,
-            widen=APART,
-            by_tensor=True,
-        ):
-            merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
-            if item.verdict == "different" and differs is None:
-                differs = at
-    return list(merged.values()), differs or 0
+    where = f"{left.runtime} / {right.runtime}"
+    found = [
+        (at, item)
+        for at, (before, after) in enumerate(zip(left.results, right.results, strict=False))
+        for item in _compared(names, before, after, tolerances, where)
+    ]
+    differs = next((at for at, item in found if item.verdict == "different"), 0)
+    return worst_of(item for _, item in found), differs
+
+
+def _compared(
+    names: Sequence[str],
+    before: Sequence[Any],
+    after: Sequence[Any],
+    tolerances: Mapping[str, Tolerance] | None,
+    runtime: str = "",
+) -> list[OutputComparison]:
+    return compare_outputs(names, before, after, runtime=runtime, tolerances=tolerances, widen=APART, by_tensor=True)
 
 
 def _first(
@@ -176,12 +178,7 @@ def _first(
         for nodes, exposed in _exposed(model, (left.runtime, runtime)):
             names = [value.name for value in exposed.graph.output]
             before, after = (_run_once(exposed, name, feeds, clock) for name in (left.runtime, runtime))
-            found = {
-                item.name: item
-                for item in compare_outputs(
-                    names, before, after, runtime="", tolerances=tolerances, widen=APART, by_tensor=True
-                )
-            }
+            found = {item.name: item for item in _compared(names, before, after, tolerances)}
             for index, node in nodes:
                 for name in node.output:
                     if name in found and found[name].verdict == "different":
@@ -222,8 +219,6 @@ def _types(model: ModelProto) -> dict[str, ValueInfoProto]:
 
 
 def _with_outputs(model: ModelProto, nodes: Sequence[NodeProto], types: Mapping[str, ValueInfoProto]) -> ModelProto:
-    exposed = ModelProto()
-    exposed.CopyFrom(model)
-    del exposed.graph.output[:]
+    exposed = giving(model, ())
     exposed.graph.output.extend(types[name] for node in nodes for name in node.output if name in types)
     return exposed

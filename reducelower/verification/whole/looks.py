@@ -16,7 +16,8 @@ from reducelower.numerics.measure import element_type_of, identical, is_float, m
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import open_to_special
-from reducelower.verification.judging.compare import tensors
+from reducelower.verification.inputs.made import varied
+from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.judging.conditioning import Move, disturbed_inside
 from reducelower.verification.judging.doubts import is_slight, sensitivity
 from reducelower.verification.judging.runs import Run, run_result
@@ -25,11 +26,10 @@ from reducelower.verification.judging.witness import Witness, sides_with
 from reducelower.verification.regions.places import Place
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.reference_gaps import wrong_in_reference
-from reducelower.verification.running.runtimes import Session, runtime_named
+from reducelower.verification.running.runtimes import Session, runtime_named, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, computing
 from reducelower.verification.running.wider import InDouble, with_bodies
 from reducelower.verification.whole.question import Question, compared, compared_at, differ
-from reducelower.verification.whole.search import varied
 
 __all__ = [
     "as_regions",
@@ -136,12 +136,7 @@ def without_slight(
                 seen = there.get(part)
                 same[part] &= value is None or (seen is not None and (identical(value, seen) or is_slight(value, seen)))
     reason = f"{left.runtime} and {right.runtime} may differ as much"
-    return [
-        replace(item, verdict="not compared", reason=f"{reason}: {item.reason}")
-        if item.verdict == "different" and same[item.name]
-        else item
-        for item in outputs
-    ]
+    return withdrawn(outputs, reason, lambda item: same[item.name], with_difference=True)
 
 
 def without_nan(
@@ -156,12 +151,7 @@ def without_nan(
         item.name for at in rest for item in compared_at(question, left, right, at, {}) if item.verdict == "different"
     }
     reason = f"NaN was given, of which the page of {kind} does not say what it does"
-    return [
-        replace(item, verdict="not compared", reason=f"{reason}: {item.reason}")
-        if item.verdict == "different" and item.name not in known
-        else item
-        for item in outputs
-    ]
+    return withdrawn(outputs, reason, lambda item: item.name not in known, with_difference=True)
 
 
 def _has_nan(value: Any) -> bool:
@@ -212,11 +202,9 @@ def _unsteady(question: Question, left: Run, *, inside: bool) -> Session | None:
         named = [(place, name) for level, name in values if level.holder is model.graph]
         model, values = body, [*named, *inner_values(body, known)]
     moving = disturbed_inside(model, values)
-    folder = source.folder if source.path is None else source.path.parent
-    try:
-        return None if moving is None else runtime_named(left.runtime).load(Source(moving, folder=folder))
-    except CannotRunError:
+    if moving is None:
         return None
+    return try_load(runtime_named(left.runtime), Source(moving, folder=source.data_folder))
 
 
 def both_in_reference(question: Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:

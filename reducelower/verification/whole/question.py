@@ -8,7 +8,7 @@ from typing import Any
 
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.judging.conditioning import Move
 from reducelower.verification.judging.runs import Clock, Request, Run
 from reducelower.verification.result import OutputComparison
@@ -66,17 +66,14 @@ def where_run(left: Run, right: Run) -> str:
 
 
 def compared(
-    question: Question,
-    left: Run,
-    right: Run,
-    moves: Sequence[Mapping[str, Move]] = (),
+    question: Question, left: Run, right: Run, moves: Sequence[Mapping[str, Move]] = ()
 ) -> list[OutputComparison]:
     """The worst comparison of each output over all sets of inputs that both sides were run on."""
-    merged: dict[str, OutputComparison] = {}
-    for at in range(min(len(left.results), len(right.results))):
-        for item in compared_at(question, left, right, at, moves[at] if at < len(moves) else {}):
-            merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
-    return list(merged.values())
+    return worst_of(
+        item
+        for at in range(min(len(left.results), len(right.results)))
+        for item in compared_at(question, left, right, at, moves[at] if at < len(moves) else {})
+    )
 
 
 def compared_at(

@@ -17,7 +17,7 @@ from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.inputs.given import check_given
 from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import TestDataSet
-from reducelower.verification.judging.compare import compare_outputs
+from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
 from reducelower.verification.judging.doubts import no_evidence, random_outputs
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
@@ -63,7 +63,7 @@ def verify(
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
 
-    The models are aligned by what they compute; names do not matter but for those of inputs and outputs. What is
+    The models are aligned by what they compute; only the names of inputs and outputs matter. What is
     computed otherwise is run by itself on ordinary and edge values. Both whole models run in onnxruntime with graph
     optimizations off. A side that onnxruntime has no kernel or no opset support for runs in
     ``onnx.reference.ReferenceEvaluator``, and the notes say so.
@@ -169,13 +169,8 @@ def compare_models(
         if budget is not None:
             left_over = max(budget - (time.monotonic() - start), 0.001)
     whole = _combined([item for each in found for item in each], regions)
-    # The worst of each output over all sets of inputs.
-    outputs: dict[tuple[str, str], OutputComparison] = {}
-    for item in whole.outputs:
-        key = item.name, item.runtime
-        outputs[key] = outputs[key].merged(item) if key in outputs else item
     cases = sum(max((item.cases for item in each), default=0) for each in found)
-    return replace(whole, outputs=tuple(outputs.values()), cases=cases)
+    return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases)
 
 
 def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
@@ -277,10 +272,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         outputs = without_nan(question, left, right, outputs)
     doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
     if doubt:
-        outputs = [
-            replace(item, verdict="not compared", reason=doubt) if item.verdict == "different" else item
-            for item in outputs
-        ]
+        outputs = withdrawn(outputs, doubt)
     if differ(outputs) and left.runtime != right.runtime:
         outputs = without_slight(question, left, right, outputs)
     if differ(outputs) and question.clock.over:
