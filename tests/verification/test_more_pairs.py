@@ -510,6 +510,22 @@ DIFFERENT |= {
 }  # fmt: skip
 
 
+# An epsilon as small as programs write it, and a constant that a whole input has to be.
+NORMALIZED = "g (float[N, 8] x, float[8] s) => (float[N, 8] y)"
+LAYER = "y = LayerNormalization <epsilon = %s> (x, s)"
+
+DIFFERENT |= {
+    "a small epsilon": (NORMALIZED, LAYER % "1e-12", LAYER % "1e-13"),
+    "a far smaller epsilon": (NORMALIZED, LAYER % "1e-12", LAYER % "1e-20"),
+    "an epsilon of rows that are all alike": (NORMALIZED, LAYER % "1e-12", LAYER % "0.0"),
+    "one of five numbers": (
+        "g (int64[5] x) => (int64[1] y) <int64[5] k = {3, 1, 4, 1, 5}, int64[5] other = {3, 1, 4, 1, 6}>",
+        "e = Equal (x, k)  i = Cast <to = 7> (e)  y = ReduceMin (i)",
+        "e = Equal (x, other)  i = Cast <to = 7> (e)  y = ReduceMin (i)",
+    ),
+}  # fmt: skip
+
+
 def _pair(row: tuple[str, str, str]) -> tuple[ModelProto, ModelProto]:
     signature, before, after = row
     opset = 20 if "IsInf" in before or "StringSplit" in before else 18
@@ -532,18 +548,33 @@ def test_what_is_the_same_is_equivalent(what: str) -> None:
     assert found.verdict == "equivalent", str(found)
 
 
+# The second threshold is read only of rows that are below the first.
+TREE = (
+    "{ y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1, nodes_falsenodeids = [4, 3, 0, 0, 0], "
+    "nodes_featureids = [0, 1, 0, 0, 0], nodes_modes = ['BRANCH_LEQ', 'BRANCH_LEQ', 'LEAF', 'LEAF', 'LEAF'], "
+    "nodes_nodeids = [0, 1, 2, 3, 4], nodes_treeids = [0, 0, 0, 0, 0], nodes_truenodeids = [1, 2, 0, 0, 0], "
+    "nodes_values = [-777.0, 5.0e6, 0.0, 0.0, 0.0], target_ids = [0, 0, 0], target_nodeids = [2, 3, 4], "
+    "target_treeids = [0, 0, 0], target_weights = [1.0, 2.0, 3.0]> (x) }"
+)
+
+
 @pytest.mark.parametrize(
     ("body", "other"),
     [
         ("{ y = RegexFullMatch <pattern = 'ab+'> (x) }", ("ab", "ac")),
         ("{ y = RegexFullMatch <pattern = '[a-f]{0,9}@(here|there).org'> (x) }", ("here", "away")),
+        ("{ y = RegexFullMatch <pattern = 'a{5}b'> (x) }", ("5", "6")),
+        ("{ y = RegexFullMatch <pattern = '[a-z]+'> (x) }", ("z", "y")),
+        (TREE, ("5.0e6", "5.1e6")),
         ("{ y = ai.onnx.ml.LabelEncoder <keys_int64s = [77777, 2], values_int64s = [1, 2]> (x) }", ("77777", "77778")),
     ],
-    ids=["a pattern", "a pattern of groups", "a key"],
+    ids=["a pattern", "a pattern of groups", "a count", "the end of a range", "a tree", "a key"],
 )
 def test_what_attributes_hold_is_fed(body: str, other: tuple[str, str]) -> None:
     is_pattern = "Regex" in body
     graph = "g (string[4] x) => (bool[4] y)" if is_pattern else "g (int64[4] x) => (int64[4] y)"
+    if body == TREE:
+        graph = "g (float[N, 2] x) => (float[N, 1] y)"
     imports = '"": 20' if is_pattern else '"": 17, "ai.onnx.ml": 2'
     text = f"<ir_version: 9, opset_import: [{imports}]> {graph} {body}".replace("'", '"')
     before, after = parser.parse_model(text), parser.parse_model(text.replace(*other))

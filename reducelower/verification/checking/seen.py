@@ -272,7 +272,9 @@ def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
 
 def _is_carried(pair: Pair) -> bool:
     """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
-    return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+    if len(pair.nodes) != 1 or len(pair.replacement) != 1 or pair.node.op_type != pair.replacement[0].op_type:
+        return False
+    return pair.before.opsets != pair.after.opsets or pair.is_carried
 
 
 def _drops_nan(seen: Seen, before: Array, after: Array) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -22,6 +23,7 @@ WIDE = 50.0
 """Beyond what activations saturate at."""
 
 _OVER = "over "
+_EPSILON = 1e-3  # below, a constant is taken for one
 _FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge"})
 _KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
@@ -41,6 +43,7 @@ class Filling:
     element_type: int
     constants: tuple[float, ...]
     tables: tuple[float, ...]
+    wholes: tuple[tuple[int, ...], ...]
     texts: tuple[str, ...]
     rounds_to_integers: bool
     cast_to: tuple[int, ...]
@@ -58,6 +61,7 @@ class Filling:
             spec.element_type,
             limits.constants,
             limits.tables,
+            limits.wholes,
             limits.texts,
             limits.rounds_to_integers,
             tuple(sorted(limits.cast_to)),
@@ -159,6 +163,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.constants)), shape))
     if filling.tables:
         found["from tables"] = made(_beside(filling.tables))
+    halfway = [number for number in _between_all(filling.constants) if abs(number) < largest / 4]
+    if filling.has_steps and halfway:
+        # None of them lies on a step, where rounding decides.
+        found["between constants"] = made(lambda shape, rng: rng.choice(np.array(halfway), shape))
     if near:
         found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
     for constant in filling.constants[:4]:
@@ -169,6 +177,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             found[f"below {constant:g}"] = made(_scaled(constant - step))
         if filling.has_steps and not float(constant).is_integer():
             found[f"ties of {constant:g}"] = made(_ties(constant))
+    for constant in filling.constants:
+        if 0 < constant < _EPSILON:
+            # An epsilon is added to a mean of squares.
+            found[f"roots of {constant:g}"] = made(_normal(constant**0.5))
     for element_type in filling.cast_to:
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         bounds = np.array(lowest_and_highest(integer), np.float64)
@@ -192,6 +204,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
 
 def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
     return lambda shape, rng: rng.uniform(least, most, shape)
+
+
+def _normal(deviation: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    return lambda shape, rng: rng.standard_normal(shape) * deviation
 
 
 def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
@@ -232,6 +248,19 @@ def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
     return found
 
 
+def _between_all(constants: Sequence[float]) -> list[float]:
+    """Values halfway between neighbouring constants, and one beyond either end."""
+    known = sorted(constants)
+    ends = [known[0] - abs(known[0]) / 2 - 1, known[-1] + abs(known[-1]) / 2 + 1] if known else []
+    return [*ends, *(low / 2 + high / 2 for low, high in pairwise(known))]
+
+
+def _repeated(whole: Sequence[int], dtype: np.dtype[Any]) -> Maker:
+    """The integers of a constant in their order, over and over."""
+    values = np.array(whole, np.int64).astype(dtype)
+    return lambda shape, rng: np.resize(values, shape)
+
+
 def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     info = np.iinfo(dtype)
     # The lowest integer has no negative, and dividing it by -1 ends some processes.
@@ -260,6 +289,7 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "ones": chosen(1),
         **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
         **({"from tables": chosen(*map(round, filling.tables))} if filling.tables else {}),
+        **{f"as held, {at}": _repeated(whole, dtype) for at, whole in enumerate(filling.wholes) if not filling.nonzero},
         **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
         **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
         **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),

@@ -12,11 +12,13 @@ from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = ["FEW", "constants_of", "held_in", "tables_of", "texts_of"]
+__all__ = ["FEW", "constants_of", "held_in", "tables_of", "texts_of", "vectors_of"]
 
 FEW = 8
 """How many numbers a small constant has at most, each of which is tried."""
 _OF_TABLE = 256  # numbers
+_OF_VECTOR = 64
+_VECTORS = 4
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
@@ -40,12 +42,14 @@ def held_in(pair: Pair) -> Iterator[Array]:
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
     """Some of the strings among constants and attributes: as they are, and what they match as simple patterns."""
     found = [item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist()]
-    return tuple(dict.fromkeys([*found, *map(_matching, found)]))[:_OF_TABLE]
+    ends = [_matching(re.sub(r"\[\w-(\w)", r"[\1", item)) for item in found]  # the last letter of a range
+    return tuple(dict.fromkeys([*found, *map(_matching, found), *ends]))[:_OF_TABLE]
 
 
 def _matching(pattern: str) -> str:
     """What a pattern matches that is made of letters, classes, counts and groups of alternatives."""
     text = re.sub(r"\\[bBAzZ]|\^|\$", "", re.sub(r"\[(?:\\?(\w)|\\?([^\]]))[^\]]*\]", r"\1\2", pattern))
+    text = re.sub(r"(?<!\\)(\w)\{(\d{1,2})(?:,\d*)?\}", lambda found: found[1] * int(found[2]), text)
     for spelled, stands in ((r"\\w|(?<!\\)\.", "a"), (r"\\d", "1"), (r"\\s", " "), (r"\\[WDS]", "-")):
         text = re.sub(spelled, stands, text)
     text = re.sub(r"\{[\d,]*\}|[*+?]", "", text)
@@ -59,6 +63,12 @@ def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
     found = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
     finite = [value for value in found if value == value and abs(value) < 1e300]
     return tuple(sorted(finite, key=abs)[:FEW])
+
+
+def vectors_of(held: Sequence[Array]) -> tuple[tuple[int, ...], ...]:
+    """Some of the small constants of several integers, which a whole input may be compared with."""
+    found = [value.ravel().tolist() for value in held if value.dtype.kind in "iu" and 1 < value.size <= _OF_VECTOR]
+    return tuple(dict.fromkeys(map(tuple, found)))[:_VECTORS]
 
 
 def tables_of(held: Sequence[Array]) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.feeding.held import FEW, constants_of, held_in, tables_of, texts_of
+from reducelower.verification.feeding.held import FEW, constants_of, held_in, tables_of, texts_of, vectors_of
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
 from reducelower.verification.feeding.shapes import window
 from reducelower.verification.regions.bounded import MOVING
@@ -103,6 +103,7 @@ class Limits:
         cast_to: the integer types that values are cast to.
         constants: the numbers that either side holds, to try values on either side of.
         tables: where values are compared, some of the numbers in large constants.
+        wholes: where values are compared, small constants of several integers, one after the other.
         texts: the strings that either side holds, and what they match where they are patterns.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
@@ -130,6 +131,7 @@ class Limits:
     cast_to: set[int] = field(default_factory=set)
     constants: tuple[float, ...] = ()
     tables: tuple[float, ...] = ()
+    wholes: tuple[tuple[int, ...], ...] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
     takes_any: bool = True
@@ -201,6 +203,7 @@ def limits_of(pair: Pair) -> Limits:
     limits.constants = constants_of(held)
     if limits.has_steps:
         limits.tables = tables_of(held)
+        limits.wholes = vectors_of(held)
     limits.is_carried = pair.is_carried
     limits.only_moves = all(node.op_type in _MOVES for node in both)
     numbers = {

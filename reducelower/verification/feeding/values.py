@@ -119,6 +119,8 @@ def _fed(
         where, plain = fitting
         is_first = not first and bool(count)
         kinds = _kinds(fillings, small=is_first, few=count > _LARGE or limits.is_carried)
+        if limits.has_steps and not is_first and count >= _MANY // 2:
+            kinds.append("between constants")
         if few or (position >= len(ordinary) and not is_first):
             kinds = [kind for kind in kinds if kind in _PLAIN]
         elif 0 in sizes.values():
