@@ -277,3 +277,13 @@ def test_the_class_that_a_loss_ignores_is_fed(said: str) -> None:
         '{{ y = NegativeLogLikelihoodLoss <reduction = "mean"{}> (x, t, w) }}'
     )
     assert verify(model(text.format(", ignore_index = -1")), model(text.format(said))).verdict == "different"
+
+
+def test_integers_that_the_input_does_not_hold_are_no_value_for_it() -> None:
+    text = (
+        "g (uint64[2] x) => (uint64[2] y) <uint64[2] s = {18446744073709551615, 1}> "
+        "{ y = BitShift <direction = '%s'> (x, s) }"
+    )
+    left, right = (model((text % way).replace("'", '"')) for way in ("LEFT", "RIGHT"))
+    assert verify(left, left).verdict == "equivalent"
+    assert verify(left, right).verdict == "different"

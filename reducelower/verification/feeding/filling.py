@@ -255,9 +255,8 @@ def _between_all(constants: Sequence[float]) -> list[float]:
     return [*ends, *(low / 2 + high / 2 for low, high in pairwise(known))]
 
 
-def _repeated(whole: Sequence[int], dtype: np.dtype[Any]) -> Maker:
+def _repeated(values: Array) -> Maker:
     """The integers of a constant in their order, over and over."""
-    values = np.array(whole, np.int64).astype(dtype)
     return lambda shape, rng: np.resize(values, shape)
 
 
@@ -280,6 +279,8 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     limits = chosen(lowest, highest, 0, 1, lowest + 1, highest - 1)
     held = [constant for constant in filling.constants if abs(constant) < 2**53]
     near = [round(constant) + step for constant in held for step in (-1, 0, 1)]
+    wholes = () if filling.nonzero else filling.wholes
+    fitting = [whole for whole in wholes if all(lowest <= number <= highest for number in whole)]
     return {
         "random": drawn(0, 9),
         "mixed": chosen(*range(-4, 5), 100, -100, *near),
@@ -289,7 +290,7 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "ones": chosen(1),
         **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
         **({"from tables": chosen(*map(round, filling.tables))} if filling.tables else {}),
-        **{f"as held, {at}": _repeated(whole, dtype) for at, whole in enumerate(filling.wholes) if not filling.nonzero},
+        **{f"as held, {at}": _repeated(np.array(whole, dtype)) for at, whole in enumerate(fitting)},
         **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
         **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
         **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),
