@@ -43,6 +43,7 @@ def _groups(folder: Path, *, quick: bool) -> Mapping[str, Callable[[], Iterator[
         "command": lambda: commands.command(folder, quick=quick),
         "many": lambda: commands.many_models(folder, quick=quick),
         "inline": lambda: weights.inline(folder, quick=quick),
+        "in-memory": lambda: weights.in_memory(folder, quick=quick),
         "external": lambda: weights.external(folder, quick=quick),
         "latency": lambda: running.latency(quick=quick),
         "verification": lambda: running.verification(quick=quick),

@@ -10,8 +10,11 @@ from pathlib import Path
 from commands import reducelower
 from measuring import Line, at_most, duration, peak_memory, per_turn, run_child, take_turns
 from models import external_model, inline_model
+from onnx import load_from_string
 
-__all__ = ["external", "inline"]
+from reducelower import convert_bytes
+
+__all__ = ["external", "in_memory", "inline"]
 
 _NO_VERIFY = ("--opset", "18", "--no-verify", "--force", "--quiet")
 
@@ -54,6 +57,25 @@ def inline(folder: Path, *, quick: bool) -> Iterator[Line]:
     )
     for path in (model, copy, output):
         path.unlink(missing_ok=True)
+
+
+def in_memory(folder: Path, *, quick: bool) -> Iterator[Line]:
+    """A model of 300 MB of weights as bytes, beside parsing it and writing it again, as every other tool begins."""
+    size, rounds = (8 << 20, 1) if quick else (300_000_000, 5)
+    path = folder / "weights.onnx"
+    inline_model(path, size)
+    data = path.read_bytes()
+    path.unlink()
+    times = take_turns(
+        {
+            "ours": partial(convert_bytes, data, 18),
+            "floor": lambda: load_from_string(data).SerializeToString(),
+        },
+        rounds,
+    )
+    yield at_most(
+        f"bytes to bytes, {len(data) / 1e6:.0f} MB", times["ours"], times["floor"], "parse and serialize", 0.5
+    )
 
 
 def external(folder: Path, *, quick: bool) -> Iterator[Line]:
