@@ -12,7 +12,7 @@ from onnx import numpy_helper, parser
 from reducelower import Target, convert_version
 from reducelower.api import legalize
 from reducelower.model.inference import Inference
-from reducelower.verification import verify
+from reducelower.verification import verify, verify_regions
 from reducelower.verification.judging.conditioning import disturbed_inside
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.regions.places import Place
@@ -81,6 +81,12 @@ def test_matrices_are_fed_of_which_a_grid_takes_as_many() -> None:
     grid = next(item for node in after.functions[0].node for item in node.attribute if item.name == "value").t
     grid.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(grid) * np.float32(1.01)))
     assert verify(before, after).sites[0].status == "different"
+
+
+def test_sizes_of_a_grid_that_are_fed_are_for_as_many_matrices() -> None:
+    before = model("g (float[2, 2, 3] t, int64[4] s) => (float[A, H, W, B] y) { y = AffineGrid (t, s) }", 20)
+    (site,) = verify_regions(before, convert_version(before, 17)).findings
+    assert (site.status, site.cases > 5) == ("equal", True)
 
 
 def test_what_is_computed_from_declared_sizes_is_no_input() -> None:

@@ -32,6 +32,7 @@ _AXES = {1: ("axes", "", 0)}
 # By operator and place of the input: what it is, the attribute that says along which axis of the first input, and
 # which axis that is else.
 _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
+    "AffineGrid": {1: ("grid", "", 0)},
     "ArrayFeatureExtractor": {1: ("class", "", -1)},
     "CumProd": _AXES,
     "CumSum": _AXES,
@@ -76,8 +77,8 @@ class Role:
 
     The kind is ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
     ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
-    ``step``, ``start`` (of a range), ``whole number`` (which floats may be too), or what Resize takes: ``scales``,
-    ``sizes`` or ``part`` (from where to where). A class may be the one that the operator is told to ignore, too.
+    ``step``, ``start`` (of a range), ``grid`` (sizes of one for each matrix), ``whole number`` (which floats may be
+    too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where). A class may be the one that the operator is told to ignore, too.
     """
 
     kind: str
@@ -109,6 +110,8 @@ class Role:
             return None
         if self.kind in ("shape", "new shape"):
             return _new_shape(of, shape[0], rng, infer=self.kind == "new shape") if len(shape) == 1 else None
+        if self.kind == "grid":
+            return np.array([*of[:1], *rng.integers(1, 6, shape[0] - 1)]) if len(shape) == 1 and shape[0] else None
         if self.kind in _RESIZED:
             return _resized(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
         if self.kind == "axes":
