@@ -78,7 +78,8 @@ class Role:
     The kind is ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
     ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
     ``step``, ``start`` (of a range), ``grid`` (sizes of one for each matrix), ``whole number`` (which floats may be
-    too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where). A class may be the one that the operator is told to ignore, too.
+    too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where). A class may be the one that the
+    operator is told to ignore, too.
     """
 
     kind: str
