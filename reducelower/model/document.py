@@ -50,14 +50,16 @@ class Document:
 
         Other attempts must not share them: the output may depend on which types were known beforehand.
         """
-        if self._weight is not None:
+        if self._shares_types:
             return self
-        weights = self.weights
-        if weights is None:
+        if self._weight is not None:
+            trials = Document(self._message, self._data)
+            trials._weight = self._weight
+        elif (weights := self.weights) is not None:
+            trials = self.without(weights)
+        else:
             trials = Document(skeleton(self.message))
             trials._weight = self._initializers.get
-        else:
-            trials = self.without(weights)
         trials._inferences, trials._shares_types = self._inferences, True
         return trials
 
