@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
-from reducelower.legalization.attempts import attempt, attempt_in_place
+from reducelower.legalization.attempts import attempt
+from reducelower.legalization.in_place import attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting, refused
 from reducelower.model.document import Document

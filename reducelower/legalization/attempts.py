@@ -18,15 +18,13 @@ from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
 from reducelower.model.inference import ContradictionError
-from reducelower.model.skeleton import without_values
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.scope.dead_code import remove_named
 
 if TYPE_CHECKING:
     from reducelower.legalization.mended_source import Mended
 
-__all__ = ["attempt", "attempt_in_place"]
+__all__ = ["attempt"]
 
 _LOOPS = ("Loop", "Scan")
 
@@ -146,41 +144,6 @@ def _attempt(
         made = second, again
         depending = set() if again.refusals else _changed_without_inputs(made_of, second)
     return made
-
-
-def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
-    """Legalize the model itself, or leave it unchanged if the plan has refusals.
-
-    Raises:
-        ContradictionError: see `attempt`.
-        ValueError: the target is invalid.
-    """
-    draft, plan = attempt(Document.of_message(model).for_trials(), target, settings, report=report)
-    if not plan.refusals and not _take_over(model, draft.document().message):
-        # The weights change their type, so the result of an attempt without weights cannot be used.
-        draft, plan = attempt(Document.of_message(model), target, settings, report=report)
-        model.CopyFrom(draft.document().message)
-    return plan
-
-
-def _take_over(model: ModelProto, made: ModelProto) -> bool:
-    """Move the result of an attempt without weights into the model; return False and change nothing if weights changed.
-
-    `made` must not be used afterwards.
-    """
-    graph = model.graph
-    own = {tensor.name: tensor for tensor in graph.initializer}
-    kept = {tensor.name: tensor for tensor in made.graph.initializer}
-    if any(without_values(own[name]) != kept[name] for name in own.keys() & kept.keys()):
-        return False
-    remove_named(graph.initializer, own.keys() - kept.keys())
-    remove_named(made.graph.initializer, own.keys())
-    for held, apart in ((model, "graph"), (graph, "initializer")):
-        for field, _ in held.ListFields():
-            if field.name != apart:
-                held.ClearField(field.name)
-    model.MergeFrom(made)
-    return True
 
 
 def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:

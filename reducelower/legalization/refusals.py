@@ -16,6 +16,7 @@ from reducelower.legalization.attempts import attempt
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.memo import Memo, Memory
+from reducelower.legalization.passes import attempt_until_settled
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
@@ -51,10 +52,10 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
 
 
 def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
-    draft, plan = attempt(source, target, settings, report=report)
-    if plan.refusals:
+    made, plan = attempt_until_settled(source, target, settings, report=report)
+    if made is None:
         raise refused(plan, source, target, settings)
-    return draft.document(), plan
+    return made, plan
 
 
 def refused(plan: Plan, source: Document, target: Target, settings: Settings) -> ConversionError:
