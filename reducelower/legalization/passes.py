@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from onnx import ModelProto, NodeProto
 
+from reducelower.errors import Refusal
 from reducelower.legalization.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies
@@ -27,7 +28,7 @@ def attempt_until_settled(
 ) -> tuple[Document | None, Plan]:
     """As `attempt`, and for a runtime again on the result; None in place of the result if the plan has refusals.
 
-    If a further pass refuses a node of the result, the result stays, and the plan says so among what is not mended.
+    What a further pass refuses is refused of the node in whose place it stands.
 
     Raises:
         ContradictionError: see `attempt`.
@@ -41,15 +42,28 @@ def attempt_until_settled(
         return made, plan
     for _ in range(_MOST):
         again, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
+        if further.refusals and not report:
+            return attempt_until_settled(source, target, settings, report=True)  # the sites tell whose place it is
         if further.refusals:
-            said = [f"{each.operator} {each.node!r} of the result: {each.reason}" for each in further.refusals]
-            return made, replace(plan, notes=(*plan.notes, *said), unmended=(*plan.unmended, *said))
+            places = dict(bodies(made.message))
+            refusals = (_of_source(each, plan.sites, places[each.graph].node) for each in further.refusals)
+            return None, replace(plan, sites=(), refusals=tuple(dict.fromkeys(refusals)))
         result = again.document()
         if result.message == made.message:
             break
         plan = _joined(plan, further, source.message, made.message, result.message)
         made = result
     return made, plan
+
+
+def _of_source(refusal: Refusal, sites: Sequence[Site], nodes: Sequence[NodeProto]) -> Refusal:
+    """A refusal of a node that was written, as one of the node in whose place it stands."""
+    labels = [node.name or f"{node.op_type}#{place}" for place, node in enumerate(nodes)]
+    for site in sites:
+        if site.graph == refusal.graph and refusal.node in labels[site.first : site.first + site.count]:
+            reason = f"it becomes {refusal.operator}, and {refusal.reason}"
+            return replace(refusal, node=site.node, operator=site.op_type, reason=reason)
+    return refusal
 
 
 def _joined(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
