@@ -10,9 +10,12 @@ from typing import Any
 
 from reducelower.model.text import did_you_mean
 
-__all__ = ["check_arguments", "integer", "name_set", "said"]
+__all__ = ["LARGEST_RANK", "check_arguments", "integer", "name_set", "said"]
 
 _LONGEST = 60
+
+LARGEST_RANK = 1024
+"""The highest rank accepted: a broken model may claim any number of axes, and each takes memory in a type."""
 
 
 def check_arguments(**arguments: Any) -> None:
@@ -199,6 +202,13 @@ def _element_types(name: str, value: Any) -> None:
 
 
 def _ranks(name: str, value: Any) -> None:
+    _sizes(name, value)
+    for key, given in (value or {}).items():
+        if given > LARGEST_RANK:
+            raise ValueError(f"{name}[{key!r}] must be at most {LARGEST_RANK}, and it is {given}")
+
+
+def _sizes(name: str, value: Any) -> None:
     _mapping(name, value, {"y": 3})
     for key, given in (value or {}).items():
         integer(f"{name}[{key!r}]", given, 3)
@@ -232,7 +242,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "ranks": _ranks,
     "base_dir": _base_dir,
     "inputs": lambda name, value: _mapping(name, value, {"x": "an array"}),
-    "dims": _ranks,
+    "dims": _sizes,
     "runtimes": _runtimes,
     "tolerances": _tolerances,
     "budget": _budget,

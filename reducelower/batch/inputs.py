@@ -13,6 +13,7 @@ from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
+from reducelower.files.formats import WRITTEN, is_known_extension
 from reducelower.files.remote import as_path, beside, is_pattern, is_url, join
 from reducelower.files.writing import is_there
 
@@ -96,6 +97,7 @@ def _tasks(
     if output is not None:
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
+        _check_name(output, models[0].path)
         return [Task(models[0].path, as_path(output))]
     if output_dir is None:
         return [Task(model.path, model.path) for model in models]
@@ -112,6 +114,18 @@ def _tasks(
         record = join(folder, f"{_RECORDS}/{model.relative}.json") if resume else ""
         tasks[place] = Task(model.path, place, make_folder=True, record=record)
     return list(tasks.values())
+
+
+def _check_name(output: str, source: str) -> None:
+    """Refuse the name of a folder, and an extension of no format, unless the input has it too."""
+    if output.endswith(("/", os.sep)):
+        raise SettingError(f"{output} is the name of a folder; name a file in it, or give --output-dir {output}")
+    if is_url(output):
+        return
+    suffix = Path(output).suffix
+    if suffix and suffix != Path(source).suffix and not is_known_extension(output):
+        known = ", ".join(WRITTEN)
+        raise SettingError(f"{output}: no format of models has the extension {suffix}; a model ends in one of {known}")
 
 
 def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:

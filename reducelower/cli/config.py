@@ -36,15 +36,24 @@ def _read(path: Path) -> Mapping[str, Any] | None:
     try:
         text = path.read_text("utf-8")
         # Most projects do not mention reducelower, and parsing TOML takes longer than a search for the name.
-        if path.name == _SHARED and "tool.reducelower" not in text:
+        if path.name == _SHARED and not ("tool" in text and "reducelower" in text):
             return None
         import tomllib
 
         content = tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise SettingError(f"{path}: {error}") from None
-    said = content if path.name == _OWN else content.get("tool", {}).get("reducelower")
-    return said if isinstance(said, dict) else None
+    if path.name == _OWN:
+        return content
+    tools = content.get("tool", {})
+    if not isinstance(tools, dict):
+        raise SettingError(f"{path}: tool must be a table, and it is {tools!r}; write options under [tool.reducelower]")
+    said = tools.get("reducelower")
+    if said is not None and not isinstance(said, dict):
+        raise SettingError(
+            f"{path}: tool.reducelower must be a table, and it is {said!r}; write options under [tool.reducelower]"
+        )
+    return said
 
 
 def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:

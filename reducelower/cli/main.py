@@ -35,6 +35,9 @@ _COMMANDS = {
 }
 """By name: the module and the function in it, and what `--help` says."""
 
+_LOOKUPS = ("targets", "rules", "completion")
+"""Commands that work whatever is in a configuration file."""
+
 
 class _Commands(click.Group):
     """A group whose commands are imported when they run; listing them imports none."""
@@ -96,10 +99,17 @@ def app(ctx: click.Context) -> None:
 
     from reducelower.cli.config import defaults, find
 
-    found = find(Path.cwd())
-    if found is not None and isinstance(ctx.command, click.Group):
-        commands = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
-        ctx.default_map = defaults(*found, {name: command for name, command in commands.items() if command is not None})
+    try:
+        found = find(Path.cwd())
+        if found is not None and isinstance(ctx.command, click.Group):
+            each = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
+            commands = {name: command for name, command in each.items() if command is not None}
+            ctx.default_map = defaults(*found, commands)
+    except SettingError:
+        # Who looks something up, perhaps how to mend that file, gets it.
+        asks_for_help = not {"-h", "--help"}.isdisjoint(ctx.obj or ())
+        if not asks_for_help and ctx.invoked_subcommand not in _LOOKUPS:
+            raise
 
 
 @click.command("completion")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from reducelower.arguments import LARGEST_RANK
 from reducelower.cli.types import (
     ELEMENT_TYPE,
     FILE,
@@ -66,12 +67,23 @@ _CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
 )
 """Contradictory options: one and its value, the others, and why."""
 
+_REPLACED: Sequence[tuple[str, object, Sequence[str]]] = (
+    ("quiet", False, ("verbose",)),
+    ("as_json", False, ("verbose", "form")),
+    ("output_dir", None, ("output", "in_place")),
+)
+"""Options that do not hold if only a file sets them and the command line has one of the others; what they are then."""
+
 
 class Command(click.Command):
     """A command that refuses contradictory options instead of following one of them."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check options of the command line; those of a configuration file are overridden instead."""
+        for name, otherwise, others in _REPLACED:
+            is_from_file = ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP
+            if is_from_file and any(_is_given(ctx, other) for other in others):
+                ctx.params[name] = otherwise
         for name, value, others, why in _CONFLICTS:
             if not _is_given(ctx, name) or ctx.params[name] != value:
                 continue
@@ -143,7 +155,7 @@ WITHOUT_OPTION: Option = option("--without", "Operator that must not remain; rep
 MODEL_OPTIONS: Sequence[Option] = (
     option("--freeze-defaults", "Treat initializers that are also graph inputs as constants."),
     _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
-    _pairs("--rank", "ranks", Integer(min=0), "NAME=N", "Rank of a value, if the model states none."),
+    _pairs("--rank", "ranks", Integer(min=0, max=LARGEST_RANK), "NAME=N", "Rank of a value, if the model states none."),
 )
 """Options for what the model does not state itself."""
 
@@ -225,7 +237,7 @@ IR_VERSION_OPTION: Option = option(
 REPORT_OPTION: Option = option(
     "--report reports",
     "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; - is JSON on standard "
-    "output. Repeatable, one report per format.",
+    "output. Repeatable.",
     type=FILE,
     metavar="FILE",
     multiple=True,

@@ -20,7 +20,12 @@ __all__ = ["check_place", "check_report_paths", "write_reports"]
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
     """Refuse, before any work, report paths that cannot be written or would overwrite a model of this run."""
     taken = {os.path.realpath(model) for model in models if model}
+    places: set[str] = set()
     for path in paths:
+        place = path if path == STREAM else os.path.realpath(path)
+        if place in places:
+            raise SettingError(f"{path}: two reports would be written there; give each a place of its own")
+        places.add(place)
         if path == STREAM:
             continue
         if Path(path).suffix.lower() not in FORMATS:
@@ -32,6 +37,8 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
 
 def check_place(path: str) -> None:
     """Refuse, before any work, a file name that is a folder or whose folder does not exist."""
+    if path.endswith(("/", os.sep)):
+        raise SettingError(f"{path} is the name of a folder; name a file in it")
     if not Path(path).parent.is_dir():
         raise SettingError(f"{path}: there is no folder {Path(path).parent}")
     if Path(path).is_dir():

@@ -6,11 +6,15 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
 
 from reducelower.errors import UnreadableModelError
+
+_NARROW = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
+"""Bits of the element types that are narrower than a byte, which numpy holds in one each."""
 
 __all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors", "locations"]
 
@@ -52,7 +56,7 @@ def external_files(
         what = _says(path, tensor, location)
         if location not in found:
             found[location] = _locate(location, folder, roots, what)
-        _check_extent(entries, found[location].size, what)
+        _check_extent(entries, found[location].size, _bytes_of(tensor), what)
     return tuple(found.values())
 
 
@@ -80,7 +84,9 @@ def _check_location(location: str, what: str) -> None:
     if PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor:
         raise UnreadableModelError(what + "an absolute path; external data has to lie in the model's folder")
     if ".." in PurePosixPath(location).parts or ".." in PureWindowsPath(location).parts:
-        raise UnreadableModelError(what + "outside the model's folder")
+        raise UnreadableModelError(
+            what + "a path with '..', which may lead outside the model's folder; name a file in that folder"
+        )
 
 
 def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> ExternalFile:
@@ -100,14 +106,29 @@ def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> Ex
     return ExternalFile(location, path, status.st_size)
 
 
-def _check_extent(entries: dict[str, str], size: int, what: str) -> None:
+def _bytes_of(tensor: TensorProto) -> int:
+    """How many bytes a tensor's data takes; 0 if that is not known, for an element type that onnx does not know."""
+    if tensor.data_type == TensorProto.STRING or any(size < 0 for size in tensor.dims):
+        return 0
+    try:
+        bits = _NARROW.get(TensorProto.DataType.Name(tensor.data_type)) or (
+            8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        )
+    except (KeyError, ValueError):
+        return 0
+    return (bits * prod(tensor.dims) + 7) // 8
+
+
+def _check_extent(entries: dict[str, str], size: int, needed: int, what: str) -> None:
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", 0))
     except ValueError:
         raise UnreadableModelError(what + "at an offset or length that is not a number") from None
     if offset < 0 or length < 0:
         raise UnreadableModelError(what + "at a negative offset or length")
-    if offset + length > size:
+    if length and length < needed:
+        raise UnreadableModelError(what + f"at a length of {length} bytes, and the tensor takes {needed}")
+    if offset + max(length, needed) > size:
         raise UnreadableModelError(what + f"which ends before the tensor does ({size} bytes); it may be cut short")
 
 

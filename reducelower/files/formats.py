@@ -17,10 +17,23 @@ from reducelower.model.document import Document
 from reducelower.model.text import one_line
 from reducelower.model.wire import LENGTH, CutShortError, MalformedError, Window
 
-__all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "is_binary", "parse", "refuse_size", "serialize"]
+__all__ = [
+    "LARGEST_MESSAGE",
+    "WRITTEN",
+    "check_writable",
+    "format_of",
+    "is_binary",
+    "is_known_extension",
+    "parse",
+    "refuse_size",
+    "serialize",
+]
 
 LARGEST_MESSAGE = 2**31 - 1
 """Size in bytes of the largest protobuf message, so of the largest model without external data."""
+
+WRITTEN = (".onnx", ".pb", ".textproto", ".prototxt", ".pbtxt", ".txtpb", ".json", ".onnxjson")
+"""Extensions of the formats that models are written in."""
 
 _BINARY = "protobuf"
 _READ_ONLY = "onnxtxt"
@@ -45,6 +58,12 @@ _NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
 def format_of(path: str | os.PathLike[str]) -> str:
     """The format for a file's extension; unknown extensions mean binary protobuf."""
     return registry.get_format_from_file_extension(Path(path).suffix) or _BINARY
+
+
+def is_known_extension(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's extension means a format, or something that `check_writable` refuses with a reason."""
+    suffix = Path(path).suffix
+    return suffix.lower() in (".onnx", *_COMPRESSED) or registry.get_format_from_file_extension(suffix) is not None
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:

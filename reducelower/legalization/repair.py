@@ -19,12 +19,15 @@ from reducelower.model.inference import infer
 from reducelower.model.inference.protected import objection
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
+from reducelower.model.text import counted
 from reducelower.model.validate import find_call_defect
-from reducelower.model.value_info import is_known, without_made_up_symbols
+from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
 
 __all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
 
 _MOST_NAMES = 5
+_LONG = "ai.onnx"
+"""The other spelling of the default domain."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,12 @@ class Repaired:
 def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     """Repair a model that runtimes run but the checker refuses, and say what was done.
 
-    Nodes are put in order, each after those it reads from. Missing opset imports are added. The IR version is adjusted.
-    Stated types of computed values that contradict inference are dropped, and outputs without a type get one. Graphs
-    without a name get one, and nodes with equal names, which onnxruntime does not load, get different ones. Values,
-    attributes and weights stay as they are. A valid model that runs comes back unchanged.
+    Nodes are put in order, each after those it reads from. A graph in which a value is defined twice keeps its
+    order. Missing opset imports are added, and nodes of the domain ``ai.onnx`` are written as the import has it.
+    The IR version is adjusted. Stated types of computed values that contradict inference, and of initializers that
+    hold something else, are dropped, and outputs without a type get one. Graphs without a name get one, and nodes
+    with equal names, which onnxruntime does not load, get different ones. Values, attributes and weights stay as
+    they are. A valid model that runs comes back unchanged.
 
     Args:
         model: any model.
@@ -124,11 +129,26 @@ def _add_imports(model: ModelProto) -> Iterator[str]:
     holders: list[ModelProto | FunctionProto] = [model, *model.functions]
     for holder in holders:
         nodes = holder.graph.node if isinstance(holder, ModelProto) else holder.node
+        yield from _spell_default_domain(model, holder, nodes)
         imported = {_plain(entry.domain) for entry in holder.opset_import}
         for domain in sorted({_plain(node.domain) for node in walk(nodes)} - imported):
             version = _version_of(domain, model)
             holder.opset_import.add(domain=domain, version=version)
             yield f"imported {domain or 'the default domain'} at version {version}"
+
+
+def _spell_default_domain(
+    model: ModelProto, holder: ModelProto | FunctionProto, nodes: Iterable[NodeProto]
+) -> Iterator[str]:
+    """Spell the default domain of nodes as its import does, which runtimes do not mind and the checker does."""
+    spellings = {entry.domain for entry in holder.opset_import} | {function.domain for function in model.functions}
+    if _LONG in spellings:
+        return
+    spelled = [node for node in walk(nodes) if node.domain == _LONG]
+    for node in spelled:
+        node.domain = ""
+    if spelled:
+        yield f"wrote the domain {_LONG!r} of {counted(len(spelled), 'node')} as '', as the opset import does"
 
 
 def _plain(domain: str) -> str:
@@ -193,7 +213,7 @@ def _put_in_order(model: ModelProto) -> Iterator[str]:
     holders += [(f"function {function.domain}::{function.name}", function) for function in model.functions]
     while holders:
         path, holder = holders.pop(0)
-        order = _order(holder.node)
+        order = _order(holder.node, _given(holder))
         if order is not None:
             nodes = [NodeProto.FromString(holder.node[index].SerializeToString()) for index in order]
             moved = sum(index != place for place, index in enumerate(order))
@@ -205,12 +225,26 @@ def _put_in_order(model: ModelProto) -> Iterator[str]:
             holders += [(f"graph {graph.name!r} {inside}", graph) for _, _, graph in subgraphs(node)]
 
 
-def _order(nodes: Collection[NodeProto]) -> list[int] | None:
+def _given(holder: GraphProto | FunctionProto) -> set[str]:
+    """The values of a graph or function that no node of it computes."""
+    if isinstance(holder, FunctionProto):
+        return {*holder.input}
+    stored = [*holder.initializer, *(tensor.values for tensor in holder.sparse_initializer)]
+    return {value.name for value in holder.input} | {tensor.name for tensor in stored}
+
+
+def _order(nodes: Collection[NodeProto], given: Collection[str] = ()) -> list[int] | None:
     """Positions of the nodes, each after those it reads from, otherwise stable; None if they are in order already.
 
-    Also None if nodes form a cycle, for which there is no order.
+    Also None if nodes form a cycle, for which there is no order, and if a value is defined twice: then the order says
+    which of the definitions a node reads.
     """
-    makers: dict[str, int] = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    makers: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in makers or name in given:
+                return None
+            makers[name] = index
     reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
     if all(index > maker for index, before in enumerate(reads) for maker in before):
         return None
@@ -276,13 +310,19 @@ def _untyped_outputs(graph: GraphProto, types: Mapping[str, TypeProto]) -> Itera
 
 def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
     dropped: list[str] = []
+    held: list[str] = []
     for graph, inferred in _graphs_of(model.graph, found):
         stale = _stale(graph, inferred)
-        dropped += [graph.value_info[index].name for index in stale]
+        stored = {tensor.name for tensor in graph.initializer} if stale else set()
+        for index in stale:
+            name = graph.value_info[index].name
+            (held if name in stored else dropped).append(name)
         for index in reversed(stale):
             del graph.value_info[index]
     if dropped:
         yield f"dropped the types it states of {_listed(dropped)}, which are not what its nodes yield"
+    if held:
+        yield f"dropped the types it states of the initializers {_listed(held)}, which hold something else"
 
 
 def inferred_afresh(model: ModelProto) -> GraphProto:
@@ -298,7 +338,9 @@ def _types(graph: GraphProto) -> dict[str, TypeProto]:
 
 def _stale(graph: GraphProto, found: GraphProto) -> list[int]:
     """Positions of value_info entries that contradict inference."""
-    types = _types(found) if graph.value_info else {}
+    if not graph.value_info:
+        return []
+    types = {**_types(found), **{tensor.name: tensor_type(tensor) for tensor in graph.initializer}}
     return [index for index, value in enumerate(graph.value_info) if _contradict(value.type, types.get(value.name))]
 
 

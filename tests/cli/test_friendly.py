@@ -365,3 +365,44 @@ def test_an_invalid_model_is_inspected_all_the_same(cli: Cli, folder: Path) -> N
     ran = cli("inspect", "model.onnx")
     assert ran.status == 1
     assert "not valid     ReduceL2 uses 'nowhere', which nothing defines" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "t.xyz"], "no format of models has the extension .xyz"),
+        (["-o", "dir/"], "is the name of a folder"),
+        (["-o", "o.onnx", "--report", "sub.html/"], "is the name of a folder"),
+        (["-o", "o.onnx", "--report", "-", "--report", "-"], "two reports"),
+        (["-o", "o.onnx", "--rank", "x=100000"], "not in the range"),
+    ],
+)
+def test_places_and_numbers_that_cannot_be_meant_are_refused(
+    cli: Cli, folder: Path, arguments: list[str], message: str
+) -> None:
+    ran = cli("convert", "model.onnx", "--opset", 18, *arguments)
+    assert ran.status == 2
+    assert message in ran.err
+
+
+def test_the_command_line_wins_over_a_file_in_what_contradicts_it(cli: Cli, folder: Path) -> None:
+    Path("pyproject.toml").write_text('[tool.reducelower]\nquiet = true\noutput-dir = "d"\n')
+    ran = cli("convert", "model.onnx", "--opset", 18, "-o", "o.onnx", "-v")
+    assert ran.status == 0
+    assert Path("o.onnx").exists()
+    assert "written" in ran.out
+
+
+def test_help_needs_no_configuration(cli: Cli, folder: Path) -> None:
+    Path("pyproject.toml").write_text("[tool.reducelower\n")
+    assert cli("convert", "--help").status == 0
+    assert cli("targets").status == 0
+    assert cli("convert", "model.onnx", "-o", "o.onnx", "--opset", 18).status == 2
+
+
+@pytest.mark.parametrize("content", ["[tool]\nreducelower = 5\n", "tool = 5 # reducelower\n"])
+def test_a_configuration_is_a_table(cli: Cli, folder: Path, content: str) -> None:
+    Path("pyproject.toml").write_text(content)
+    ran = cli("convert", "model.onnx", "-o", "o.onnx", "--opset", 18)
+    assert ran.status == 2
+    assert "must be a table" in ran.err

@@ -233,3 +233,27 @@ def test_outputs_without_a_type_get_theirs() -> None:
     assert mended.done == ("stated the types of its outputs 'y', which it left out",)
     checker.check_model(mended.model, full_check=True)
     assert [dim.dim_value for dim in mended.model.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
+
+
+def test_a_graph_that_defines_a_value_twice_keeps_its_order() -> None:
+    source = model("g (float[2,3] x) => (float[2,3] z) { a = Relu(x) z = Abs(a) b = Neg(c) c = Neg(x) a = Neg(b) }")
+    assert [node.op_type for node in reducelower.repair(source).model.graph.node] == [
+        node.op_type for node in source.graph.node
+    ]
+
+
+def test_nodes_of_the_default_domain_by_its_other_name_are_valid_afterwards() -> None:
+    source = model("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) }")
+    source.graph.node[0].domain = "ai.onnx"
+    mended = reducelower.repair(source)
+    assert len(mended.done) == 1
+    checker.check_model(mended.model, full_check=True)
+
+
+def test_a_wrong_type_of_an_initializer_is_dropped() -> None:
+    source = model("g (float[3] x) => (float[3] y) <float[3] a = {1, 2, 3}> { y = Add(x, a) }")
+    del source.graph.value_info[:]
+    source.graph.value_info.add(name="a").type.tensor_type.elem_type = 7
+    mended = reducelower.repair(source)
+    assert "initializers 'a'" in " ".join(mended.done)
+    checker.check_model(mended.model, full_check=True)

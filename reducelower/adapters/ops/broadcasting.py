@@ -92,8 +92,11 @@ def _lower_many(op: Writer) -> Outcome:
 def _lower_extreme(op: Writer) -> Outcome:
     """Max and Min of two: with a constant bound they are Clip, else both operands take on the common shape first."""
     if len(op.node.input) != 2 or op.scope.target_opset < 7:
+        # At opset 7 two of them take on their common shape by Add, which broadcasts from there on.
+        oldest = 7 if len(op.node.input) == 2 else 8
         raise RefusedError(
-            "its inputs are of different shapes, or of shapes not known", "opset 8 is the oldest that broadcasts them"
+            "its inputs are of different shapes, or of shapes not known",
+            f"opset {oldest} is the oldest for which it can be written",
         )
     element_type = op.element_type(0)
     for bound, data in ((1, 0), (0, 1)):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from onnx import NodeProto, TensorProto, TypeProto
 
+from reducelower.arguments import LARGEST_RANK
 from reducelower.model.attributes import value_of
 
 __all__ = [
@@ -29,9 +30,6 @@ __all__ = [
     "product",
     "rank_of",
 ]
-
-_LARGEST = 1024
-"""The highest rank accepted: a broken model may claim any number of axes, and each takes memory in a type."""
 
 
 def rank_of(found: TypeProto | None) -> int | None:
@@ -151,7 +149,7 @@ def evaluate_rule(number_of: NumberOf | None, inputs: Inputs) -> int | None:
         found = None if number_of is None else number_of(inputs)
     except (_UnknownError, TypeError, ValueError):  # in a broken model an attribute may have any type and length
         return None
-    return found if found is not None and 0 <= found <= _LARGEST else None
+    return found if found is not None and 0 <= found <= LARGEST_RANK else None
 
 
 def product(inputs: Inputs) -> int:

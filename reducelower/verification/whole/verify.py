@@ -23,7 +23,7 @@ from reducelower.verification.judging.runs import Clock, Request, Run, run_resul
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.branches import taken
 from reducelower.verification.whole.looks import (
     as_regions,
@@ -227,6 +227,8 @@ def _verify_in(question: Question) -> Verification:
         right = run_result(after, right_names, left, question.clock, notes)
     except CannotRunError as error:
         reason = f"the source runs in {left.runtime}, but the converted model does not: {error.reason}"
+        if isinstance(error, OutOfTimeError):
+            reason = f"the source runs in {left.runtime}, but no time was left for the converted model: {error.reason}"
         if error.unsupported:
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
         elsewhere = in_reference(question, left, error.reason) if question.holds else None
