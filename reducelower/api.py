@@ -22,7 +22,17 @@ from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
 
-__all__ = ["Legalized", "check", "convert_bytes", "convert_version", "expand", "expand_bytes", "legalize", "legalized"]
+__all__ = [
+    "Legalized",
+    "check",
+    "convert_bytes",
+    "convert_version",
+    "expand",
+    "expand_bytes",
+    "legalize",
+    "legalized",
+    "planned",
+]
 
 
 @dataclass(frozen=True)
@@ -350,14 +360,7 @@ def check(
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
     settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
-    with explain_failures(Document.of_message(model)):
-        source = Document.of_message(model).for_trials()
-        goal = _with_opset(source, goal, settings)
-        plan = attempt(source, goal, settings, report=True)[1]
-        if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
-            own = replace(goal, opset=plan.source_opset)
-            plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
-        return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
+    return planned(Document.of_message(model), goal, settings)
 
 
 def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
@@ -373,6 +376,21 @@ def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
         lambda goal: attempt(trials, goal, settings, report=True)[1],
         lambda refusals: fits(trials, target, settings, refusals),
     )
+
+
+def planned(document: Document, goal: Target, settings: Settings) -> Plan:
+    """The plan, where the model is at hand as a document; see `check`.
+
+    Plans of one document for trials (`Document.for_trials`) share the types that inference finds.
+    """
+    with explain_failures(document):
+        source = document.for_trials()
+        goal = _with_opset(source, goal, settings)
+        plan = attempt(source, goal, settings, report=True)[1]
+        if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
+            own = replace(goal, opset=plan.source_opset)
+            plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
+        return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
 
 
 def legalized(document: Document, settings: Settings, *, report: bool = False) -> tuple[Document, Plan]:

@@ -18,7 +18,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import crossings
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.schemas import is_deprecated, versions
+from reducelower.model.schemas import has_body, is_deprecated, versions
 from reducelower.model.text import one_line
 from reducelower.rulebook.bodies import instantiate, instantiate_function
 from reducelower.rulebook.rules import Rules
@@ -69,8 +69,7 @@ def is_expressible(op_type: str) -> bool:
     ops.load(op_type)
     if op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
         return True
-    found: Any = defs.get_schema(op_type)
-    return bool(found.has_function or found.has_context_dependent_function)
+    return has_body(defs.get_schema(op_type))
 
 
 def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], int, str]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
 
-from reducelower.api import check
+from reducelower.api import planned
 from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.refusals import fits
+from reducelower.model.document import Document
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
-from reducelower.model.skeleton import skeleton
 from reducelower.model.spelled import operator_name, type_text
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -84,15 +84,19 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     found = _content(path, source, model)
     if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
         return replace(found, problem=wrong)
-    bare = skeleton(model)
-    opset = opset_of(bare)
-    is_legal = fits(source.document, Target(), Settings())
+    trials = source.document.for_trials()  # so that all attempts share the types that inference finds
+    opset = opset_of(model)
+    is_legal = fits(trials, Target(), Settings())
     reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
-    beyond = {number: check(bare, number).refusals for number in sorted(near) if 1 <= number <= latest_opset()}
+    beyond = {
+        number: planned(trials, Target(number), Settings()).refusals
+        for number in sorted(near)
+        if 1 <= number <= latest_opset()
+    }
     blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
     names = shipped_names() if runtimes is None else runtimes
-    on = tuple(_on_runtime(bare, opset, load_runtime(name)) for name in names)
+    on = tuple(_on_runtime(trials, opset, load_runtime(name)) for name in names)
     return replace(found, reaches=reaches, blocked=blocked, runtimes=on)
 
 
@@ -119,10 +123,10 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
     )
 
 
-def _on_runtime(bare: ModelProto, opset: int, runtime: Runtime) -> OnRuntime:
+def _on_runtime(trials: Document, opset: int, runtime: Runtime) -> OnRuntime:
     if opset not in runtime.reads:
         return OnRuntime(str(runtime), False, (f"it reads opsets {runtime.reads}, and the model has opset {opset}",))
-    plan = check(bare, target=Target(opset, runtime=runtime), ir_version="keep")
+    plan = planned(trials, Target(opset, runtime=runtime), Settings(ir_version="keep"))
     return OnRuntime(str(runtime), True, tuple(_faults(plan)))
 
 

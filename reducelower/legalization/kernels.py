@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema, since_version
+from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema, since_version
 from reducelower.plan import Plan
 
 __all__ = ["cannot_run", "with_missing_kernels"]
@@ -72,9 +71,9 @@ def _has(kernels: Sequence[tuple[int, int]], op_type: str, opset: int) -> bool:
 
     A kernel registered without a last version covers only its first, since onnxruntime cannot know of later changes.
     """
-    found: Any = schema(op_type, opset)  # the stubs lack its function bodies
+    found = schema(op_type, opset)
     since = since_version(op_type, opset)
-    if found is None or op_type in _WITHOUT_KERNEL or found.has_function or found.has_context_dependent_function:
+    if found is None or op_type in _WITHOUT_KERNEL or has_body(found):
         return True
     return any(since == first or (last != _UP_TO_ANY and first <= since <= last) for first, last in kernels)
 

@@ -25,6 +25,7 @@ from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.names import Names, Searchable
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
+    has_body,
     latest_opset,
     parse_element_type,
     schema,
@@ -175,11 +176,15 @@ def _misfit(
 
 
 def _is_inferred_only_at(goal: int, op_type: str, opset: int) -> bool:
-    """Whether inference knows an operator at the target's opset version and not at the model's."""
+    """Whether inference knows an operator at the target's opset version and not at the model's.
+
+    Inference knows an operator with a function body, such as LessOrEqual below opset 16, by its body.
+    """
     before, after = schema(op_type, opset), schema(op_type, goal)
-    if before is None or after is None or before.has_type_and_shape_inference_function:
+    if before is None or after is None:
         return False
-    return bool(after.has_type_and_shape_inference_function)
+    is_known = before.has_type_and_shape_inference_function or has_body(before)
+    return bool(after.has_type_and_shape_inference_function and not is_known)
 
 
 def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:

@@ -22,6 +22,7 @@ __all__ = [
     "element_type_name",
     "element_type_names",
     "first_version",
+    "has_body",
     "is_deprecated",
     "is_runtime_name",
     "latest_opset",
@@ -69,6 +70,12 @@ def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
     """The schema in force at an opset version; None if the operator does not exist there or is deprecated."""
     found = schema_in_force(op_type, opset, domain)
     return None if found is None or found.deprecated else found
+
+
+def has_body(found: defs.OpSchema) -> bool:
+    """Whether an operator is defined by a function body, fixed or made for its context."""
+    stated: Any = found  # the stubs lack these attributes
+    return bool(stated.has_function or stated.has_context_dependent_function)
 
 
 def since_version(op_type: str, opset: int) -> int:

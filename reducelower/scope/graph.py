@@ -525,7 +525,7 @@ class GraphScope:
     def _sole_element_type(self) -> int | None:
         """The element type of every node output of this graph, if that is known before inference."""
         source = self.ground.source
-        return None if self.key != () or source.has_run else source.sole_element_type
+        return source.sole_element_type if self.key == () else None
 
     def _is_described(self, name: str) -> bool:
         """Whether a value is a constant or has a stated type."""

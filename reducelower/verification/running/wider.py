@@ -13,7 +13,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
 
 from reducelower.model.graph import all_nodes, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema
 from reducelower.numerics.measure import is_float
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import ReferenceRuntime, Session, try_load
@@ -149,5 +149,5 @@ def _state_defaults(node: NodeProto, opset: int) -> None:
 
 
 def _is_function(node: NodeProto, opset: int) -> bool:
-    found: Any = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
-    return found is not None and bool(found.has_function or found.has_context_dependent_function)
+    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    return found is not None and has_body(found)

@@ -1,0 +1,58 @@
+"""Work that takes longer than a conversion is done only where it can change something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import ModelProto, parser
+
+import reducelower
+from reducelower.batch.inspection import inspect_file
+from reducelower.legalization import run
+from reducelower.model.inference import on_demand
+
+
+def _model(opset: int, body: str) -> ModelProto:
+    return parser.parse_model(f'<ir_version: 7, opset_import: ["": {opset}]> g (float[2,3] x) => (y) {{ {body} }}')
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "goal", "is_inferred"),
+    [
+        # Inference knows LessOrEqual of opset 12 by its body, and nothing of Compress below 11.
+        ("y = LessOrEqual(x, x)", 14, 17, False),
+        ("i = Constant<value = bool[1] {1}>() y = Compress<axis = 0>(x, i)", 9, 11, True),
+    ],
+)
+def test_the_whole_model_is_inferred_only_for_operators_that_inference_gets_to_know(
+    body: str, opset: int, goal: int, is_inferred: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def objection(*_: Any) -> str:
+        asked.append(body)
+        return ""
+
+    monkeypatch.setattr(run, "new_objection", objection)
+    reducelower.convert_version(_model(opset, body), goal)
+    assert bool(asked) is is_inferred
+
+
+def test_inspection_infers_the_types_of_a_model_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    infer = on_demand.infer_with_help
+
+    def counted(model: ModelProto, **settings: Any) -> Any:
+        sizes.append(len(model.graph.node))
+        return infer(model, **settings)
+
+    monkeypatch.setattr(on_demand, "infer_with_help", counted)
+    body = "s = Shape(x) c = Cast<to = 1>(s) r = Reshape(x, s) t = Softmax(r) e = ReduceLogSumExp(t) y = Add(e, c)"
+    path = tmp_path / "model.onnx"
+    onnx.save(_model(18, body), path)
+    found = inspect_file(str(path))
+    assert len(found.runtimes) > 2
+    assert 1 <= sizes.count(6) <= 2, "once, and once more where what the model states is not trusted"
