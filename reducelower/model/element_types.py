@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from onnx import NodeProto, TensorProto, defs
 
 from reducelower.model.attributes import attribute_of
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema, taken_types
 
 __all__ = [
@@ -31,6 +32,9 @@ _Value = TypeVar("_Value", bound=Hashable)
 
 _BY_ATTRIBUTE = {"Cast": "to", "ConstantOfShape": "value"}
 
+_STATED_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
+"""How many outputs a body has before those of the node: that of a Loop yields its condition first."""
+
 _OF_CONSTANT = {
     "value_int": TensorProto.INT64,
     "value_ints": TensorProto.INT64,
@@ -47,6 +51,8 @@ def output_element_type(node: NodeProto, output: str, opset: int) -> ElementType
         return 0
     if node.op_type == "Constant":
         return element_type_of_constant(node)
+    if node.op_type in _STATED_BEFORE:
+        return _stated_by_bodies(node, list(node.output).index(output))
     by_attribute = _BY_ATTRIBUTE.get(node.op_type)
     if by_attribute is not None:
         attribute = attribute_of(node, by_attribute)
@@ -55,6 +61,14 @@ def output_element_type(node: NodeProto, output: str, opset: int) -> ElementType
         return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
     answer = _by_variables(node.op_type, opset, list(node.output).index(output), len(node.input))
     return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
+
+
+def _stated_by_bodies(node: NodeProto, place: int) -> int:
+    """The element type that the subgraphs of a node state for an output; 0 if they state none, or different ones."""
+    place += _STATED_BEFORE[node.op_type]
+    bodies = [graph for _, _, graph in subgraphs(node)]
+    stated = {body.output[place].type.tensor_type.elem_type if place < len(body.output) else 0 for body in bodies}
+    return stated.pop() if len(stated) == 1 else 0
 
 
 def element_type_of_constant(node: NodeProto) -> int:

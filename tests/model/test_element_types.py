@@ -87,6 +87,28 @@ def test_what_only_asks_for_element_types_infers_no_shapes(monkeypatch: pytest.M
     assert not [call for call in counted.call_args_list if call.args[0].graph.name == "g"]
 
 
+IN_BODIES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2] x, bool c, int64 n) => (y) {
+  i = If (c) <then_branch = t () => (double[1] a) { a = Constant <value = double[1] {1}> () },
+              else_branch = e () => (double[1] b) { b = Constant <value = double[1] {2}> () }>
+  u = If (c) <then_branch = t () => (double[1] a) { a = Constant <value = double[1] {1}> () },
+              else_branch = e () => (float[1] b) { b = Constant <value = float[1] {2}> () }>
+  l, k = Loop (n, c, x) <body = b (int64 at, bool go, float[2] v) => (bool again, float[2] w, int64[1] s) {
+    again = Identity (go) w = Abs (v) s = Constant <value_ints = [1]> () }>
+  f, p = Scan <num_scan_inputs = 1, body = b (float16 v, float r) => (float16 w, int32 q) {
+    w = Identity (v) q = Cast <to = 6> (r) }> (h, x)
+  z = Add (i, i) y = Identity (z)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("z", "DOUBLE"), ("u", "UNDEFINED"), ("l", "FLOAT"), ("k", "INT64"), ("f", "FLOAT16"), ("p", "INT32")],
+)
+def test_bodies_state_the_types_of_what_their_node_yields(name: str, expected: str) -> None:
+    assert _told(parser.parse_model(IN_BODIES).graph, name, 17) == TensorProto.DataType.Value(expected)
+
+
 DIAMONDS = """<ir_version: 8, opset_import: ["": 18]>
 g (float[2, 3] x) => (float[2, 1] y) <int64[1] v0 = {{1}}> {{ {nodes} y = ReduceMax (x, v{last}) }}"""
 
