@@ -197,3 +197,54 @@ def test_a_bound_that_is_left_out_is_the_largest_number(opset: int, node: str, e
     (found,) = Evaluator(side).run(None, {"x": np.array([-np.inf, 0.5, np.inf, np.nan], np.float16)})
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, np.array(expected, np.float16))
+
+
+def test_places_between_pixels_of_doubles_are_doubles() -> None:
+    side = model(
+        "g (double[1, 1, 2, 2] x, double[1, 1, 3, 2] p) => (double[1, 1, 1, 3] y) { y = GridSample (x, p) }", 20
+    )
+    x, at = np.array([[1.0, 2], [3, 5]]), np.array([0.3, -0.4, 1 / 3])
+    places = np.stack([at, np.zeros(3)], -1)[None, None]
+    (found,) = Evaluator(side).run(None, {"x": x[None, None], "p": places})
+    # From -1 to 1 lie two pixels, of which -0.5 and 0.5 are the middles; 0 is halfway between the rows.
+    expected = np.interp(at + 0.5, [0, 1], x.mean(axis=0))
+    np.testing.assert_allclose(found[0, 0, 0], expected, rtol=1e-15)
+
+
+DEFORMED = """g (double[1, 2, A, B] x, double[4, 1, 2, 2] w, double[1, 16, C, D] o, double[4] b, double[1, 8, C, D] m)
+    => (double[1, 4, C, D] y) { y = DeformConv <group = 2, offset_group = 2, pads = [0, 1, 0, 0]> (x, w, o, b, m) }"""
+
+
+@pytest.mark.parametrize("moved", [0.0, 1.0, 0.3])
+@pytest.mark.parametrize("shape", [(4, 5), (2, 1)])
+def test_a_deformed_convolution_is_that_of_moved_pixels(moved: float, shape: tuple[int, int]) -> None:
+    """Every place is moved down by the same share of a row, which is a mean of two images."""
+    random = np.random.default_rng(1)
+    x, w, b = random.normal(size=(2, *shape)), random.normal(size=(4, 1, 2, 2)), random.normal(size=4)
+    results = shape[0] - 1, shape[1]
+    offset, mask = np.zeros((1, 2, 4, 2, *results)), random.normal(size=(1, 8, *results))
+    offset[:, :, :, 0] = moved
+    padded = np.pad(x, [(0, 0), (0, 1), (1, 0)])
+    below = np.pad(padded, [(0, 0), (0, 1), (0, 0)])[:, 1:]
+    windows = np.lib.stride_tricks.sliding_window_view((1 - moved) * padded + moved * below, (2, 2), axis=(1, 2))
+    shares = mask.reshape(2, 2, 2, *results)
+    read = np.einsum("crsij,cijrs->cijrs", windows[:, : results[0]], shares)
+    expected = np.einsum("gijrs,goij->gors", read, w.reshape(2, 2, 2, 2)).reshape(4, *results) + b[:, None, None]
+    feeds = {"x": x[None], "w": w, "o": offset.reshape(1, 16, *results), "b": b, "m": mask}
+    (found,) = Evaluator(model(DEFORMED, 19)).run(None, feeds)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_normalizations_hold_half_precision_in_float(dtype: type[np.floating]) -> None:
+    """The squares of these numbers are beyond float16."""
+    opset, kind = 23, {np.float16: "float16", np.float32: "float", np.float64: "double"}[dtype]
+    shapes = f"({kind}[2, 3] x, {kind}[3] w) => ({kind}[2, 3] y, {kind}[2, 3] z)"
+    side = model(f"g {shapes} {{ y = LayerNormalization (x, w) z = RMSNormalization <axis = -1> (x, w) }}", opset)
+    x, w = np.array([[3e4, -6e4, 100], [1, 2, 4]], dtype), np.array([1, 2, 0.5], dtype)
+    found = Evaluator(side).run(None, {"x": x, "w": w})
+    wide = x.astype(np.float64)
+    for y, shifted in zip(found, (wide - wide.mean(-1, keepdims=True), wide), strict=True):
+        expected = shifted / np.sqrt(np.square(shifted).mean(-1, keepdims=True) + float(np.float32(1e-5))) * w
+        assert y.dtype == dtype
+        np.testing.assert_allclose(y, expected, rtol=4 * float(np.finfo(dtype).eps))

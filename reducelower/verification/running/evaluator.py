@@ -16,7 +16,10 @@ from onnx.reference.ops import (
     op_center_crop_pad,
     op_clip,
     op_conv,
+    op_deform_conv,
     op_gather_elements,
+    op_grid_sample,
+    op_layer_normalization,
     op_log_softmax,
     op_loop,
     op_lp_pool,
@@ -25,6 +28,7 @@ from onnx.reference.ops import (
     op_pow,
     op_quantize_linear,
     op_reduce_mean,
+    op_rms_normalization,
     op_shrink,
     op_unsqueeze,
 )
@@ -205,6 +209,100 @@ class Conv(op_conv.Conv):
             return ((summed + shift).astype(x.dtype),)
 
 
+class GridSample(op_grid_sample.GridSample):
+    """It computes places in float32, of doubles too."""
+
+    def _gs_denormalize_coordinates(self, n: Any, dims: Any, align_corners: bool) -> Array:
+        n = np.asarray(n)
+        places = zip(n.astype(np.result_type(n, np.float32)), dims, strict=True)
+        return np.array([self._gs_denormalize(place, size, align_corners) for place, size in places])
+
+
+class DeformConv(op_deform_conv.DeformConv):
+    """It reads between pixels by GridSample, and so in float32, and divides by zero where there is one row or column.
+
+    Source: https://onnx.ai/onnx/operators/onnx__DeformConv.html
+    """
+
+    def _run(
+        self,
+        x: Array,
+        w: Array,
+        offset: Array,
+        b: Array | None = None,
+        mask: Array | None = None,
+        dilations: Any = None,
+        group: int = 1,
+        kernel_shape: Any = None,
+        offset_group: int = 1,
+        pads: Any = None,
+        strides: Any = None,
+    ) -> tuple[Array]:
+        count, sizes = len(x), x.shape[2:]
+        if len(sizes) != 2:
+            raise NotImplementedError(f"DeformConv along {len(sizes)} axes")
+        kernel, results = w.shape[2:], offset.shape[2:]
+        data = x.reshape(count, offset_group, -1, *sizes).astype(np.float64)
+        moved = offset.reshape(count, offset_group, *kernel, 2, *results).astype(np.float64)
+        ways = zip(strides or (1, 1), dilations or (1, 1), pads or (0, 0, 0, 0), kernel, results, strict=False)
+        rows, columns = (
+            step * np.arange(many) - before + gap * np.arange(width)[:, None] for step, gap, before, width, many in ways
+        )
+        places = moved[:, :, :, :, 0] + rows[:, None, :, None], moved[:, :, :, :, 1] + columns[:, None, :]
+        shares = 1.0 if mask is None else mask.reshape(count, offset_group, *kernel, *results)
+        read = sum(_corner(data, places, sides) for sides in np.ndindex(2, 2)) * np.asarray(shares)[..., None]
+        read = np.moveaxis(read, -1, 2).reshape(count, group, -1, *kernel, *results)
+        weights = w.reshape(group, -1, *w.shape[1:]).astype(np.float64)
+        summed = np.einsum("ngcijrs,gocij->ngors", read, weights).reshape(count, w.shape[0], *results)
+        return ((summed + (0 if b is None else b.reshape(-1, 1, 1))).astype(x.dtype),)
+
+
+def _corner(data: Array, places: tuple[Array, Array], sides: tuple[int, ...]) -> Array:
+    """What one of the four pixels around each place gives to it, channels last; nothing from outside the data."""
+    more = (1,) * (places[0].ndim - 2)
+    numbers = np.arange(data.shape[0]).reshape(-1, 1, *more)
+    groups = np.arange(data.shape[1]).reshape(1, -1, *more)
+    inside, share, at = np.array(True), np.array(1.0), []
+    for place, side, size in zip(places, sides, data.shape[-2:], strict=True):
+        pixel = np.floor(place) + side
+        inside = inside & (pixel >= 0) & (pixel < size)
+        share = share * (1 - np.abs(place - pixel))
+        at.append(np.where((pixel >= 0) & (pixel < size), pixel, 0).astype(np.int64))
+    read = data[numbers, groups, :, at[0], at[1]]
+    return np.where(inside[..., None], read * share[..., None], 0)
+
+
+class LayerNormalization(op_layer_normalization.LayerNormalization):
+    """It takes sums of squares of half precision in half precision, whatever `stash_type` says."""
+
+    def _run(
+        self, x: Array, w: Array, b: Array | None = None, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    ) -> tuple[Array, ...]:
+        inner, wide = tuple(range(axis % x.ndim, x.ndim)), _stashed(x, stash_type)
+        mean = wide.mean(inner, keepdims=True)
+        with np.errstate(all="ignore"):
+            share = np.reciprocal(np.sqrt(np.square(wide - mean).mean(inner, keepdims=True) + epsilon))
+            scaled = ((wide - mean) * share).astype(x.dtype) * w
+            return ((scaled if b is None else scaled + b).astype(x.dtype), mean, share)
+
+
+class RMSNormalization(op_rms_normalization.RMSNormalization):
+    """So does this."""
+
+    def _run(self, x: Array, w: Array, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> tuple[Array]:
+        inner, wide = tuple(range(axis % x.ndim, x.ndim)), _stashed(x, stash_type)
+        with np.errstate(all="ignore"):
+            found = wide / np.sqrt(np.square(wide).mean(inner, keepdims=True) + epsilon)
+            return ((found.astype(x.dtype) * w).astype(x.dtype),)
+
+
+def _stashed(x: Array, stash_type: int) -> Array:
+    """The data as normalizations hold it: in float, or in double where it is double."""
+    if stash_type != TensorProto.FLOAT:
+        raise NotImplementedError(f"a stash_type of {stash_type}")
+    return x.astype(np.result_type(x, np.float32))
+
+
 class Loop(op_loop.Loop):
     """It joins what every turn gives along an axis that this has, rather than along a new one."""
 
@@ -291,7 +389,10 @@ _RIGHT: list[type[OpRun]] = [
     CenterCropPad,
     Clip,
     Conv,
+    DeformConv,
     GatherElements,
+    GridSample,
+    LayerNormalization,
     LogSoftmax,
     Loop,
     LpPool,
@@ -300,6 +401,7 @@ _RIGHT: list[type[OpRun]] = [
     Pow,
     QuantizeLinear,
     ReduceMean,
+    RMSNormalization,
     Shrink,
     Unsqueeze,
 ]
