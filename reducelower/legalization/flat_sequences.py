@@ -26,7 +26,7 @@ from reducelower.model.inference import infer
 from reducelower.model.inference.ranks import rank_of
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import tensor_type
 
 __all__ = ["hold_as_tensors"]
@@ -100,7 +100,7 @@ def hold_as_tensors(model: ModelProto, opset: int) -> Mended | None:
 
 def _types(model: ModelProto) -> dict[str, TypeProto]:
     """The types of the values of all graphs by name."""
-    inferred = main_graphs(infer(skeleton(model)))
+    inferred = main_graphs(infer(open_skeleton(model)))
     types = {value.name: value.type for g in inferred for value in (*g.input, *g.output, *g.value_info)}
     held = (tensor for graph in main_graphs(model) for tensor in graph.initializer)
     return types | {tensor.name: tensor_type(tensor) for tensor in held}

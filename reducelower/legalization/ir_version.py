@@ -11,6 +11,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from reducelower.model.census import Census, Stated
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import latest_opset, schema
+from reducelower.model.skeleton import DEFAULTS_SINCE
 
 __all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
 
@@ -44,6 +45,8 @@ _TYPE_VERSIONS = {
 def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None, stated: Stated | None = None) -> int:
     """The oldest IR version that allows the contents of a model, apart from its operators and their constants.
 
+    Defaults that callers may override need IR version 4; before, the initializer of an input is a constant.
+
     Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
 
     Args:
@@ -54,6 +57,8 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
         stated: the types that the main graph states, if they are at hand as columns.
     """
     needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
+    if model.graph.initializer and model.ir_version >= DEFAULTS_SINCE:
+        needed = max(needed, DEFAULTS_SINCE)
     if model.functions:
         needed = max(needed, 8)
     if model.training_info:

@@ -258,7 +258,7 @@ def ground_of(
     ranks = settings.ranks or {}
     return Ground(
         Names(lambda: source.message, searchable),
-        source.inference(element_types, ranks, sole_type, lenient=lenient),
+        source.inference(element_types, ranks, sole_type, freezes_defaults=settings.freeze_defaults, lenient=lenient),
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,

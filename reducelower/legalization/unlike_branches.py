@@ -18,7 +18,7 @@ from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
 from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 
 __all__ = ["may_be_unlike", "rewrite_ifs_as_loops"]
@@ -32,7 +32,7 @@ def may_be_unlike(model: ModelProto, opset: int) -> bool:
 def rewrite_ifs_as_loops(model: ModelProto) -> Mended | None:
     """Rewrite, in place, every If known to give different shapes; None if there is none."""
     work = _Rewriting(model)
-    work.rewrite(model.graph, infer(skeleton(model)).graph)
+    work.rewrite(model.graph, infer(open_skeleton(model)).graph)
     said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
     return Mended(said, tuple(map(tuple, work.origins)), frozenset()) if work.has_found else None
 

@@ -26,7 +26,7 @@ from reducelower.model.graph import walk
 from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import open_skeleton
 
 __all__ = ["widen_integers"]
 
@@ -110,7 +110,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 def _types(model: ModelProto) -> dict[str, int]:
     """Element types by name, as far as inference finds them."""
     found: dict[str, int] = {}
-    for graph in main_graphs(infer(skeleton(model))):
+    for graph in main_graphs(infer(open_skeleton(model))):
         stated = (*graph.input, *graph.output, *graph.value_info)
         found |= {value.name: value.type.tensor_type.elem_type for value in stated}
         found |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from weakref import ref
 
 from onnx import ModelProto, TensorProto
@@ -94,18 +94,27 @@ class Document:
         ranks: Mapping[str, int],
         sole_type: Callable[[], int | None],
         *,
+        freezes_defaults: bool,
         lenient: bool,
     ) -> Inference:
         """The inferred types of the model, for one attempt; arguments as of `Inference`."""
-        key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
-        if not self._shares_types:
-            here = ref(self)  # a weak reference, so that cached inference does not keep the weights alive
-            self._inferences[key] = Inference(
-                lambda: _message_of(here), sole_type, element_types, ranks, lenient=lenient
-            )
-        elif key not in self._inferences:
+        key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
+        if self._shares_types and key in self._inferences:
+            return self._inferences[key]
+        made = partial(
+            Inference,
+            sole_type=sole_type,
+            element_types=element_types,
+            ranks=ranks,
+            freezes_defaults=freezes_defaults,
+            lenient=lenient,
+        )
+        if self._shares_types:
             message = self.message
-            self._inferences[key] = Inference(lambda: message, sole_type, element_types, ranks, lenient=lenient)
+            self._inferences[key] = made(lambda: message)
+        else:
+            here = ref(self)  # a weak reference, so that cached inference does not keep the weights alive
+            self._inferences[key] = made(lambda: _message_of(here))
         return self._inferences[key]
 
     @property

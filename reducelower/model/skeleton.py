@@ -7,7 +7,10 @@ from math import prod
 from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
-__all__ = ["LARGEST_KEPT", "skeleton", "weight_bytes", "without_values"]
+__all__ = ["DEFAULTS_SINCE", "LARGEST_KEPT", "open_skeleton", "skeleton", "weight_bytes", "without_values"]
+
+DEFAULTS_SINCE = 4
+"""The IR version since which initializers need not be inputs; those that are inputs are only their defaults."""
 
 LARGEST_KEPT = 1024
 """Tensors with at most this many elements keep their values, which shape inference may read; larger ones are
@@ -34,6 +37,21 @@ def skeleton(model: ModelProto) -> ModelProto:
     if model.HasField("graph"):
         _copy_fields(model.graph, bare.graph, but="initializer")
         bare.graph.initializer.extend(map(without_values, model.graph.initializer))
+    return bare
+
+
+def open_skeleton(model: ModelProto) -> ModelProto:
+    """As `skeleton`, and without the default values of inputs.
+
+    Since IR version 4 callers may override an initializer that is also an input, so no type may follow from its value.
+    """
+    bare = skeleton(model)
+    if bare.ir_version >= DEFAULTS_SINCE:
+        inputs = {value.name for value in bare.graph.input}
+        kept = [tensor for tensor in bare.graph.initializer if tensor.name not in inputs]
+        if len(kept) < len(bare.graph.initializer):
+            del bare.graph.initializer[:]
+            bare.graph.initializer.extend(kept)
     return bare
 
 

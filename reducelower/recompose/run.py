@@ -124,7 +124,11 @@ def raise_with_plan(
         result = deepcopy(model)
     ground = Ground(
         Names(lambda: result, None),
-        Inference(lambda: before, lambda: _sole_type(before, as_it_is.source_opset)),
+        Inference(
+            lambda: before,
+            lambda: _sole_type(before, as_it_is.source_opset),
+            freezes_defaults=settings.freeze_defaults,
+        ),
         opset=as_it_is.source_opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},

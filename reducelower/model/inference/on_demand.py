@@ -25,7 +25,7 @@ from reducelower.model.inference.ancestors import Ancestors
 from reducelower.model.inference.declared import declare
 from reducelower.model.inference.shapes import infer_with_help
 from reducelower.model.inference.whole import complete_types, infer_function
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import open_skeleton, skeleton
 from reducelower.model.text import one_line
 from reducelower.model.value_info import is_known, tensor_type
 
@@ -53,6 +53,7 @@ class Inference:
         element_types: Mapping[str, int] | None = None,
         ranks: Mapping[str, int] | None = None,
         *,
+        freezes_defaults: bool = False,
         lenient: bool = True,
     ) -> None:
         """Prepare inference; nothing runs yet.
@@ -62,11 +63,13 @@ class Inference:
             sole_type: gives the element type of all node outputs of the main graph if there is only one.
             element_types: element types that the user declared, by name.
             ranks: ranks that the user declared, by name.
+            freezes_defaults: whether types may follow from the default values of inputs.
             lenient: whether to ignore stated types that contradict inference, instead of raising.
         """
         self._source = source
         self._element_types = element_types or {}
         self._ranks = ranks or {}
+        self._skeleton = skeleton if freezes_defaults else open_skeleton
         self.is_lenient = lenient
         self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
@@ -115,7 +118,11 @@ class Inference:
             if part is not None:
                 self._ancestors_left -= len(part.graph.node)
                 of_part = Inference(
-                    lambda: part, element_types=self._element_types, ranks=self._ranks, lenient=self.is_lenient
+                    lambda: part,
+                    element_types=self._element_types,
+                    ranks=self._ranks,
+                    freezes_defaults=self._skeleton is skeleton,
+                    lenient=self.is_lenient,
                 )
                 self._by_ancestors.update(of_part.types(()))
         found = self._by_ancestors.get(name)
@@ -152,7 +159,7 @@ class Inference:
         if self._types is None:
             self._types = {}
             try:
-                bare = skeleton(self._source())
+                bare = self._skeleton(self._source())
                 declare(bare.graph, self._element_types, self._ranks)
                 self._open = infer_with_help(bare, lenient=self.is_lenient)
                 self._collect(self._open[0].graph, ())
