@@ -124,9 +124,8 @@ class Legalizer:
             node, scope = in_blanks(read), scope_of(read, graph)
             treatment = table[node.op_type]
             try:
-                if treatment is not None:
-                    self._settle(treatment, node, scope)
-                if node.op_type in table.dropped:
+                settled = None if treatment is None else self._settle(treatment, node, scope)[0]
+                if settled is None and node.op_type in table.dropped:
                     self._fit(in_blanks(read), scope)
             except RefusedError:
                 return True

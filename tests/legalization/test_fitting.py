@@ -112,3 +112,17 @@ def test_ranks_are_followed_back_once_however_many_opsets_are_tried(monkeypatch:
     with pytest.raises(ConversionError, match="opset 18, its own, is the oldest"):
         reducelower.convert_version(model, 9)
     assert looked.call_count < 2 * len(model.graph.node)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[4,5] x, int64[K] i, int64[L] ax) => (float[a,b] y) { y = Pad(x, i, , ax) }",
+        "g (float[M,K] x, int64[1] k) => (float[a,b] y) { y, i = TopK <axis = 0, largest = 0> (x, k) }",
+    ],
+)
+def test_a_node_that_is_replaced_need_not_take_its_types_at_the_older_opset(text: str) -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
+    with pytest.raises(ConversionError, match="opset 9 is the oldest at which the whole model fits"):
+        reducelower.convert_version(model, 8)
+    assert not reducelower.check(model, 9).refusals
