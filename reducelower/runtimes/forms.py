@@ -274,8 +274,10 @@ def _scatter_one_by_one(op: Writer) -> Written | None:
     is_nd = op.node.op_type == "ScatterND"
     axis = 0 if is_nd else op.attribute("axis", 0)
     known = [size for size in (*sizes, *extents) if size is not None]
+    if len(known) < len(sizes) + len(extents):
+        return None
     count = prod(known[: len(sizes) - 1]) if is_nd else known[axis % len(sizes)]
-    if len(known) < len(sizes) + len(extents) or not 0 < count <= _MOST_UPDATES:
+    if not 0 < count <= _MOST_UPDATES:
         return None
     if is_nd and len(sizes) != 2:  # one list of them all
         depth = known[len(sizes) - 1]

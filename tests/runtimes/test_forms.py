@@ -304,6 +304,23 @@ def test_few_indices_are_scattered_one_after_the_other(reduction: str, put: np.u
     np.testing.assert_array_equal(run(fitted(source, reduced), x=X, i=indices, u=updates), expected)
 
 
+@pytest.mark.parametrize(
+    ("of_data", "of_indices", "is_told"),
+    [("5", "2", True), ("5", "k", False), ("n", "2", False), ("n", "k", False), ("n,4", "2,k", False)],
+)
+def test_indices_are_scattered_one_after_the_other_where_all_sizes_are_known(
+    of_data: str, of_indices: str, is_told: bool
+) -> None:
+    source = model(
+        '{ z = ScatterElements <reduction = "add"> (x, i, u) }',
+        f"float[{of_data}] z",
+        f"float[{of_data}] x, int64[{of_indices}] i, float[{of_indices}] u",
+        opset=18,
+    )
+    target = Target(runtime=runtime(fact("ScatterElements", "attributes = ['reduction=add']")))
+    assert ("Slice" in operators(legalize(source, target).model)) == is_told
+
+
 @pytest.mark.parametrize("shape", [(3, 1), (1, 3, 1)])
 def test_few_rows_are_scattered_one_after_the_other(shape: tuple[int, ...]) -> None:
     sizes = ",".join(map(str, shape))
