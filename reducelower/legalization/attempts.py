@@ -15,7 +15,7 @@ from onnx import ModelProto
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
-from reducelower.model.document import Document
+from reducelower.model.document import Agreed, Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
 from reducelower.model.inference import ContradictionError
 from reducelower.options import Settings, Target
@@ -104,21 +104,26 @@ def _may_loop(draft: Draft) -> bool:
 
 
 def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    try:
-        return _attempt(source, target, settings, report=report)
-    except ContradictionError:
-        from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
+    agreed = source.agreed
+    if agreed is None:
+        try:
+            return _attempt(source, target, settings, report=report)
+        except ContradictionError:
+            from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
 
-        found = inferred_afresh(source.message)
-        mended = drop_stale(source.message, found)
-        # The checker wants one rank for the output of an If and both branches, even if the branch taken has another.
-        is_valid = not source.objection
-        if not mended.done and not is_valid and mends_more(source.message, found):
-            raise
-        # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
-        stated = source.with_message(mended.model) if mended.done else source
-        draft, plan = _attempt(stated, target, settings, report=report, lenient=is_valid or not mended.done)
-        return draft, replace(plan, notes=(*mended.done, *plan.notes))
+            found = inferred_afresh(source.message)
+            mended = drop_stale(source.message, found)
+            # The checker wants one rank for the output of an If and both branches, even if the branch taken has
+            # another.
+            is_valid = not source.objection
+            if not mended.done and not is_valid and mends_more(source.message, found):
+                raise
+            # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
+            stated = source.with_message(mended.model) if mended.done else source
+            agreed = Agreed(stated, tuple(mended.done), is_valid or not mended.done)
+            source.note_agreed(agreed)
+    draft, plan = _attempt(agreed.document, target, settings, report=report, lenient=agreed.is_lenient)
+    return draft, replace(plan, notes=(*agreed.done, *plan.notes))
 
 
 def _attempt(

@@ -110,6 +110,8 @@ def _refusing(
 ) -> Callable[[int], bool]:
     """Return a fast function that tells whether refused nodes, one per operator, are also refused at another opset
     version."""
+    agreed = source.agreed
+    source = source if agreed is None else agreed.document
     wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
     numbered = enumerate(source.message.graph.node)
     positions = [
@@ -117,7 +119,14 @@ def _refusing(
     ]
     positions = [index for index in positions if not any(True for _ in subgraphs(source.message.graph.node[index]))]
     draft, opset, rules = Draft.of_document(source), opset_of(source.message), Rules(settings.rules)
-    first = ground_of(draft.model, source, replace(target, opset=opset), settings, searchable=draft.searchable())
+    first = ground_of(
+        draft.model,
+        source,
+        replace(target, opset=opset),
+        settings,
+        searchable=draft.searchable(),
+        lenient=agreed is not None and agreed.is_lenient,
+    )
     refused_at: list[tuple[int, frozenset[str]]] = []
 
     def refuses(goal: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from weakref import ref
 
@@ -13,7 +14,23 @@ from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 from reducelower.model.weights import Weights, cut_off
 
-__all__ = ["Document"]
+__all__ = ["Agreed", "Document"]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """A model whose stated types agree with inference, in place of one where they contradict it.
+
+    Attributes:
+        document: the model; the source itself if there is nothing to drop.
+        done: sentences about what was dropped.
+        is_lenient: whether to ignore contradictions that are left.
+    """
+
+    document: Document
+    done: tuple[str, ...]
+    is_lenient: bool
+
 
 _SEARCHABLE = 64 << 20
 """Largest model, in bytes, in which free names are found by searching its bytes."""
@@ -34,6 +51,7 @@ class Document:
         self._inferences: dict[Hashable, Inference] = {}
         self._weight: Callable[[str], TensorProto | None] | None = None
         self._shares_types = False
+        self._agreed: Agreed | None = None
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
@@ -62,6 +80,16 @@ class Document:
             trials._weight = self._initializers.get
         trials._inferences, trials._shares_types = self._inferences, True
         return trials
+
+    @property
+    def agreed(self) -> Agreed | None:
+        """What an earlier attempt made of stated types that contradict inference; None if none was found."""
+        return self._agreed
+
+    def note_agreed(self, agreed: Agreed) -> None:
+        """Remember for further trials what to take in place of this model; other documents forget it."""
+        if self._shares_types:
+            self._agreed = agreed
 
     @cached_property
     def weights(self) -> Weights | None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, TensorProto, helper, parser
 
 import reducelower
 from reducelower.batch.inspection import inspect_file
-from reducelower.legalization import run
+from reducelower.legalization import repair, run
 from reducelower.model.inference import on_demand
+from tests.runtimes.toaster import runtime
 
 
 def _model(opset: int, body: str) -> ModelProto:
@@ -56,3 +57,21 @@ def test_inspection_infers_the_types_of_a_model_once(tmp_path: Path, monkeypatch
     found = inspect_file(str(path))
     assert len(found.runtimes) > 2
     assert 1 <= sizes.count(6) <= 2, "once, and once more where what the model states is not trusted"
+
+
+def test_stale_types_are_dropped_once_however_many_opsets_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[ModelProto] = []
+    drop = repair.drop_stale
+
+    def counted(model: ModelProto, *rest: Any) -> Any:
+        dropped.append(model)
+        return drop(model, *rest)
+
+    monkeypatch.setattr(repair, "drop_stale", counted)
+    model = _model(18, "z = Neg(x) m = Mish(z) u = Unsqueeze(m, a) r = ReduceMax(m, a) y = NonZero(u)")
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3, 4]))
+    model.graph.input.append(helper.make_tensor_value_info("a", TensorProto.INT64, ["n"]))
+    wrong = [f"operators = ['{name}']\nis = 'wrong'" for name in ("Unsqueeze", "Reshape", "NonZero")]
+    with pytest.raises(reducelower.ConversionError):
+        reducelower.legalize(model, reducelower.Target(runtime=runtime(*wrong)))
+    assert 1 <= len(dropped) <= 2, "once for all trials, and once more for the attempt that counts"
