@@ -266,7 +266,7 @@ class Verification(InNotebooks):
 
     def __str__(self) -> str:
         """One paragraph: the verdict, what it rests on, and every mismatch."""
-        return " ".join([self._headline(), *self._mismatches(), *self._unseen(), *self.notes])
+        return " ".join([self._headline(), *self._mismatches(), *self._improvements(), *self._unseen(), *self.notes])
 
     def _headline(self) -> str:
         if self.verdict == "different":
@@ -310,10 +310,15 @@ class Verification(InNotebooks):
         lines = [_sentence(f"Output {item.name!r}: ", item.reason) for item in different]
         # What decides comes first: a text may be cut.
         for site in sorted(self.sites, key=lambda site: site.ok):
-            if site.status not in ("equal", "improved", "not run"):  # the last are told as not seen
+            if site.status not in ("equal", "improved", "not run"):  # which are told in other sentences
                 lines.append(_sentence(f"{site.place}: {site.status}: ", site.reason))
                 lines += [_sentence("On ", site.example_inputs)] if not site.ok and site.example_inputs else []
         return lines
+
+    def _improvements(self) -> list[str]:
+        better = [site for site in self.sites if site.status == "improved"]
+        nodes = counted(sum(len(site.nodes) for site in better), "node")
+        return [_sentence(f"Better than the source at {nodes}: {site.place}: ", site.reason) for site in better[:1]]
 
     def _unseen(self) -> list[str]:
         return [_sentence("Not seen: ", item) for item in self.unseen if item.rstrip(".") != self._why()]

@@ -13,6 +13,7 @@ from reducelower import convert_version, expand
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
+from reducelower.recompose.run import raise_with_plan
 from reducelower.verification import verify, verify_regions
 
 from .models import model
@@ -184,6 +185,22 @@ def test_a_form_that_scales_is_better_than_a_source_that_overflows(kind: str) ->
     held = f"int64[1] axes = {{1}}, {kind}[1] big = {{{largest}}}, {kind}[1] small = {{{smallest}}}"
     found = rewrite("y = ReduceL2 (x, axes)", body, kind=kind, constants=("int64[1] axes = {1}", held)).finding()
     assert (found.status, found.ok) == ("improved", True), found
+
+
+def test_that_a_form_read_back_is_better_is_told() -> None:
+    """Of rows that hold an infinity the nodes give NaN, and the operator the infinity."""
+    source = model(
+        "g (float[N, 4] x) => (float[N, 1] y) <int64[1] a = {1}>"
+        "{ m = ReduceMax (x, a)  d = Sub (x, m)  e = Exp (d)  s = ReduceSum (e, a)  l = Log (s)  y = Add (l, m) }"
+    )
+    made = raise_with_plan(source)
+    (node,) = made.model.graph.node
+    assert node.op_type == "ReduceLogSumExp"
+    with_plan = verify(source, made.model, plan=made.plan)
+    assert with_plan.equivalent
+    assert "Better than the source at 1 node: graph: ReduceLogSumExp" in str(with_plan)
+    without = verify(source, made.model)
+    assert "nan before" in str(without) and not without.equivalent
 
 
 def test_integers_through_double_as_the_definition_does() -> None:
