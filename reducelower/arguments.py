@@ -71,7 +71,9 @@ def name_set(name: str, value: Any) -> frozenset[str]:
 def _names(name: str, value: Any) -> None:
     if isinstance(value, str | bytes):
         raise TypeError(f"{name} must be a collection of names such as [{value!r}], not the single string {value!r}")
-    if value is not None and not isinstance(value, Iterable):
+    if value is None:
+        raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not None; leave it out for none")
+    if not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {said(value)}")
     # What can be gone through but once is checked where it is.
     for item in value if isinstance(value, Collection) else ():
@@ -232,7 +234,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "target": _target,
     "target_version": _opset_version,
     "plan": _plan,
-    "ops": _names,
+    "ops": lambda name, value: None if value is None else _names(name, value),
     "without": _names,
     "without_types": _names,
     "rules": _rules,

@@ -33,6 +33,11 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"^without_types must be a collection",
     ),
+    "None for names": (
+        lambda: reducelower.convert_version(MODEL, 13, without=None),  # type: ignore[arg-type]
+        TypeError,
+        r"^without must be a collection of names such as \['ReduceL2'\], not None; leave it out for none$",
+    ),
     "one string for operators": (lambda: reducelower.expand(MODEL, ops="ReduceL2"), TypeError, r"^ops must be"),
     "names that are no strings": (lambda: Target(13, without=[1]), TypeError, r"^without must hold strings"),  # type: ignore[arg-type,list-item]
     "a path for a model": (

@@ -274,6 +274,8 @@ def test_a_file_of_its_own_counts_more_and_holds_for_folders_below(
         ("opset = [13]", "reducelower.toml: opset takes one value, not several"),
         ("opset = 13\njobs = {a = 2}", "jobs takes one value, not several"),
         ("opset = 13\ndim = {x = 'a'}", "reducelower.toml: Invalid value for '--dim': 'a' is not a valid integer"),
+        ("freeze-defaults = true\nfreeze_defaults = false", "freeze-defaults and freeze_defaults are the same option"),
+        ("[convert]\nir-version = 8\nir_version = 9", "ir-version and ir_version are the same option"),
         ("check = 3", "check is the name of a command, and holds options of it: [check]"),
         ("opset = 13\nverify = 3", "reducelower.toml: verify is either true or false, and not 3"),
         ("opset = 13\nrules = 'none'", "reducelower.toml: Invalid value for '--rules': none: neither"),
