@@ -114,7 +114,10 @@ def _unknown_operator(operator: str, opset: int) -> str:
     if opset < 1:
         return f"it imports opset {opset}, and there is no such opset; correct opset_import"
     if known := versions(operator):
-        return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
+        return (
+            f"{operator} does not exist at opset {opset}; it came with opset {known[0]}: export the model again, or "
+            f"correct opset_import if it is of opset {known[0]} or newer"
+        )
     return f"ONNX has no operator {operator!r}{did_you_mean(operator, all_operators())}"
 
 

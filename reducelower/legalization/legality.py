@@ -34,6 +34,7 @@ class Treatment:
         crossings: the version boundaries that a node has to cross.
         expand: whether the target excludes the operator, so that a rule's body replaces it.
         refusal: why no node of the operator can be legalized; empty if that depends on the node.
+        hint: what to do about the refusal.
         absent: whether the target's opset version lacks the operator.
         dropped: element types, as schemas spell them, that the operator takes here but not at the target.
         facts: facts about the operator on the runtime, at the target's opset version.
@@ -42,6 +43,7 @@ class Treatment:
     crossings: tuple[Crossing, ...] = ()
     expand: bool = False
     refusal: str = ""
+    hint: str = ""
     absent: bool = False
     dropped: frozenset[str] = frozenset()
     facts: tuple[Fact, ...] = ()
@@ -92,17 +94,21 @@ class Treatments(dict[str, "Treatment | None"]):
         if is_runtime_name(op_type):
             return Treatment(absent=True)
         if source is None and not deprecated_from_start(op_type, self.opset):
-            return Treatment(refusal=_unknown(op_type, self.opset))
+            return _unknown(op_type, self.opset)
         if source is None or goal is None:
             return Treatment(absent=True)
         path = tuple(step for step in crossings(op_type, source_opset, goal_opset) if not step.is_plain)
         return Treatment(path, dropped=dropped_types(source, goal))
 
 
-def _unknown(op_type: str, opset: int) -> str:
+def _unknown(op_type: str, opset: int) -> Treatment:
     if is_deprecated(op_type, opset):
-        return f"opset {opset} withdrew {op_type}, so the model is not valid"
-    known = versions(op_type)
-    if known:
-        return f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
-    return f"onnx {__version__} knows no operator {op_type}"
+        refusal = f"opset {opset} withdrew {op_type}, so the model is not valid"
+        return Treatment(
+            refusal=refusal, hint="export it again, or correct opset_import if the model is of an older one"
+        )
+    if known := versions(op_type):
+        refusal = f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
+        hint = f"export it again, or correct opset_import if the model is of opset {known[0]} or newer"
+        return Treatment(refusal=refusal, hint=hint)
+    return Treatment(refusal=f"onnx {__version__} knows no operator {op_type}")

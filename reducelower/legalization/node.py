@@ -76,7 +76,7 @@ class Settler:
         `mistyped`: the node replaces one whose element type its own version may not take.
         """
         if treatment.refusal:
-            raise RefusedError(treatment.refusal)
+            raise RefusedError(treatment.refusal, treatment.hint)
         if treatment.expand:
             before = node.SerializeToString()
             try:
