@@ -114,6 +114,14 @@ def test_ranks_are_followed_back_once_however_many_opsets_are_tried(monkeypatch:
     assert looked.call_count < 2 * len(model.graph.node)
 
 
+def test_an_operator_that_is_newer_than_the_stated_opset_leads_to_what_may_be_wrong() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 9]> g (int32[3] x) => (int32[3] y) { y = BitwiseAnd (x, x) }'
+    )
+    with pytest.raises(ConversionError, match="correct opset_import if the model is of opset 18 or newer"):
+        reducelower.convert_version(model, 13)
+
+
 @pytest.mark.parametrize(
     "text",
     [
