@@ -51,14 +51,22 @@ class Pow(op_pow.Pow):
 
 
 class CenterCropPad(op_center_crop_pad.CenterCropPad):
-    """It takes fewer sizes than there are axes, and leaves the others as they are."""
+    """It takes fewer sizes than there are axes, and leaves the others as they are.
+
+    That of onnx 1.20 also leaves an axis as it is where the size is the number of the axis.
+    """
 
     def _run(self, data: Array, shape: Array, axes: Any = None) -> tuple[Array]:
         axes = axes or range(data.ndim)
         if len(shape) != len(axes):
             raise ValueError(f"{len(shape)} sizes are not those of {len(axes)} axes")
-        found: tuple[Array] = super()._run(data, shape, list(axes))  # type: ignore[no-untyped-call]
-        return found
+        for axis, size in zip(axes, map(int, shape), strict=True):
+            cut, added = max(data.shape[axis] - size, 0), max(size - data.shape[axis], 0)
+            data = data.take(np.arange(cut // 2, cut // 2 + data.shape[axis] - cut), axis)
+            pads = [(0, 0)] * data.ndim
+            pads[axis] = added // 2, added - added // 2
+            data = np.pad(data, pads)
+        return (data,)
 
 
 class Clip(op_clip.Clip_11):
@@ -76,11 +84,17 @@ class Clip(op_clip.Clip_11):
 
 
 class OneHot(op_one_hot.OneHot):
-    """It adds a multiple of the difference of the two values, which makes NaN and infinities of others."""
+    """It adds a multiple of the difference of the two values, which makes NaN and infinities of others.
+
+    That of onnx 1.20 takes indices that are out of range for those that are left of them by `depth`.
+    """
 
     def _run(self, indices: Array, depth: Array, values: Array, axis: int = -1) -> tuple[Array]:
-        (hot,) = super()._run(indices, depth, np.array([0, 1]), axis=axis)  # type: ignore[no-untyped-call]
-        return (np.where(hot == 1, values[1], values[0]),)
+        count = int(np.asarray(depth).item())
+        places = np.expand_dims(np.where(indices < 0, indices + count, indices), axis)
+        sizes = [1] * places.ndim
+        sizes[axis] = count
+        return (np.where(places == np.arange(count).reshape(sizes), values[1], values[0]),)
 
 
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
@@ -309,7 +323,8 @@ class Loop(op_loop.Loop):
     def _run(  # type: ignore[override]
         self, m: Any, cond: Any, *carried: Any, context: Any = None, **said: Any
     ) -> tuple[Any, ...]:
-        given = {name: said.get(name) for name in ("attributes", "bindings")}
+        # Bodies of onnx 1.20 take no bindings.
+        given = {name: said[name] for name in ("attributes", "bindings") if name in said}
         handed, turns = list(carried), list[list[Any]]()
         is_on = cond is None or bool(np.all(cond))
         body: Any = self.body  # type: ignore[attr-defined]  # made from the attribute, as `_run_body` is
