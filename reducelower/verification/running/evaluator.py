@@ -1,5 +1,7 @@
 """onnx's reference evaluator, with operators put right that it computes otherwise than their pages say (onnx 1.23).
 
+Some are right there, and wrong with onnx 1.20.
+
 Of what would take more than a few lines, `reference_gaps.wrong_in_reference` says that it is no evidence.
 """
 
@@ -13,10 +15,14 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_average_pool,
+    op_celu,
     op_center_crop_pad,
     op_clip,
     op_conv,
     op_deform_conv,
+    op_div,
+    op_elu,
+    op_gather,
     op_gather_elements,
     op_grid_sample,
     op_layer_normalization,
@@ -24,12 +30,15 @@ from onnx.reference.ops import (
     op_loop,
     op_lp_pool,
     op_max_pool,
+    op_mod,
     op_one_hot,
     op_pow,
     op_quantize_linear,
     op_reduce_mean,
     op_rms_normalization,
+    op_selu,
     op_shrink,
+    op_softplus,
     op_unsqueeze,
 )
 
@@ -127,6 +136,71 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
             x, scale, precision = np.clip(quotient, -_FAR, _FAR), np.ones(scale.shape), None
         found: tuple[Array] = super()._run(x, scale, point, precision=precision, output_dtype=output_dtype, **said)
         return found
+
+
+class Div(op_div.Div):
+    """That of onnx 1.20 rounds quotients of integers down, rather than toward zero."""
+
+    def _run(self, a: Array, b: Array) -> tuple[Array]:
+        if a.dtype.kind not in "iu":
+            found: tuple[Array] = super()._run(a, b)  # type: ignore[no-untyped-call]
+            return found
+        with np.errstate(all="ignore"):
+            below, rest = np.floor_divide(a, b), np.remainder(a, b)
+        return ((below + ((rest != 0) & ((a < 0) ^ (b < 0)))).astype(a.dtype),)
+
+
+class Mod(op_mod.Mod):
+    """That of onnx 1.20 has zeros for NaN, and no sign of the divisor for floating-point numbers."""
+
+    fmod: int
+
+    def _run(self, a: Array, b: Array, fmod: int | None = None) -> tuple[Array]:
+        is_of_c = self.fmod if fmod is None else fmod
+        with np.errstate(all="ignore"):
+            return (np.asarray(np.fmod(a, b) if is_of_c else np.mod(a, b)).astype(a.dtype),)
+
+
+class Gather(op_gather.Gather):
+    """That of onnx 1.20 gives a vector of none for no indices of any rank."""
+
+    def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        return (np.asarray(np.take(x, indices.astype(np.int64), axis=axis)),)
+
+
+class Softplus(op_softplus.Softplus):
+    """That of onnx 1.20 overflows with the exponential."""
+
+    def _run(self, x: Array) -> tuple[Array]:  # type: ignore[override]
+        return (np.logaddexp(0, x).astype(x.dtype),)
+
+
+class Elu(op_elu.Elu):
+    """That of onnx 1.20 takes one off the exponential, as the two below do, and loses small numbers to it."""
+
+    alpha: float
+
+    def _run(self, x: Array, alpha: float | None = None) -> tuple[Array]:  # type: ignore[override]
+        scale = self.alpha if alpha is None else alpha
+        return (np.where(x > 0, x, scale * np.expm1(x)).astype(x.dtype),)
+
+
+class Celu(op_celu.Celu):
+    """See Elu."""
+
+    def _run(self, x: Array, alpha: float = 1.0) -> tuple[Array]:
+        return ((np.maximum(0, x) + np.minimum(0, alpha * np.expm1(x / alpha))).astype(x.dtype),)
+
+
+class Selu(op_selu.Selu):
+    """See Elu."""
+
+    alpha: float
+    gamma: float
+
+    def _run(self, x: Array, alpha: float | None = None, gamma: float | None = None) -> tuple[Array]:
+        inner, outer = self.alpha if alpha is None else alpha, self.gamma if gamma is None else gamma
+        return ((np.where(x > 0, x, inner * np.expm1(x)) * outer).astype(x.dtype),)
 
 
 class Unsqueeze(op_unsqueeze.Unsqueeze_13):
@@ -401,10 +475,14 @@ class Evaluator(ReferenceEvaluator):
 
 _RIGHT: list[type[OpRun]] = [
     AveragePool,
+    Celu,
     CenterCropPad,
     Clip,
     Conv,
     DeformConv,
+    Div,
+    Elu,
+    Gather,
     GatherElements,
     GridSample,
     LayerNormalization,
@@ -412,11 +490,14 @@ _RIGHT: list[type[OpRun]] = [
     Loop,
     LpPool,
     MaxPool,
+    Mod,
     OneHot,
     Pow,
     QuantizeLinear,
     ReduceMean,
     RMSNormalization,
+    Selu,
     Shrink,
+    Softplus,
     Unsqueeze,
 ]
