@@ -5,7 +5,7 @@ not know there is none. GatherND fails on a negative `batch_dims`. Both were see
 on its own node tests without types and with other attributes.
 
 Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero where a function leaves
-it to those who call it; Scan reads the number of its inputs without checking that it is stated (seen with 1.20 and 1.21).
+it to those who call it. Scan of onnx 1.20 and 1.21 reads the number of its inputs without checking that it is stated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ENDING = {
     "RegexFullMatch": _DEFAULT,
     "TreeEnsemble": _ML,
 }
-_CRASHING = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
+_CRASHING: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
 """Operator and attribute names to search for in the bytes of a model."""
 if defs.onnx_opset_version() < 28:  # before onnx 1.23
     _ENDING |= {"Attention": _DEFAULT, "Scan": _DEFAULT}

@@ -36,17 +36,20 @@ from onnx.reference.ops import (
     op_quantize_linear,
     op_reduce_mean,
     op_rms_normalization,
+    op_scan,
     op_selu,
     op_shrink,
     op_softplus,
     op_unsqueeze,
 )
 
+from reducelower.model.schemas import latest_opset
 from reducelower.numerics.measure import Array
 
 __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
+_WITHOUT_BATCHES = 9  # of Scan
 _FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
 
 
@@ -171,7 +174,7 @@ class Gather(op_gather.Gather):
 class Softplus(op_softplus.Softplus):
     """That of onnx 1.20 overflows with the exponential."""
 
-    def _run(self, x: Array) -> tuple[Array]:  # type: ignore[override]
+    def _run(self, x: Array) -> tuple[Array]:
         return (np.logaddexp(0, x).astype(x.dtype),)
 
 
@@ -180,7 +183,7 @@ class Elu(op_elu.Elu):
 
     alpha: float
 
-    def _run(self, x: Array, alpha: float | None = None) -> tuple[Array]:  # type: ignore[override]
+    def _run(self, x: Array, alpha: float | None = None) -> tuple[Array]:
         scale = self.alpha if alpha is None else alpha
         return (np.where(x > 0, x, scale * np.expm1(x)).astype(x.dtype),)
 
@@ -413,6 +416,31 @@ class Loop(op_loop.Loop):
         return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
 
 
+class Scan(op_scan.Scan):
+    """That of onnx 1.20 knows nothing of the graphs around its body, and stacks numbers as rows."""
+
+    def need_context(self) -> bool:
+        """Whether it is given the values of the graphs around it."""
+        return True
+
+    def _run(self, *given: Any, context: Any = None, **said: Any) -> tuple[Any, ...]:
+        own: Any = self  # its attributes are set from the node
+        if self.run_params["opsets"][""] < _WITHOUT_BATCHES or any(
+            any(listed or ()) for listed in (own.scan_output_axes, own.scan_output_directions)
+        ):
+            raise NotImplementedError("Scan over batches, other axes, or backwards")
+        count = len(given) - own.num_scan_inputs
+        states, turns = list(given[:count]), list[list[Any]]()
+        for values in zip(*given[count:], strict=True):
+            inputs = {**(context or {}), **dict(zip(own.body.input_names, (*states, *values), strict=True))}
+            found = own._run_body(inputs)
+            states = found[:count]
+            turns.append(found[count:])
+        if len(own.body.output_names) > count and not turns:
+            raise ValueError("of no turn, the shape of what a turn gives is not known")
+        return (*states, *(np.stack(values) for values in zip(*turns, strict=True)))
+
+
 def _along(scale: Array, shape: tuple[int, ...], axis: int, block_size: int | None) -> Array:
     """One scale for all, one for each place on an axis, or one for each block of places on it."""
     if scale.size == 1:
@@ -501,3 +529,5 @@ _RIGHT: list[type[OpRun]] = [
     Softplus,
     Unsqueeze,
 ]
+if latest_opset() < 28:  # that of onnx 1.23 is right
+    _RIGHT.append(Scan)
