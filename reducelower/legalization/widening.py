@@ -152,6 +152,8 @@ def _widen(tensor: TensorProto, wide: int, base_dir: str) -> None:
     """Store a tensor in a wider type; one without its values stays without them."""
     if uses_external_data(tensor):
         load_external_data_for_tensor(tensor, base_dir)
+        tensor.data_location = TensorProto.DEFAULT  # otherwise onnx 1.20 looks for the file once more
+        del tensor.external_data[:]
     if tensor.raw_data or tensor.int32_data:
         values = to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(wide))
         held = from_array(values, tensor.name)

@@ -8,6 +8,7 @@ import pytest
 from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
 
+from reducelower.model.schemas import versions
 from tests.adapters.models import converted, floats, run
 
 pytestmark = pytest.mark.opset(24)
@@ -171,6 +172,8 @@ def test_what_came_after_opset_23_is_written_out(
 ) -> None:
     if target >= opset or (kind == "float16" and opset == 24):
         return
+    if opset not in versions("Attention"):
+        pytest.skip("the installed onnx has no Attention of this opset version")
     sizes = "[1, 1, 5, 4]"
     model = parser.parse_model(f"""
     <ir_version: 10, opset_import: ["" : {opset}]>

@@ -57,6 +57,7 @@ def test_axes_computed_at_run_time(axis: int, reverse: int, exclusive: int) -> N
     assert_same(made, feeds, 10, expected)
 
 
+@pytest.mark.opset(26)
 def test_products_along_axes_computed_at_run_time() -> None:
     data = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
     for axis in (0, 1):

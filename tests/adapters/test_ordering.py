@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
+import onnxruntime
 import pytest
 
 import reducelower
@@ -154,6 +155,8 @@ def test_the_largest_of_none_and_none_of_the_largest_are_empty(
     shape: tuple[int, ...], axis: int, count: int, largest: int, given: str, ranked: list[str]
 ) -> None:
     data = np.random.default_rng(6).integers(-(2**63), 2**63, shape, dtype=np.int64)
+    if not data.size and onnxruntime.__version__.startswith("1.30."):
+        pytest.skip("TopK of no rows ends the process of onnxruntime 1.30")
     places = np.argsort(data if not largest else -1 - data, axis=axis, kind="stable").take(range(count), axis=axis)
     k = {"k": int64s(count)}
     feeds = {"x": data} | (k if given == "computed" else {})

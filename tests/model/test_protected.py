@@ -104,6 +104,23 @@ def test_branches_and_functions(node: NodeProto) -> None:
     assert infer_shapes(model).functions == model.functions
 
 
+@pytest.mark.opset(23)
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Attention <q_num_heads = 2, kv_num_heads = 0> (x, x, x)",
+        "y = Scan (x)",
+        "y = Scan <body = b (float[4] a) => (float[4] c) { c = Neg (a) }> (x)",
+    ],
+)
+def test_what_older_inference_counts_on_may_be_unsaid(body: str, strict: bool) -> None:
+    text = f'<ir_version: 10, opset_import: ["": 23]> g (float[2, 3, 4] x) => (z, y) {{ z = Neg (x) {body} }}'
+    model = onnx.parser.parse_model(text)
+    with suppress(InferenceError):
+        assert infer_shapes(model, strict_mode=strict).graph.node == model.graph.node
+
+
 def test_what_is_typed_is_inferred_by_onnx() -> None:
     model = _model([helper.make_node("EyeLike", ["x"], ["y"], dtype=TensorProto.DOUBLE)])
     assert infer_shapes(model) == onnx.shape_inference.infer_shapes(model)

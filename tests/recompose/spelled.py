@@ -34,7 +34,7 @@ def values(form: Form, axes: tuple[int, ...]) -> dict[str, np.ndarray]:
     known[form.inputs[0]] = random.normal(0.5, 1, SHAPE).astype(np.float32)
     # Sums are over one axis, or, of groups, over the numbers of two channels.
     known["count"] = np.float32(2 * LAST if form.op_type == "GroupNormalization" else LAST)
-    known["share"] = 1 / known["count"]
+    known["share"] = np.float32(1 / known["count"])
     return {name: np.asarray(known[name]) for name in form.inputs}
 
 

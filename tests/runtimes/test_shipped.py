@@ -11,7 +11,8 @@ from onnx import ModelProto, defs, helper, parser
 
 from reducelower import ConversionError, Target, legalize
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.runtimes import Runtime, load_runtime, shipped_names
+from reducelower.model.schemas import versions
+from reducelower.runtimes import Runtime, facts, load_runtime, reading, shipped_names
 
 DOCUMENTED = ("ascend", "coreml", "tensorrt")
 
@@ -114,6 +115,16 @@ def test_a_documented_target_has_documented_facts_only(name: str) -> None:
     for fact in load_runtime(name).facts:
         assert fact.evidence.documented.startswith("https://"), fact.says
         assert not fact.evidence.measured
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_a_shipped_file_is_read_where_onnx_does_not_know_every_operator(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with onnx 1.20, the oldest that the package works with, which knows opset versions up to 25."""
+    monkeypatch.setattr(facts, "versions_of", lambda op_type: [each for each in versions(op_type) if each <= 25])
+    reading._read_once.cache_clear()
+    assert load_runtime(name).facts
 
 
 # onnxruntime

@@ -119,6 +119,8 @@ def by_pages_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("key", list(WORDED_OTHERWISE), ids=str)
 def test_versions_that_are_worded_otherwise_compute_the_same(key: tuple[str, int]) -> None:
     """By running both, as where nobody had read their pages; what no runtime takes cannot be said."""
+    if meaning(*key) < key[1]:
+        pytest.skip("the installed onnx words both versions alike")
     text = f"g {WORDED_OTHERWISE[key]}"
     found = verify(model(text, key[1] - 1), model(text, key[1]))
     assert len(found.sites) == 1 and found.sites[0].op_type == key[0]

@@ -46,9 +46,14 @@ def test_no_input_of_free_sizes_is_beyond_memory(rank: int) -> None:
     assert all(math.prod(each.values()) <= 20_000_000 for each in sizes)
 
 
+MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+
+
 @pytest.mark.parametrize("rank", [6, 10, 16, 60])
 def test_a_reduction_is_fed_few_elements_at_any_rank(rank: int) -> None:
     """Ten axes were fed 300 million; those that are reduced keep their sizes longest."""
+    if rank > MOST_AXES:
+        pytest.skip(f"arrays of the installed numpy have {MOST_AXES} axes at most")
     data = InputSpec("x", TensorProto.FLOAT, None)
     shapes = {
         case.feeds["x"].shape for case in reduction_cases(data, Reduction("ReduceSum", (-1,), True, False), rank, 0)

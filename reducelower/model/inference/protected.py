@@ -3,6 +3,9 @@
 For four operators, inference reads the input type without checking that there is one; behind an operator that onnx does
 not know there is none. GatherND fails on a negative `batch_dims`. Both were seen with onnx 1.23, by running inference
 on its own node tests without types and with other attributes.
+
+Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero where a function leaves
+it to those who call it. Scan of onnx 1.20 and 1.21 reads the number of its inputs without checking that it is stated.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from onnx import (
     NodeProto,
     OperatorSetIdProto,
     TensorProto,
+    defs,
     load_from_string,
     shape_inference,
 )
@@ -35,8 +39,11 @@ _ENDING = {
     "RegexFullMatch": _DEFAULT,
     "TreeEnsemble": _ML,
 }
-_CRASHING = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
-"""Operator names to search for in the bytes of a model."""
+_CRASHING: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
+"""Operator and attribute names to search for in the bytes of a model."""
+if defs.onnx_opset_version() < 28:  # before onnx 1.23
+    _ENDING |= {"Attention": _DEFAULT, "Scan": _DEFAULT}
+    _CRASHING += (b"kv_num_heads", b"Scan")
 
 _VALUES = {"values_floats": TensorProto.FLOAT, "values_int64s": TensorProto.INT64, "values_strings": TensorProto.STRING}
 """The element type of a LabelEncoder's output, by the attribute that holds its values."""
@@ -66,7 +73,7 @@ def infer_shapes(
     for imports in (found.opset_import, *(function.opset_import for function in found.functions)):
         imports.pop()
     for node, given in zip(all_nodes(found), all_nodes(model), strict=True):
-        if node.domain != given.domain or node.op_type != given.op_type:
+        if (node.domain, node.op_type, len(node.attribute)) != (given.domain, given.op_type, len(given.attribute)):
             node.CopyFrom(given)
     return found
 
@@ -93,7 +100,12 @@ def _crashing_nodes(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
 
 
 def _replace(node: NodeProto, *, may_cast: bool) -> None:
-    """Replace a node by a Cast with the same result type, or by an unknown operator."""
+    """Replace a node by a Cast with the same result type, or by an unknown operator; leave heads unsaid."""
+    if node.op_type == "Attention":
+        kept = [attribute for attribute in node.attribute if attribute.name != "kv_num_heads"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+        return
     to = _element_type(node) if may_cast else None
     if to is None:
         node.domain = _UNKNOWN_DOMAIN
@@ -110,6 +122,11 @@ def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
     if node.op_type == "GatherND":
         batch_dims = attribute_of(node, "batch_dims")
         return batch_dims is not None and batch_dims.i < 0
+    if node.op_type == "Attention":
+        heads = attribute_of(node, "kv_num_heads")
+        return heads is not None and heads.i == 0
+    if node.op_type == "Scan":
+        return attribute_of(node, "num_scan_inputs") is None
     if node.op_type == "EyeLike" and attribute_of(node, "dtype") is None:
         return False
     return not node.input or node.input[0] not in stated

@@ -8,7 +8,7 @@ from typing import Any
 from onnx import ModelProto, NodeProto, helper
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset
 from reducelower.verification.running.source import default_opset
 
 __all__ = ["wrong_in_reference"]
@@ -47,6 +47,21 @@ _UNREAD: Mapping[str, Mapping[str, Any]] = {
 }
 """Attributes that the evaluator of onnx 1.23 does not read, or gets wrong, with what it takes them to be."""
 
+_BEFORE_23 = frozenset({"Attention", "BitShift", "LpNormalization", "NonZero", "ReverseSequence", "TensorScatter"})
+"""Operators that the evaluator of onnx 1.20 gets wrong in some case, and that of onnx 1.23 does not."""
+
+_UNREAD_BEFORE_23: Mapping[str, Mapping[str, Any]] = {
+    "DFT": {"inverse": 0},
+    "GRU": {"direction": b"forward", "layout": 0},
+    "LSTM": {"direction": b"forward", "layout": 0},
+    "RNN": {"direction": b"forward", "layout": 0},
+    "ScatterElements": {"reduction": b"none"},
+    "ScatterND": {"reduction": b"none"},
+}
+"""Attributes that it gets wrong, with what it takes them to be."""
+
+_NEWEST_BEFORE_23 = 27
+
 _SEQUENCE_LENS = 4
 """The input of recurrent operators that it does not read."""
 
@@ -62,13 +77,17 @@ def wrong_in_reference(model: ModelProto) -> list[str]:
     if opset < _OLDEST:
         return sorted(kinds)
     wrong = {node.op_type for node in all_nodes(model) if _is_read_in_part(node)} | (kinds & _ROUNDED)
+    if latest_opset() <= _NEWEST_BEFORE_23:
+        wrong |= kinds & _BEFORE_23
     return sorted(wrong | {kind for kind in kinds if opset < _OLD.get(kind, 0)})
 
 
 def _is_read_in_part(node: NodeProto) -> bool:
     """Whether the reference evaluator passes over something that a node says."""
-    unread = _UNREAD.get(node.op_type)
-    if unread is None:
+    unread = dict(_UNREAD.get(node.op_type, {}))
+    if latest_opset() <= _NEWEST_BEFORE_23:
+        unread |= _UNREAD_BEFORE_23.get(node.op_type, {})
+    if not unread:
         return False
     if node.op_type in _RECURRENT and len(node.input) > _SEQUENCE_LENS and node.input[_SEQUENCE_LENS]:
         return True
