@@ -105,7 +105,7 @@ class OneHot(op_one_hot.OneHot):
         count = np.int64(np.asarray(depth).item())
         places = np.expand_dims(np.where(indices < 0, indices + count, indices), axis)
         sizes = [1] * places.ndim
-        sizes[axis] = count
+        sizes[axis] = -1
         return (np.where(places == np.arange(count).reshape(sizes), values[1], values[0]),)
 
 
