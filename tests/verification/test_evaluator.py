@@ -248,3 +248,60 @@ def test_normalizations_hold_half_precision_in_float(dtype: type[np.floating]) -
         expected = shifted / np.sqrt(np.square(shifted).mean(-1, keepdims=True) + float(np.float32(1e-5))) * w
         assert y.dtype == dtype
         np.testing.assert_allclose(y, expected, rtol=4 * float(np.finfo(dtype).eps))
+
+
+def test_quotients_of_integers_are_rounded_toward_zero_and_remainders_have_the_sign_they_should() -> None:
+    x, two = np.array([-3, 3, -4, 5], np.int32), np.array([2, -2, 2, 2], np.int32)
+    side = model("g (int32[4] x, int32[4] t) => (int32[4] y, int32[4] z) { y = Div (x, t) z = Mod (x, t) }")
+    quotients, remainders = Evaluator(side).run(None, {"x": x, "t": two})
+    np.testing.assert_array_equal(quotients, [-1, -1, -2, 2])
+    np.testing.assert_array_equal(remainders, [1, -1, 0, 1])
+    side = model("g (float[4] x, float[4] t) => (float[4] y) { y = Mod <fmod = 1> (x, t) }")
+    (found,) = Evaluator(side).run(None, {"x": np.array([-3, 3, np.nan, 1], np.float32), "t": two.astype(np.float32)})
+    np.testing.assert_array_equal(found, [-1, 1, np.nan, 1])
+
+
+def test_no_indices_gather_nothing_of_the_other_axes() -> None:
+    side = model("g (float[2, 3] x, int64[A, B] i) => (float[2, A, B] y) { y = Gather <axis = 1> (x, i) }")
+    (found,) = Evaluator(side).run(None, {"x": np.zeros((2, 3), np.float32), "i": np.zeros((4, 0), np.int64)})
+    assert found.shape == (2, 4, 0)
+
+
+def test_exponentials_neither_overflow_nor_lose_small_numbers() -> None:
+    nodes = (
+        "a = Softplus (x) b = Elu <alpha = 0.5> (x) c = Celu <alpha = 2.0> (x) d = Selu <alpha = 2.0, gamma = 3.0> (x)"
+    )
+    side = model(f"g (float[4] x) => (float[4] a, float[4] b, float[4] c, float[4] d) {{ {nodes} }}")
+    x = np.array([1000, 2, -1e-9, -3], np.float32)
+    found = Evaluator(side).run(None, {"x": x})
+    wide = x.astype(np.float64)
+    below = np.expm1(np.minimum(wide, 0))
+    expected = [
+        np.logaddexp(0, wide),
+        np.where(wide > 0, wide, 0.5 * below),
+        np.where(wide > 0, wide, 2 * np.expm1(np.minimum(wide, 0) / 2)),
+        3 * np.where(wide > 0, wide, 2 * below),
+    ]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_places_of_bytes_are_compared_with_all_of_a_depth() -> None:
+    side = model("g (uint8[N] i, int64 d, float[2] v) => (float[K, N] y) { y = OneHot <axis = 0> (i, d, v) }")
+    feeds = {"i": np.array([1, 255], np.uint8), "d": np.int64(300), "v": np.array([0, 1], np.float32)}
+    (found,) = Evaluator(side).run(None, feeds)
+    np.testing.assert_array_equal(np.argwhere(found), [[1, 0], [255, 1]])
+
+
+SCANNED = (
+    "g (float[3] x, float s) => (float t, float[3] y) { k = Neg (s) "
+    "t, y = Scan <num_scan_inputs = 1, body = b (float before, float each) => (float after, float given) "
+    "{ after = Add (before, each) given = Mul (after, k) }> (s, x) }"
+)
+
+
+def test_a_scan_reads_what_is_around_it_and_gives_a_vector_of_numbers() -> None:
+    feeds = {"x": np.array([1, 2, 3], np.float32), "s": np.float32(2)}
+    last, numbers = Evaluator(model(SCANNED)).run(None, feeds)
+    np.testing.assert_array_equal(last, 8)
+    np.testing.assert_array_equal(numbers, [-6, -10, -16])

@@ -102,10 +102,10 @@ class OneHot(op_one_hot.OneHot):
     """
 
     def _run(self, indices: Array, depth: Array, values: Array, axis: int = -1) -> tuple[Array]:
-        count = int(np.asarray(depth).item())
+        count = np.int64(np.asarray(depth).item())
         places = np.expand_dims(np.where(indices < 0, indices + count, indices), axis)
         sizes = [1] * places.ndim
-        sizes[axis] = count
+        sizes[axis] = -1
         return (np.where(places == np.arange(count).reshape(sizes), values[1], values[0]),)
 
 
@@ -185,14 +185,15 @@ class Elu(op_elu.Elu):
 
     def _run(self, x: Array, alpha: float | None = None) -> tuple[Array]:
         scale = self.alpha if alpha is None else alpha
-        return (np.where(x > 0, x, scale * np.expm1(x)).astype(x.dtype),)
+        return (np.where(x > 0, x, scale * np.expm1(np.minimum(x, 0))).astype(x.dtype),)
 
 
 class Celu(op_celu.Celu):
     """See Elu."""
 
     def _run(self, x: Array, alpha: float = 1.0) -> tuple[Array]:
-        return ((np.maximum(0, x) + np.minimum(0, alpha * np.expm1(x / alpha))).astype(x.dtype),)
+        with np.errstate(over="ignore"):
+            return ((np.maximum(0, x) + np.minimum(0, alpha * np.expm1(x / alpha))).astype(x.dtype),)
 
 
 class Selu(op_selu.Selu):
@@ -203,7 +204,7 @@ class Selu(op_selu.Selu):
 
     def _run(self, x: Array, alpha: float | None = None, gamma: float | None = None) -> tuple[Array]:
         inner, outer = self.alpha if alpha is None else alpha, self.gamma if gamma is None else gamma
-        return ((np.where(x > 0, x, inner * np.expm1(x)) * outer).astype(x.dtype),)
+        return ((np.where(x > 0, x, inner * np.expm1(np.minimum(x, 0))) * outer).astype(x.dtype),)
 
 
 class Unsqueeze(op_unsqueeze.Unsqueeze_13):

@@ -22,7 +22,6 @@ __all__ = ["IsolatedSession", "is_isolating", "isolating", "may_end_process"]
 
 _isolates = ContextVar("isolates", default=False)
 
-
 _FORKS = sys.platform == "linux"  # elsewhere it is not safe
 _FIRST_RIGHT = (1, 31)
 
