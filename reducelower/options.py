@@ -79,7 +79,7 @@ class Settings:
         runtimes: where the converted model is run.
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
         tolerances: by ONNX element type, in place of the defaults.
-        budget: seconds that running one model may take.
+        budget: seconds for running the regions of two models and both whole, see `reducelower.verify`.
         strict: a model that cannot be run is a failure.
 
         repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.

@@ -291,7 +291,7 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
     option("--atol", "Largest absolute error of a float.", type=Number(min=0, finite=True), metavar="A"),
     option(
         "--verify-budget budget",
-        "Time for running the models.",
+        "Time for running regions and models.",
         type=Number(min=0, min_open=True),
         default=60.0,
         metavar="SECONDS",

@@ -20,6 +20,7 @@ from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.feeding.trials import Definition, input_specs_of
 from reducelower.verification.feeding.values import is_large, reads_every_row
 from reducelower.verification.judging.doubts import no_evidence
+from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.bounded import moved
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.regions.places import Dims
@@ -39,14 +40,15 @@ def check(
     *,
     declared: bool = False,
     others: Sequence[Pair] = (),
+    clock: Clock | None = None,
 ) -> SiteVerification:
-    """Verify one rewrite by itself.
+    """Verify one rewrite by itself; an OutOfTimeError where the clock is over before that is done.
 
     Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
     Rewrites that differ in nothing but sizes are `others`; this one also runs on their sizes, with ordinary values.
     """
     sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
-    setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes)
+    setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes, clock or Clock(None))
     tally = _check(setup)
     if tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
         tally = _check(replace(setup, static=True))  # the replacement may rest on the sizes

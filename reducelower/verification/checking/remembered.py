@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import describe
+from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.providers import chosen_provider
@@ -30,10 +31,14 @@ def forget() -> None:
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks regions with one seed, and with tolerances by element type for operators other than Reduce."""
+    """Checks regions with one seed, and with tolerances by element type for operators other than Reduce.
+
+    Once the clock is over, a check ends in an OutOfTimeError.
+    """
 
     seed: int
     tolerances: Mapping[str, Tolerance] | None
+    clock: Clock = field(default_factory=lambda: Clock(None))
 
     def check(self, pair: Pair, others: Sequence[Pair] = (), *, declared: bool = False) -> SiteVerification:
         """What a region gives by itself; the arguments are those of `check.check`."""
@@ -41,7 +46,8 @@ class Checker:
         known = _equal.get(conditions)
         if known is not None:
             return replace(known, signature=describe(pair))  # which gives attributes in the order in which they stand
-        found = check(pair, self.seed, self.tolerances, declared=declared, others=others)
+        self.clock.check()
+        found = check(pair, self.seed, self.tolerances, declared=declared, others=others, clock=self.clock)
         if conditions is not None and found.status == "equal":
             if len(_equal) >= _REMEMBERED:
                 _equal.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from reducelower.verification.judging.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.judging.doubts import is_slight
 from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
+from reducelower.verification.judging.runs import Clock
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.regions.bounded import RANDOM
@@ -51,6 +52,7 @@ class Setup:
     static: bool
     limits: Limits
     others: Sequence[Sequence[Dims | None]] = ()
+    clock: Clock = field(default_factory=lambda: Clock(None))
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Seen:
 def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
     """Compare every result of both sides on one set of inputs, and note the outcome.
 
-    Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`).
+    Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`). To find
+    out takes further runs: where there is no time left for these, it ends in an OutOfTimeError.
     """
     worst, overflowed = 0, False
     pair, case = setup.pair, seen.case
@@ -91,6 +94,8 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
         sight = Sight(case.is_special, are_extreme(case.feeds.values(), before.dtype), moves.of(at))
         found = compare(before, after, truth, tolerance, sight)
+        if found.status in ("different", "loses range"):
+            setup.clock.check()
         status, reason = _whose_doing(pair, seen, at, found, truth, partial(judge, tolerance=tolerance, sight=sight))
         if status in ("different", "loses range") and seen.are_apart:
             status, reason = _between_runtimes(case, before, after, found)
@@ -209,12 +214,14 @@ class _Moves:
     def _when_inputs_do(self, at: int, draws: int) -> Move | None:
         seen = self._seen
         if draws not in self._drawn:
+            self._setup.clock.check()
             seed = [self._setup.seed, at]
             self._drawn[draws] = moved_by(seen.source, seen.case.feeds, seen.expected, seed, draws)
         return _rounding(self._drawn[draws].get(str(at)), seen.expected[at], seen.case)
 
     def _inside(self, at: int) -> Move | None:
         seen = self._seen
+        self._setup.clock.check()
         found = seen.unsteady.moves(seen.case.feeds, seen.expected).get(str(at))
         # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
         return _rounding(found and replace(found, flipped=0.0), seen.expected[at], seen.case)

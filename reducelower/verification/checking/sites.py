@@ -7,25 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from onnx import ModelProto
 
+from reducelower.model.graph import all_nodes
 from reducelower.model.inference import Inference
+from reducelower.model.text import counted
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan, Site
+from reducelower.verification.checking.patience import MANY, Patience
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of, not_reached
+from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.align import Alignment, Claim, align
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.pairs import Pair, cut
 from reducelower.verification.regions.places import find_places
 from reducelower.verification.regions.zeros import readings
 from reducelower.verification.result import Coverage, SiteVerification
-from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
 __all__ = ["Regions", "losses", "verify_regions"]
 
 _ROUNDS = 4
+_OVERLAP = 4
+_SPARE_NODES = 4000
 
 
 @dataclass(frozen=True)
@@ -36,16 +43,18 @@ class Regions:
         findings: one per distinct region, in graph order of the first of each.
         alignment: what the models have in common.
         evens_out: whether a region differs by itself, and a larger one that it is part of does not.
+        unseen: why not all regions, or not all ways to align the models, were tried; empty where they were.
     """
 
     findings: tuple[SiteVerification, ...]
     alignment: Alignment
     evens_out: bool = False
+    unseen: str = ""
 
     @property
     def hold(self) -> bool:
         """Whether every region was run and agreed."""
-        return all(item.ok and item.status != "not run" for item in self.findings)
+        return not self.unseen and all(item.ok and item.status != "not run" for item in self.findings)
 
     @property
     def coverage(self) -> Coverage:
@@ -83,6 +92,8 @@ def verify_regions(
     seed: int = 0,
     tolerances: Mapping[str, Tolerance] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    clock: Clock | None = None,
+    are_apart: Callable[[], bool] = lambda: False,
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -99,34 +110,139 @@ def verify_regions(
         seed: seed for random values.
         tolerances: by ONNX element type, for operators other than Reduce.
         on_progress: called with (done, total) distinct regions.
+        clock: how long that may take; what was not seen until then is told.
+        are_apart: tells whether the whole models clearly differ; asked where many regions do. No other alignment makes
+            such models the same, and to look at a few regions in detail is enough.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
-    checker = Checker(seed, tolerances)
-    first: Regions | None = None
+    checker = Checker(seed, tolerances, clock or Clock(None))
+    are_apart = cache(are_apart)
+    first: _Round | None = None
+    unseen = ""
     for by_name in (True, False):
         dropped: dict[tuple[str, str], tuple[Claim, SiteVerification]] = {}
         for _ in range(_ROUNDS):
+            if first is not None and checker.clock.over:
+                return _undecided(first, _no_time_to_align(checker.clock), are_apart)
             alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
-            judged = _judge(alignment, plan, before, after, checker, on_progress)
-            found = Regions(tuple(finding for finding, _ in judged), alignment)
+            most = None if first is None else _most_nodes(before, after)
+            found = _judge(alignment, plan, before, after, checker, Patience(are_apart), on_progress, most)
             first = first or found
-            failing = {
-                region.claim.key: (region.claim, finding)
-                for finding, regions in judged
-                if not finding.ok
-                for region in regions
-                if region.claim.site is None and not region.claim.is_output
-            }
-            if all(finding.ok for finding in found.findings):
-                zeros, hidden = _told_by_zeros(judged, checker), _hidden(dropped.values(), alignment, checker)
-                return replace(found, findings=(*found.findings, *zeros, *hidden), evens_out=bool(dropped))
+            if found.left:
+                told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
+                return _undecided(first, told, are_apart)
+            if found.is_too_much:
+                unseen = unseen or _too_much(most or 0)
+                break
+            failing = found.failing()
+            if all(finding.ok for finding, _ in found.judged):
+                return _all_hold(found, dropped, checker)
+            if len(failing) >= MANY and are_apart():
+                return first.regions
             if not failing.keys() - dropped.keys():
                 break
             dropped |= failing
         if plan is not None:
             break  # a conversion keeps names
     assert first is not None
-    return first
+    return _undecided(first, unseen, are_apart) if unseen else first.regions
+
+
+@dataclass
+class _Round:
+    """What the regions of one alignment gave.
+
+    Attributes:
+        alignment: what the models have in common.
+        judged: the findings.
+        left: how many regions were not run since the time was over.
+        is_too_much: whether none was run, since together they are many times as large as the models.
+    """
+
+    alignment: Alignment
+    judged: Judged
+    left: int = 0
+    is_too_much: bool = False
+
+    @property
+    def regions(self) -> Regions:
+        """The findings without the regions that they are about."""
+        return Regions(tuple(finding for finding, _ in self.judged), self.alignment)
+
+    def failing(self) -> dict[tuple[str, str], tuple[Claim, SiteVerification]]:
+        """The claims that do not hold and can be dropped, by their keys."""
+        return {
+            region.claim.key: (region.claim, finding)
+            for finding, regions in self.judged
+            if not finding.ok
+            for region in regions
+            if _is_guess(region)
+        }
+
+
+def _is_guess(region: Region) -> bool:
+    return region.claim.site is None and not region.claim.is_output
+
+
+def _all_hold(
+    found: _Round, dropped: Mapping[tuple[str, str], tuple[Claim, SiteVerification]], checker: Checker
+) -> Regions:
+    """The findings of an alignment in which no region differs, with what differs all the same."""
+    regions = replace(found.regions, evens_out=bool(dropped))
+    more: list[SiteVerification] = []
+    try:
+        more += _told_by_zeros(found.judged, checker)
+        more += _hidden(dropped.values(), found.alignment, checker)
+    except OutOfTimeError:
+        regions = replace(regions, unseen=_no_time_to_align(checker.clock))
+    return replace(regions, findings=(*regions.findings, *more))
+
+
+def _undecided(first: _Round, unseen: str, are_apart: Callable[[], bool]) -> Regions:
+    """The findings of the first alignment, where others were not tried: in these, what differs may be no region.
+
+    That is no difference of the models yet, unless a plan says that the values are the same.
+    """
+    withdrawn = [
+        (_if_meant(finding) if not finding.ok and _are_guesses(regions) else finding, regions)
+        for finding, regions in first.judged
+    ]
+    if withdrawn == first.judged or are_apart():
+        withdrawn = first.judged
+    return replace(replace(first, judged=withdrawn).regions, unseen=unseen)
+
+
+def _are_guesses(regions: Sequence[Region]) -> bool:
+    return bool(regions) and all(region.claim.site is None for region in regions)
+
+
+def _if_meant(finding: SiteVerification) -> SiteVerification:
+    reason = f"{finding.reason}, if its results are meant to be the same, which was not seen"
+    return replace(finding, status="not run", reason=reason)
+
+
+def _no_time_for(found: _Round, clock: Clock) -> str:
+    regions = f"{found.left:,} of {counted(len(found.alignment.claims), 'region')}"
+    return f"{regions} that differ were not reached within the budget of {clock.budget:g} s; raise --verify-budget"
+
+
+def _no_time_to_align(clock: Clock) -> str:
+    return (
+        f"the budget of {clock.budget:g} s ended before it was seen whether regions hold where the models are aligned "
+        "otherwise; raise --verify-budget"
+    )
+
+
+def _too_much(most: int) -> str:
+    return (
+        f"not all ways to align the models were tried, since regions of more than {most:,} nodes differ in some; give "
+        "what is meant to be the same the same names in both models"
+    )
+
+
+def _most_nodes(before: ModelProto, after: ModelProto) -> int:
+    """How many nodes regions may have in all, in alignments after the first: so many overlap where little is alike."""
+    return _SPARE_NODES + _OVERLAP * sum(1 for model in (before, after) for _ in all_nodes(model))
 
 
 def _told_by_zeros(judged: Judged, checker: Checker) -> Iterator[SiteVerification]:
@@ -184,30 +300,54 @@ def _judge(
     before: ModelProto,
     after: ModelProto,
     checker: Checker,
+    patience: Patience,
     on_progress: Callable[[int, int], None] | None,
-) -> Judged:
-    """Every distinct region of an alignment with its finding."""
-    groups: _Groups = {}
-    for claim in alignment.claims:
-        try:
-            region = cut_region(claim)
-            _sort_in(groups, region.pair.site, region.pair, region)
-        except CannotRunError as error:
-            _sort_in(
-                groups, claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0), error.reason
-            )
-    for left_over, pair in _elsewhere(alignment, plan, before, after):
-        _sort_in(groups, left_over, pair)
+    most: int | None,
+) -> _Round:
+    """Every distinct region of an alignment with its finding, as far as the time goes; `most` nodes in all of them."""
     judged: Judged = []
     for site in alignment.missing:
         reason = "the replacement computes none of its outputs"
         nodes = ((site.graph, site.node),)
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
-    for done, group in enumerate(groups.values()):
-        judged += _check_group(list(group.values()), checker)
-        if on_progress is not None:
-            on_progress(done + 1, len(groups))
-    return judged
+    left = len(alignment.claims)
+    try:
+        groups = _grouped(alignment, plan, before, after, checker.clock, most)
+        if groups is None:
+            return _Round(alignment, judged, is_too_much=True)
+        left = sum(len(item.sites) for group in groups.values() for item in group.values())
+        for done, group in enumerate(groups.values()):
+            judged += _check_group(list(group.values()), checker, patience)
+            left -= sum(len(item.sites) for item in group.values())
+            if on_progress is not None:
+                on_progress(done + 1, len(groups))
+    except OutOfTimeError:
+        return _Round(alignment, judged, left)
+    return _Round(alignment, judged)
+
+
+def _grouped(
+    alignment: Alignment, plan: Plan | None, before: ModelProto, after: ModelProto, clock: Clock, most: int | None
+) -> _Groups | None:
+    """The regions of an alignment, those together that are alike; None where they have more than `most` nodes."""
+    groups: _Groups = {}
+    size = 0
+    for claim in alignment.claims:
+        clock.check()
+        try:
+            region = cut_region(claim)
+        except CannotRunError as error:
+            _sort_in(
+                groups, claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0), error.reason
+            )
+            continue
+        size += len(region.pair.nodes) + len(region.pair.replacement)
+        if most is not None and size > most:
+            return None
+        _sort_in(groups, region.pair.site, region.pair, region)
+    for left_over, pair in _elsewhere(alignment, plan, before, after):
+        _sort_in(groups, left_over, pair)
+    return groups
 
 
 def _sort_in(groups: _Groups, site: Site, pair: Pair | str, region: Region | None = None) -> None:
@@ -242,7 +382,7 @@ def _elsewhere(
             yield site, error.reason
 
 
-def _check_group(group: Sequence[_Group], checker: Checker) -> Judged:
+def _check_group(group: Sequence[_Group], checker: Checker, patience: Patience | None = None) -> Judged:
     """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each."""
     sites = [site for item in group for site in item.sites]
     regions = [region for item in group for region in item.regions]
@@ -256,14 +396,14 @@ def _check_group(group: Sequence[_Group], checker: Checker) -> Judged:
     if holds(finding) and not (pair.is_reduction and finding.status == "departs"):
         return [(finding, regions)]
     if others and not pair.is_reduction:
-        return [found for item in group for found in _check_group([item], checker)]
+        return [found for item in group for found in _check_group([item], checker, patience)]
     if pair.is_reduction:
         declared = [_check_declared(item, finding, checker) for item in group]
         if any(item.ok for item in declared):
             return [(found, item.regions) for found, item in zip(declared, group, strict=True)]
     if len(regions) < len(sites):
         return [(finding, regions)]
-    apart = narrowed(regions, finding, checker)
+    apart = narrowed(regions, finding, checker, patience)
     return apart if any(found.ok for found, _ in apart) else [(finding, regions)]
 
 

@@ -22,7 +22,7 @@ from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.running.runtimes import Session, runtime_named
-from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["run_both"]
 
@@ -93,18 +93,24 @@ class _Run:
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 
     def run(self) -> Tally:
-        """Go through all sets of inputs until the sides differ on one."""
+        """Go through all sets of inputs until the sides differ on one; an OutOfTimeError once the time is over."""
+        clock = self._setup.clock
         for case, settled in self._cases():
+            clock.check()
             if (case.is_far or self._has_powers) and all(casts.leave_open(case.feeds) for casts in self._casts):
                 self._tally.notes.setdefault(_LEFT_OPEN)
                 continue
             try:
-                expected = self._left.session.run(case.feeds)
+                expected = self._left.session.run(case.feeds, clock.left)
+            except OutOfTimeError:
+                raise
             except CannotRunError as error:
                 self._tally.refused.append(error.reason)
                 continue
             try:
-                results = self._right.session.run(case.feeds)
+                results = self._right.session.run(case.feeds, clock.left)
+            except OutOfTimeError:
+                raise
             except CannotRunError as error:
                 self._note_failure(error, case, expected)
                 continue
@@ -153,13 +159,16 @@ class _Run:
             yield from ((case, None) for case in beside_steps(self._left.session, ran))
 
     def _both_take(self, feeds: Mapping[str, Any]) -> bool:
+        if not self._source_takes(feeds):
+            return False
         try:
-            return self._source_takes(feeds) and bool(self._right.session.run(feeds))
+            return bool(self._right.session.run(feeds))
         except CannotRunError:
             return False
 
     def _source_takes(self, feeds: Mapping[str, Any]) -> bool:
         """Whether inputs are some that the source is meant for; the tally has why not."""
+        self._setup.clock.check()  # many sizes may be tried before the first set of inputs
         objection = self._objection(feeds)
         if objection is not None:
             self._tally.refused.append(objection)
@@ -172,7 +181,7 @@ class _Run:
         if self._setup.limits.least > 1 and any(leaves_nothing(model, feeds) for model in models):
             return "a window has nothing to look at on data so small"
         try:
-            ranks = [getattr(value, "ndim", None) for value in self._left.session.run(feeds)]
+            ranks = [getattr(value, "ndim", None) for value in self._left.session.run(feeds, self._setup.clock.left)]
             stated = self._setup.pair.ranks
             if any(None not in both and both[0] != both[1] for both in zip(stated, ranks, strict=False)):
                 return "of inputs of these ranks, it gives other ranks than the model states"

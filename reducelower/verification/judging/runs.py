@@ -31,10 +31,14 @@ _FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an i
 class Clock:
     """What is left of the budget."""
 
-    def __init__(self, budget: float | None) -> None:
-        """Start counting `budget` seconds; None for no limit."""
-        self._end = None if budget is None else time.monotonic() + budget
+    def __init__(self, budget: float | None, left: float | None = None) -> None:
+        """Start counting `budget` seconds, or what is `left` of them; None for no limit."""
+        self._end = None if budget is None else time.monotonic() + (budget if left is None else left)
         self.budget = budget
+
+    def part(self, share: float) -> Clock:
+        """A clock that is over once a share of what is left is used up."""
+        return Clock(self.budget, None if self.left is None else share * self.left)
 
     @property
     def left(self) -> float | None:
@@ -93,7 +97,7 @@ def run_source(source: Source, names: Sequence[str], request: Request, clock: Cl
         if reasons:
             notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
         return run
-    raise CannotRunError("; ".join(reasons))
+    raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons))
 
 
 def _find_cases(

@@ -188,10 +188,11 @@ def _unsteady(question: Question, left: Run, *, inside: bool) -> Session | None:
 
     Inside, what the bodies of operators that are functions compute moves too; None where there is nothing of the kind.
     """
-    if question.regions is None or not all(site.ok for site in question.regions.findings):
+    regions = question.regions
+    if regions is None or regions.unseen or not all(site.ok for site in regions.findings):
         return None  # where one was not run, the verdict is "not shown" all the same
     source = question.before
-    claims = question.regions.alignment.claims
+    claims = regions.alignment.claims
     model, values = source.proto, [(claim.level.left, name) for claim in claims for name, _ in claim.pairs]
     if inside:
         body = with_bodies(model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from reducelower.verification.running.providers import on_provider, require_onnx
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.branches import taken
+from reducelower.verification.whole.clear import clearly_differ
 from reducelower.verification.whole.looks import (
     as_regions,
     both_in_reference,
@@ -40,6 +40,7 @@ from reducelower.verification.whole.question import Question, compared, differ, 
 
 __all__ = ["compare_models", "verify"]
 
+_FOR_REGIONS = 0.75  # of the budget
 Model = ModelProto | str | os.PathLike[str]
 
 
@@ -77,8 +78,10 @@ def verify(
         dims: sizes of symbolic dimensions, by symbol; the others are bound to several sizes.
         runtimes: where `after` runs. `before` runs in onnxruntime, except that ``reference`` runs both sides.
         tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
-        budget: seconds for the whole-model runs in each runtime; None for no limit. The reference evaluator
-            and OpenVINO cannot be stopped within a run, only after it.
+        budget: seconds for running regions and whole models; None for no limit. Three quarters of it are for the
+            regions, and each runtime has what these leave for the whole models. A look at a difference, and a run in
+            the reference evaluator or OpenVINO, is not stopped once it began; reading and aligning the models is not
+            counted in, but takes from it.
         plan: what a conversion did; its rewrites are then named in what is found.
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
@@ -154,20 +157,29 @@ def compare_models(
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
     left, right = protos or (source.proto, result.proto)
-    regions = None
+    regions, clock = None, Clock(budget)
     if not interface_mismatch(left, right):
-        regions = verify_regions(left, right, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
-    start, left_over = time.monotonic(), budget
+        given = next((dict(data.inputs) for data in data_sets), {})
+        for_regions = clock.part(_FOR_REGIONS)
+        regions = verify_regions(
+            left,
+            right,
+            plan,
+            seed=seed,
+            tolerances=tolerances,
+            on_progress=on_progress,
+            clock=for_regions,
+            are_apart=lambda: clearly_differ(source, result, Request(given, seed, dict(dims), overrides), for_regions),
+        )
     found = []
     for data in data_sets:
         request = Request(dict(data.inputs), seed, dict(dims), overrides)
+        left_over = None if clock.left is None else max(clock.left, 0.001)
         questions = (
-            Question(source, result, name, request, data.outputs or None, tolerances, Clock(left_over), regions)
+            Question(source, result, name, request, data.outputs or None, tolerances, Clock(budget, left_over), regions)
             for name in runtimes
         )
         found.append([_verify_in(question) for question in questions])
-        if budget is not None:
-            left_over = max(budget - (time.monotonic() - start), 0.001)
     whole = _combined([item for each in found for item in each], regions)
     cases = sum(max((item.cases for item in each), default=0) for each in found)
     return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases)
@@ -178,6 +190,8 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
     sites = () if regions is None else regions.findings
     outputs = tuple(output for item in found for output in item.outputs)
     unseen = dict.fromkeys(note for item in found for note in item.unseen)
+    if regions is not None and regions.unseen:
+        unseen[regions.unseen] = None
     unseen |= dict.fromkeys(f"{site.place}: {site.reason}" for site in sites if site.status == "not run")
     ran = bool(found) and all(item.ran for item in found)
     verdict: Verdict = "equivalent"
@@ -221,6 +235,10 @@ def _verify_in(question: Question) -> Verification:
     try:
         left = run_source(before, left_names, question.request, question.clock, notes)
     except CannotRunError as error:
+        if isinstance(error, OutOfTimeError):
+            reason = f"no time was left for the whole models: {error.reason}"
+            unseen = f"{reason}; raise --verify-budget"
+            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(unseen,))
         reason = f"the source model could not be run: {error.reason}"
         return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
     try:
@@ -296,7 +314,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         if item.verdict == "equal" and not item.tells and item.element_type
     ]
     if len(right.cases) < len(left.cases):
-        unseen.append(f"the budget of {question.clock.budget:g} s ended early; raise --budget")
+        unseen.append(f"the budget of {question.clock.budget:g} s ended early; raise --verify-budget")
     verdict: Verdict = "different" if differ(outputs) else "not shown" if unseen or reason else "equivalent"
     return Verification(
         verdict,
