@@ -106,6 +106,7 @@ def test_bits_are_turned_below_18(dtype: Any) -> None:
     np.testing.assert_array_equal(result, np.bitwise_not(data))
 
 
+@pytest.mark.opset(26)
 @pytest.mark.parametrize(("dtype", "goal"), [(np.int8, np.uint8), (np.uint16, np.int16), (np.uint32, np.int32)])
 def test_bits_are_taken_for_whole_numbers_of_another_sign_below_26(dtype: Any, goal: Any) -> None:
     data = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 5], dtype)
