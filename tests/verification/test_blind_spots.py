@@ -16,6 +16,7 @@ from reducelower import convert_version
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
 from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.feeding.roles import Role
 from reducelower.verification.feeding.values import fed
 from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.judging.conditioning import Move, explained, widened
@@ -287,3 +288,59 @@ def test_integers_that_the_input_does_not_hold_are_no_value_for_it() -> None:
     left, right = (model((text % way).replace("'", '"')) for way in ("LEFT", "RIGHT"))
     assert verify(left, left).verdict == "equivalent"
     assert verify(left, right).verdict == "different"
+
+
+INDEXED = {
+    "written elements": "y = ScatterElements <axis = 1> (x, {}, u)",
+    "elements that are added to": 'y = ScatterElements <axis = 1, reduction = "add"> (x, {}, u)',
+    "read elements": "y = GatherElements <axis = 1> (x, {})",
+}
+PLACES = {
+    "read": "y = GatherND (x, {})",
+    "read in batches": "y = GatherND <batch_dims = 1> (x, {})",
+    "written": "y = ScatterND (x, {}, u)",
+    "added to": 'y = ScatterND <reduction = "add"> (x, {}, u)',
+}
+
+
+@pytest.mark.parametrize("reading", INDEXED)
+@pytest.mark.parametrize("axis", ["N", "4"])
+def test_indices_of_elements_count_from_the_back(reading: str, axis: str) -> None:
+    text = f"g (float[M, {axis}] x, int64[M, 3] i, float[M, 3] u) => (float[A, B] y) <int64 b = {{0}}> {{ "
+    source = model(f"{text}{INDEXED[reading].format('i')} }}")
+    assert verify(source, model(f"{text}j = Max (i, b)  {INDEXED[reading].format('j')} }}")).verdict == "different"
+
+
+@pytest.mark.parametrize("reading", PLACES)
+def test_each_column_of_places_counts_from_the_back_of_its_own_axis(reading: str) -> None:
+    """A bound that lies between the sizes of the two axes that are named shows in the second column alone."""
+    low = -3 if "batches" in reading else -2
+    text = (
+        "g (float[2, 3, 5] x, int64[2, 2] i, float[2, 5] u) => (float y) "
+        f"<int64[2] b = {{{{-9, {low}}}}}> {{{{ j = Max (i, b)  {PLACES[reading]} }}}}"
+    )
+    source, other = model(text.format("i")), model(text.format("j"))
+    for made in (source, other):
+        made.graph.output[0].type.tensor_type.ClearField("shape")
+    assert verify(source, other).verdict == "different"
+    assert verify(source, source).verdict == "equivalent"
+
+
+def test_indices_keep_their_axis_where_the_other_side_reads_what_it_computes() -> None:
+    text = "g (float[4] x, int64[3] i, float[3] u) => (float[4] y) <int64 b = {{0}}> {{ {} }}"
+    after = "z = Neg (x)  h = Neg (z)  j = Max (i, b)  k = Add (j, b)  y = ScatterElements (h, {}, u)"
+    source, wrong = (model(text.format(body)) for body in ("y = ScatterElements (x, i, u)", after.format("k")))
+    assert verify(source, wrong).verdict == "different"
+    assert verify(source, model(text.format(after.format("i")))).verdict == "equivalent"
+
+
+def test_no_place_is_written_twice_whose_order_is_open() -> None:
+    role = Role("index of elements", "x", 1, is_distinct=True)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows = role.values((2, 4), (2, 3), rng)
+        assert rows is not None
+        assert all(len(set((row % 4).tolist())) == 3 for row in rows)
+        places = Role("places", "x", is_distinct=True).values((2, 3, 5), (6, 2), rng)
+        assert places is not None
+        assert len({(one % 2, two % 3) for one, two in places.tolist()}) == 6

@@ -67,6 +67,43 @@ def test_an_input_the_source_does_not_have_is_a_mismatch() -> None:
     assert "axes" in verify(model(SUM), after).reason
 
 
+NARROW = "g ({} x) => (float[A, 4] y) {{ y = Cast <to = 1> (x) }}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("float[N, 4]", "float[4, 4]", "float[3, 4] for input 'x', which the converted model declares as float[4, 4]"),
+        ("float[N, 4]", "float[3, 4]", "float[1, 4] for input 'x'"),
+        ("float[3, 4]", "float[4, 4]", "float[3, 4] for input 'x'"),
+        ("float[N, 4]", "float[N, 4, 1]", "declares as float[N, 4, 1]"),
+        ("float[N, 4]", "double[N, 4]", "declares as double[N, 4]"),
+        ("float[4, 4]", "float[N, 4]", ""),
+        ("float[4, 4]", "float[N, N]", ""),
+        ("float[N, 4]", "float[N, 4]", ""),
+        ("float[N, 4]", "float", ""),
+    ],
+)
+def test_a_result_that_takes_less_than_the_source_is_different(before: str, after: str, told: str) -> None:
+    sides = [model(NARROW.format(declared)) for declared in (before, after)]
+    if after == "float":
+        sides[1].graph.input[0].type.tensor_type.ClearField("shape")
+    found = verify(*sides)
+    assert found.verdict == ("different" if told else "equivalent"), str(found)
+    assert told in found.reason
+
+
+def test_sizes_that_the_source_does_not_take_are_no_loss() -> None:
+    """It declares any size and takes four alone, or was asked about with four alone."""
+    text = "g (float[{0}, 4] x) => (float[4, 2, 2] y) <int64[3] s = {{4, 2, 2}}> {{ y = Reshape (x, s) }}"
+    source, fixed = model(text.format("N")), model(text.format(4))
+    assert verify(source, fixed, dims={"N": 4}).verdict == "equivalent"
+    given = {"x": np.ones((4, 4), np.float32)}
+    assert verify(source, fixed, inputs=given).verdict == "equivalent"
+    wide = "g (float[{0}, 4] x) => (float[{0}, 4] y) {{ y = Relu (x) }}"
+    assert verify(model(wide.format("N")), model(wide.format(4)), dims={"N": 4}).verdict == "equivalent"
+
+
 def test_reordered_sums_pass_and_their_distance_is_told() -> None:
     before = model("g (float[1000] x) => (float s) { s = ReduceSum <keepdims = 0> (x) }")
     after = model(

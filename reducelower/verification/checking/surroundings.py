@@ -45,6 +45,7 @@ def narrowed(
     """
     patience = patience or Patience()
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
+    shown: dict[object, SiteVerification | None] = {}
     judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
     for region in regions:
         key, found, inner = None, finding, None
@@ -55,6 +56,13 @@ def narrowed(
             if not holds(known[at]):
                 inner = around.pair if inner is None or known[at].status != "not run" else inner
                 continue
+            pairs = at, given.identity
+            if around.pair is not given and finding.status != "not run" and pairs not in shown:
+                shown[pairs] = checker.reached(given, around.pair, _computed(given, around.pair))
+            if (reached := shown.get(pairs)) is not None:
+                key = at
+                found = replace(reached, rule=finding.rule, op_type=finding.op_type, is_chosen=finding.is_chosen)
+                break
             if around.pair is given or known[at].varies or finding.status == "not run":
                 in_range = partial(_holds_in_range, given, checker)
                 key, found = at, _in_surroundings(known[at], finding, given, around, in_range)
@@ -119,13 +127,17 @@ def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]]
     """
     known: set[str] = set()
     above: set[str] = set()
-    computed: set[str] = set()
     for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
         known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
         above |= not_negative(nodes, constants)
-        computed |= {name for node in nodes for name in node.output}
-    free = {item.name for item in inner.inputs if item.name in computed} - known
+    free = _computed(inner, around) - known
     return not free or (free <= above and in_range(free))
+
+
+def _computed(inner: Pair, around: Pair) -> set[str]:
+    """The inputs of a region that its surroundings compute."""
+    outputs = {name for node in (*around.nodes, *around.replacement) for name in node.output}
+    return {item.name for item in inner.inputs if item.name in outputs}
 
 
 def _holds_in_range(pair: Pair, checker: Checker, names: Collection[str]) -> bool:

@@ -183,8 +183,14 @@ def limits_of(pair: Pair) -> Limits:
         limits.where |= becoming(flat, WHERE) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
         roles = roles_of(reversed(flat)).items()
-        # The class that is ignored is the source's.
-        limits.roles |= {name: role for name, role in roles if limits.roles.get(name, role).ignored == role.ignored}
+        # The class that is ignored is the source's, and of data that the region computes the sizes are not known.
+        known = {role.data for role in limits.roles.values()} & (free | pair.constants[0].keys())
+        limits.roles |= {
+            name: role
+            for name, role in roles
+            if (told := limits.roles.get(name, role)).ignored == role.ignored
+            and (told.data not in known or role.data in free)
+        }
         limits.vectors |= vectors(flat)
         for node in reversed(called):
             _note(node, limits)

@@ -41,6 +41,7 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "GRU": _LENGTHS,
     "Gather": {1: ("index", "axis", 0)},
     "GatherElements": {1: ("index of elements", "axis", 0)},
+    "GatherND": {1: ("places", "batch_dims", 0)},
     "LSTM": _LENGTHS,
     "NegativeLogLikelihoodLoss": _CLASSES,
     "OneHot": {0: ("whole number", "", 0)},
@@ -50,6 +51,8 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "Reshape": {1: ("new shape", "", 0)},
     "Resize": {1: ("part", "", 0), 2: ("scales", "", 0), 3: ("sizes", "", 0)},
     "ReverseSequence": {1: ("count", "time_axis", 0)},
+    "ScatterElements": {1: ("index of elements", "axis", 0)},
+    "ScatterND": {1: ("places", "", 0)},
     "Slice": {1: ("end", "", 0), 2: ("end", "", 0), 3: ("axes", "", 0), 4: ("step", "", 0)},
     "SoftmaxCrossEntropyLoss": _CLASSES,
     "Squeeze": _AXES,
@@ -75,17 +78,19 @@ _DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 class Role:
     """What an input says of another value, the data, along one of its axes.
 
-    The kind is ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
-    ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
-    ``step``, ``start`` (of a range), ``grid`` (sizes of one for each matrix), ``whole number`` (which floats may be
-    too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where). A class may be the one that the
-    operator is told to ignore, too.
+    The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
+    ``class`` (an index that does not count from the back), ``count``, ``pad``, ``shape``, ``new shape`` (one size of
+    which may be left to be inferred), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range), ``grid``
+    (sizes of one for each matrix), ``whole number`` (which floats may be too), or what Resize takes: ``scales``,
+    ``sizes`` or ``part`` (from where to where). A class may be the one that the operator is told to ignore, too.
+    Distinct are indices that are written to: pages leave open what is there where two are the same.
     """
 
     kind: str
     data: str
     axis: int = 0
     ignored: int | None = None
+    is_distinct: bool = False
 
     def length(self, shape: tuple[int, ...]) -> int:
         """The size of the other value along the axis; 0 where it has no such axis."""
@@ -120,12 +125,29 @@ class Role:
             return axes.reshape(shape) if axes.size == prod(shape) else None
         if self.kind == "end":
             return rng.integers(-max(of, default=0) - 1, max(of, default=0) + 2, shape)
+        if self.kind == "places":
+            return self._places(of[self.axis :], shape, rng)
         length = self.length(of)
+        if self.is_distinct and length and len(shape) == len(of) and shape[self.axis] <= length:
+            wide = list(shape)
+            wide[self.axis] = length
+            order = np.argsort(rng.random(wide), self.axis)
+            return np.take(order, range(shape[self.axis]), self.axis) - length * rng.integers(0, 2, shape)
         ends = {"count": (1, length + 1), "class": (0, length), "diagonal": (-length, length + 1)}
         found = rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
         if found is not None and self.ignored is not None:
             found = np.where(rng.random(shape) < _IGNORED, self.ignored, found)
         return found
+
+    def _places(self, sizes: tuple[int, ...], shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
+        """Rows of indices, each column within its own axis, counted from either end."""
+        columns = np.array(sizes[: shape[-1]] if shape else [])
+        if not shape or len(columns) < shape[-1] or not columns.all():
+            return None
+        count, room = prod(shape[:-1]), prod(sizes[: shape[-1]])
+        drawn = rng.choice(room, count, replace=not self.is_distinct or count > room)
+        rows = np.stack(np.unravel_index(drawn, columns), -1) if shape[-1] else np.zeros((count, 0), np.int64)
+        return rows.reshape(shape) - columns * rng.integers(0, 2, shape)
 
 
 def _resized(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -175,7 +197,7 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
         for place, (kind, attribute, default) in known.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
             ignored = next((item.i for item in node.attribute if item.name == "ignore_index"), None)
-            role = Role(kind, node.input[0], axis, ignored)
+            role = Role(kind, node.input[0], axis, ignored, _writes_once(node))
             found.update((name, role) for name in node.input[place : place + 1] if name)
         told = next((found[name] for name in node.output if name in found), None)
         if told is not None and (node.op_type in HANDING_ON or (node.op_type in _TAKING and _is_of_elements(told))):
@@ -184,6 +206,12 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
             for name in node.input:
                 found.setdefault(name, told)
     return found
+
+
+def _writes_once(node: NodeProto) -> bool:
+    """Whether an operator writes to places in data, of which none may be named twice."""
+    reduces = any(item.name == "reduction" and item.s != b"none" for item in node.attribute)
+    return node.op_type.startswith("Scatter") and not reduces
 
 
 def _is_of_elements(role: Role) -> bool:

@@ -1,4 +1,4 @@
-"""Checks values that a user gives for inputs against what the model declares, before anything runs."""
+"""Checks values of inputs against what a model declares: those that a user gives, and those its source ran on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onnx import ModelProto
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
 from reducelower.numerics.measure import element_type_of
-from reducelower.verification.inputs.made import free_sizes, tensor_dims
+from reducelower.verification.inputs.made import free_sizes, input_specs, tensor_dims
 
-__all__ = ["check_given"]
+__all__ = ["check_given", "refused_input"]
 
 
 def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str, int]) -> None:
@@ -56,7 +56,7 @@ def _check(
     if dims is None:
         return
     shape = value.shape
-    text = "[" + ", ".join(str(dim) if dim is not None else "?" for dim in dims) + "]"
+    text = _shape_text(dims)
     if len(shape) != len(dims):
         raise ValueError(f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given")
     for dim, size in zip(dims, shape, strict=True):
@@ -69,3 +69,27 @@ def _check(
                     f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given, but {dim} is "
                     f"{known} by {where}"
                 )
+
+
+def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
+    """What a converted model declares otherwise, of inputs that its source ran on; empty where it takes all of them.
+
+    What is declared wider than in the source takes as much. A source may declare more than it takes, so what counts is
+    what it ran on. Names of sizes bind nothing: onnxruntime does not compare them.
+    """
+    for spec in input_specs(model)[0]:
+        value = feeds.get(spec.name)
+        if not isinstance(value, np.ndarray):
+            continue
+        kind, dims = element_type_name(spec.element_type), spec.dims
+        fixed = [(at, dim) for at, dim in enumerate(dims or ()) if isinstance(dim, int) and dim >= 0]
+        fits = dims is None or len(dims) == value.ndim
+        if element_type_of(value) != kind or not fits or any(value.shape[at] != dim for at, dim in fixed):
+            taken = f"{element_type_of(value)}{list(value.shape)}"
+            declared = f"{kind}{'' if dims is None else _shape_text(dims)}"
+            return f"the source takes {taken} for input {spec.name!r}, which the converted model declares as {declared}"
+    return ""
+
+
+def _shape_text(dims: tuple[int | str | None, ...]) -> str:
+    return "[" + ", ".join(str(dim) if dim is not None else "?" for dim in dims) + "]"

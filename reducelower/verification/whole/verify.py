@@ -13,7 +13,7 @@ from reducelower.arguments import check_arguments
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
-from reducelower.verification.inputs.given import check_given
+from reducelower.verification.inputs.given import check_given, refused_input
 from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import TestDataSet
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
@@ -241,6 +241,9 @@ def _verify_in(question: Question) -> Verification:
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(unseen,))
         reason = f"the source model could not be run: {error.reason}"
         return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
+    reason = next(filter(None, (refused_input(after.proto, feeds) for feeds in left.cases)), "")
+    if reason:
+        return Verification("different", False, reason=reason, notes=tuple(notes))
     try:
         right = run_result(after, right_names, left, question.clock, notes)
     except CannotRunError as error:
