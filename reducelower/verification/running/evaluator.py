@@ -30,6 +30,7 @@ from onnx.reference.ops import (
     op_reduce_mean,
     op_rms_normalization,
     op_shrink,
+    op_split,
     op_unsqueeze,
 )
 
@@ -303,6 +304,15 @@ def _stashed(x: Array, stash_type: int) -> Array:
     return x.astype(np.result_type(x, np.float32))
 
 
+class Split(op_split.Split_18):
+    """It cuts what is there where the sizes are not those of an axis."""
+
+    def _run(self, mat: Array, split: Any = None, axis: int | None = 0, num_outputs: int | None = None) -> Any:
+        if split is not None and np.sum(split) != mat.shape[axis or 0]:
+            raise ValueError(f"the sizes {list(split)} do not make up those {mat.shape[axis or 0]} along the axis")
+        return super()._run(mat, split, axis or 0, num_outputs)  # type: ignore[no-untyped-call]
+
+
 class Loop(op_loop.Loop):
     """It joins what every turn gives along an axis that this has, rather than along a new one."""
 
@@ -320,7 +330,7 @@ class Loop(op_loop.Loop):
             is_on, handed = bool(np.all(going)), found[: self.N]
             turns.append(found[self.N :])
         if self.K and not turns:
-            raise ValueError("of no turn, the shape of what a turn gives is not known")
+            raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
         return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
 
 
@@ -403,5 +413,6 @@ _RIGHT: list[type[OpRun]] = [
     ReduceMean,
     RMSNormalization,
     Shrink,
+    Split,
     Unsqueeze,
 ]
