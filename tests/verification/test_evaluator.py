@@ -8,6 +8,8 @@ from onnx import parser
 
 from reducelower.verification import verify
 from reducelower.verification.running.evaluator import Evaluator
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source
 
 from .models import model
 
@@ -305,3 +307,37 @@ def test_a_scan_reads_what_is_around_it_and_gives_a_vector_of_numbers() -> None:
     last, numbers = Evaluator(model(SCANNED)).run(None, feeds)
     np.testing.assert_array_equal(last, 8)
     np.testing.assert_array_equal(numbers, [-6, -10, -16])
+
+
+def test_a_split_of_sizes_that_do_not_make_up_the_axis_fails() -> None:
+    cut = Evaluator(model("g (float[5] x, int64[2] s) => (float[a] y, float[b] z) { y, z = Split (x, s) }"))
+    x = np.arange(5, dtype=np.float32)
+    first, second = cut.run(None, {"x": x, "s": np.array([2, 3])})
+    np.testing.assert_array_equal(first, x[:2])
+    np.testing.assert_array_equal(second, x[2:])
+    with pytest.raises(ValueError, match="do not make up"):
+        cut.run(None, {"x": x, "s": np.array([8, 4])})
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_a_split_of_any_version(opset: int) -> None:
+    text = "g (float[5, 4] x) => (float[a, b] y, float[c, d] z) { %s }"
+    said = "y, z = Split <axis = 1, split = [1, 3]> (x)"
+    given = "s = Constant <value_ints = [1, 3]> ()  y, z = Split <axis = 1> (x, s)"
+    x = np.arange(20, dtype=np.float32).reshape(5, 4)
+    first, second = Evaluator(model(text % (said if opset < 13 else given), opset)).run(None, {"x": x})
+    np.testing.assert_array_equal(first, x[:, :1])
+    np.testing.assert_array_equal(second, x[:, 1:])
+
+
+def test_a_loop_of_no_turn_is_no_evidence() -> None:
+    """The evaluator does not know the shape of what a turn would give, which onnxruntime takes from the graph."""
+    side = model(
+        "g (int64 n) => (float[M, 2] y) <bool go = {1}> { y = Loop (n, go) <body = b (int64 i, bool c) => "
+        "(bool d, float[2] r) <float[2] k = {1, 2}> { d = Identity (c)  r = Identity (k) }> }"
+    )
+    session = runtime_named("reference").load(Source(side))
+    assert session.run({"n": np.array(2)})[0].shape == (2, 2)
+    with pytest.raises(CannotRunError) as caught:
+        session.run({"n": np.array(0)})
+    assert caught.value.unsupported

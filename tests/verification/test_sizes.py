@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import numpy_helper, parser
+from onnx import TensorProto, numpy_helper, parser
 
 from reducelower import Target, convert_version
 from reducelower.api import legalize
 from reducelower.model.inference import Inference
 from reducelower.verification import verify, verify_regions
+from reducelower.verification.feeding.roles import Role
 from reducelower.verification.judging.conditioning import disturbed_inside
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.regions.places import Place
@@ -160,3 +161,44 @@ def test_no_sizes_are_fed_that_the_stated_shape_of_the_result_rules_out(weight: 
     after = model(f"{head} <{weights}> {{ y = MatMul (x, w) z = Neg (y) }}", opset=10)
     feeds = {"x": np.arange(12, dtype=np.float32).reshape(1, 3, 4), "s": np.array([1, 3, 2])}
     assert verify(before, after, inputs=feeds).verdict == verdict
+
+
+@pytest.mark.parametrize("target", [7, 12])
+def test_sizes_of_a_split_make_up_its_axis(target: int) -> None:
+    source = model("g (float[4, 5] x, int64[2] s) => (float[a, b] y) { y, z = Split <axis = -1> (x, s) }")
+    found = verify(source, convert_version(source, target))
+    assert found.verdict == "equivalent", str(found)
+    text = "g (float[4, 5] x, int64[2] s) => (float[a, b] y) { %s }"
+    fixed = "p = Abs (s)  n, m = Split <axis = 0, num_outputs = 2> (p)  y, z = Split <axis = 1> (x, p)"
+    assert verify(source, model(text % fixed)).verdict == "equivalent"
+    swapped = (
+        "n, m = Split <axis = 0, num_outputs = 2> (s)  p = Concat <axis = 0> (m, n)  y, z = Split <axis = 1> (x, p)"
+    )
+    assert verify(source, model(text % swapped)).verdict == "different"
+
+
+@pytest.mark.parametrize(("shape", "count"), [((2,), 5), ((3,), 7), ((1,), 4), ((2,), 0), ((4,), 2)])
+def test_parts_are_sizes_that_make_up_the_length(shape: tuple[int, ...], count: int) -> None:
+    role, rng = Role("parts", "x", -1), np.random.default_rng(0)
+    drawn = [role.values((3, count), shape, rng) for _ in range(20)]
+    assert all(
+        parts is not None and parts.shape == shape and parts.sum() == count and parts.min() >= 0 for parts in drawn
+    )
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16", "INT16", "UINT16", "UINT8"])
+@pytest.mark.parametrize("dims", ["N", "N, 3", "N, M"])
+def test_a_type_that_does_not_hold_every_size_is_seen(kind: str, dims: str) -> None:
+    """The last size that the type holds is 2048, 256, 32767, 65535 and 255."""
+    text = f"g (float[{dims}] x) => (int64[A] y) {{ n = Shape (x)  %s }}"
+    cast = f"f = Cast <to = {TensorProto.DataType.Value(kind)}> (n)  y = Cast <to = 7> (f)"
+    source = model(text % "y = Identity (n)")
+    assert verify(source, model(text % cast)).verdict == "different"
+    wide = "f = Cast <to = 6> (n)  y = Cast <to = 7> (f)"
+    assert verify(source, model(text % wide)).verdict == "equivalent"
+
+
+def test_a_type_that_holds_the_declared_sizes_is_right() -> None:
+    text = "g (float[5, 3] x) => (int64[2] y) { n = Shape (x)  %s }"
+    cast = "f = Cast <to = 10> (n)  y = Cast <to = 7> (f)"
+    assert verify(model(text % "y = Identity (n)"), model(text % cast)).verdict == "equivalent"

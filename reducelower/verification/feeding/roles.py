@@ -55,6 +55,8 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "ScatterND": {1: ("places", "", 0)},
     "Slice": {1: ("end", "", 0), 2: ("end", "", 0), 3: ("axes", "", 0), 4: ("step", "", 0)},
     "SoftmaxCrossEntropyLoss": _CLASSES,
+    "Split": {1: ("parts", "axis", 0)},
+    "SplitToSequence": {1: ("parts", "axis", 0)},
     "Squeeze": _AXES,
     "TopK": {1: ("count", "axis", -1)},
     "Trilu": {1: ("diagonal", "", -1)},
@@ -79,11 +81,12 @@ class Role:
     """What an input says of another value, the data, along one of its axes.
 
     The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
-    ``class`` (an index that does not count from the back), ``count``, ``pad``, ``shape``, ``new shape`` (one size of
-    which may be left to be inferred), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range), ``grid``
-    (sizes of one for each matrix), ``whole number`` (which floats may be too), or what Resize takes: ``scales``,
-    ``sizes`` or ``part`` (from where to where). A class may be the one that the operator is told to ignore, too.
-    Distinct are indices that are written to: pages leave open what is there where two are the same.
+    ``class`` (an index that does not count from the back), ``count``, ``pad``, ``parts`` (sizes that make up an
+    axis), ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
+    ``step``, ``start`` (of a range), ``grid`` (sizes of one for each matrix), ``whole number`` (which floats may be
+    too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where). A class may be the one that
+    the operator is told to ignore, too. Distinct are indices that are written to: pages leave open what is there
+    where two are the same.
     """
 
     kind: str
@@ -128,6 +131,8 @@ class Role:
         if self.kind == "places":
             return self._places(of[self.axis :], shape, rng)
         length = self.length(of)
+        if self.kind == "parts":
+            return _parts(length, shape, rng)
         if self.is_distinct and length and len(shape) == len(of) and shape[self.axis] <= length:
             wide = list(shape)
             wide[self.axis] = length
@@ -148,6 +153,16 @@ class Role:
         drawn = rng.choice(room, count, replace=not self.is_distinct or count > room)
         rows = np.stack(np.unravel_index(drawn, columns), -1) if shape[-1] else np.zeros((count, 0), np.int64)
         return rows.reshape(shape) - columns * rng.integers(0, 2, shape)
+
+
+def _parts(length: int, shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
+    """So many sizes that make up a length, some of them zero; or one size, of equal parts."""
+    if not shape:
+        return rng.integers(1, max(length, 1) + 1, shape)
+    if len(shape) != 1 or (length and not shape[0]):
+        return None
+    ends = np.sort(rng.integers(0, length + 1, max(shape[0] - 1, 0)))
+    return np.diff([0, *ends, length]) if shape[0] else np.zeros(0, np.int64)
 
 
 def _resized(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:

@@ -15,6 +15,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import takes_any
+from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.feeding.values import without_elements
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, beyond_making, bindings, input_specs, make_feeds
@@ -24,6 +25,7 @@ from reducelower.verification.running.source import CannotRunError, OutOfTimeErr
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
+_DRAWS = 4  # of indices and sizes that fit
 _WIDE = 50.0
 _FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
 
@@ -137,11 +139,14 @@ def _find_cases(
         if sum(map(_tells, run.results)) >= _ENOUGH:
             break
     if not run.cases:
+        _find_fitting(run, source, open_specs, sizes_to_try, request, clock)
+    if not run.cases:
         raise CannotRunError(f"no inputs were found that it accepts: {failures[0]}")
     if gentle:
         notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
     others = _of_other_kinds(run.cases[0], source, open_specs, request)
-    empty = _without_elements(source, open_specs, accepted[0], set(accepted[0]) - set(fixed), request)
+    free = set(accepted[0]) - set(fixed) if accepted else ()
+    empty = _without_elements(source, open_specs, accepted[0] if accepted else fixed, free, request)
     for feeds, is_enough in chain(((feeds, False) for feeds in others), ((feeds, True) for feeds in empty)):
         if clock.over:
             notes.append(_allowed(clock, len(run.cases)))
@@ -154,6 +159,40 @@ def _find_cases(
         run.results.append(results)
         if is_enough:
             break
+
+
+def _find_fitting(
+    run: Run,
+    source: Source,
+    specs: Sequence[InputSpec],
+    sizes_to_try: Sequence[Mapping[str, int]],
+    request: Request,
+    clock: Clock,
+) -> None:
+    """Collect sets of inputs in which indices and sizes fit the other inputs that operators read them with."""
+    roles = roles_of(reversed(source.proto.graph.node))
+    told = [spec for spec in specs if spec.name in roles]
+    for at, sizes in enumerate(sizes_to_try if told else ()):
+        for draw in range(_DRAWS):
+            rng = np.random.default_rng([request.seed, at, 103, draw])
+            feeds = {**request.given, **make_feeds(specs, sizes, "random", rng)}
+            for spec in told:
+                data = feeds.get(roles[spec.name].data)
+                found = roles[spec.name].values(None if data is None else np.shape(data), feeds[spec.name].shape, rng)
+                if found is not None:
+                    feeds[spec.name] = np.asarray(found, feeds[spec.name].dtype)
+            if clock.over:
+                return
+            if leaves_nothing(source.proto, feeds) or is_ruled_out(source.proto, feeds):
+                break
+            try:
+                results = run.session.run(feeds, clock.left)
+            except CannotRunError:
+                continue
+            run.cases.append(feeds)
+            run.results.append(results)
+        if sum(map(_tells, run.results)) >= _ENOUGH:
+            return
 
 
 def _tells(results: Sequence[Any]) -> bool:

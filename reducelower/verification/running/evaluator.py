@@ -40,6 +40,7 @@ from onnx.reference.ops import (
     op_selu,
     op_shrink,
     op_softplus,
+    op_split,
     op_unsqueeze,
 )
 
@@ -395,6 +396,15 @@ def _stashed(x: Array, stash_type: int) -> Array:
     return x.astype(np.result_type(x, np.float32))
 
 
+class Split(op_split.Split_18):
+    """It cuts what is there where the sizes are not those of an axis."""
+
+    def _run(self, mat: Array, split: Any = None, axis: int | None = 0, num_outputs: int | None = None) -> Any:
+        if split is not None and np.sum(split) != mat.shape[axis or 0]:
+            raise ValueError(f"the sizes {list(split)} do not make up those {mat.shape[axis or 0]} along the axis")
+        return super()._run(mat, split, axis or 0, num_outputs)  # type: ignore[no-untyped-call]
+
+
 class Loop(op_loop.Loop):
     """It joins what every turn gives along an axis that this has, rather than along a new one."""
 
@@ -413,7 +423,7 @@ class Loop(op_loop.Loop):
             is_on, handed = bool(np.all(going)), found[: self.N]
             turns.append(found[self.N :])
         if self.K and not turns:
-            raise ValueError("of no turn, the shape of what a turn gives is not known")
+            raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
         return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
 
 
@@ -438,7 +448,7 @@ class Scan(op_scan.Scan):
             states = found[:count]
             turns.append(found[count:])
         if len(own.body.output_names) > count and not turns:
-            raise ValueError("of no turn, the shape of what a turn gives is not known")
+            raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
         return (*states, *(np.stack(values) for values in zip(*turns, strict=True)))
 
 
@@ -528,6 +538,7 @@ _RIGHT: list[type[OpRun]] = [
     Selu,
     Shrink,
     Softplus,
+    Split,
     Unsqueeze,
 ]
 if latest_opset() < 28:  # that of onnx 1.23 is right
