@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
+from onnx import numpy_helper, shape_inference
 
 from reducelower import convert_version
 from reducelower.verification import verify
@@ -154,3 +156,22 @@ def test_a_constant_that_changed_with_the_version_is_seen(right: str, wrong: str
 def test_a_version_that_means_something_else_is_seen() -> None:
     text = "g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax <axis = 1> (x) }"
     assert verify(model(text, 12), model(text, 13)).verdict == "different"
+
+
+def test_a_reshape_of_declared_sizes_is_run_on_shapes_that_fit() -> None:
+    """The shape of the result is stated, and what the Reshape is given differs in its last places."""
+    rng = np.random.default_rng(0)
+    text = (
+        "g (float[6] x) => (float[1, 512, 4, 8] y) <int64[4] s = {1, 512, 4, -1}, int64[1] a = {0}> "
+        "{ n = LayerNormalization <axis = -1> (w, g, b)  u = Unsqueeze (n, a)  m = MatMul (u, v)  "
+        "y = Reshape <allowzero = 1> (m, s) }"
+    )
+    source = model(text, 20)
+    shapes = {"w": (512, 32), "g": (32,), "b": (32,), "v": (32, 32)}
+    for name, shape in shapes.items():
+        held = rng.standard_normal(shape).astype(np.float32) / 50
+        source.graph.initializer.append(numpy_helper.from_array(held, name))
+    source = shape_inference.infer_shapes(source)
+    found = verify(source, convert_version(source, 13))
+    (reshape,) = [site for site in found.sites if site.op_type == "Reshape"]
+    assert reshape.status == "equal", str(found)

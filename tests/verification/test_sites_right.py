@@ -447,3 +447,16 @@ def test_attributes_that_a_function_hands_on_are_those_of_its_own_calls() -> Non
     assert verify(before, after).equivalent
     after.functions[1].node[-1].op_type = "ReduceMin"
     assert verify(before, after).verdict == "different"
+
+
+def test_what_one_side_takes_from_elsewhere_is_computed_from_what_the_other_reads() -> None:
+    text = "g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) {{ s = Tanh (x)  t = Sigmoid (x)  z = Neg ({0})  {1} }}"
+    source = model(text.format("s", "y = Mul (s, s)"))
+    assert verify(source, model(text.format("s", "y = Mul (z, z)"))).verdict == "equivalent"
+    assert verify(source, model(text.format("s", "y = Mul (z, s)"))).verdict == "different"
+    source = model(
+        "g (uint64[3, 4] x) => (uint64[3, 4] y, int64[3, 4] z) <uint64 one = {1}, uint64 top = {9}> "
+        '{ s = BitShift <direction = "RIGHT"> (x, one)  y = BitwiseOr (s, top)  z = Cast <to = 7> (s) }'
+    )
+    found = verify(source, convert_version(source, 17))
+    assert found.verdict == "equivalent", str(found)

@@ -458,3 +458,23 @@ def test_a_size_below_zero_is_told() -> None:
     found = verify(stated, model(text))
     assert found.verdict == "not shown"
     assert "input 'x' states the shape [-1]" in found.reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = Sub (one, e)  b = Mul (a, lowest)  s = Add ({}, b)  y = Softmax (s)",
+        "p = ReduceProd <keepdims = 0> (e)  y = Div ({}, p)",
+    ],
+)
+def test_integers_that_are_a_mask_are_zero_or_one(body: str) -> None:
+    """Of others, or of one that is zero, no number is left."""
+    text = (
+        "g (float[2, 64] x, int64[2, 64] i) => (float[2, 64] y) <float one = {1}, float lowest = {-3.4e38}> "
+        "{ e = Cast <to = 1> (i)  n = Neg (x)  k = Abs (x)  %s }"
+    )
+    source = model(text % body.format("n"), 13)
+    found = verify(source, model(text % body.format("n"), 13))
+    assert found.verdict == "equivalent", str(found)
+    assert found.coverage.outputs == ("y",)
+    assert verify(source, model(text % body.format("k"), 13)).verdict == "different"

@@ -171,7 +171,7 @@ class _Run:
         """Whether sizes that are fed yield another shape than the model states, on data of the declared shapes."""
         pair = self._setup.pair
         if not self._setup.limits.where or not all(
-            may_have(item.dims, feeds[item.name].shape)
+            may_have(pair.before.shape(item.name) if pair.is_carried else item.dims, feeds[item.name].shape)
             for item in pair.inputs
             if isinstance(feeds.get(item.name), np.ndarray)
         ):

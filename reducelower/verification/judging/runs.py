@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
-from reducelower.verification.feeding.limits import takes_any
+from reducelower.verification.feeding.limits import INTEGERS, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.feeding.values import without_elements
@@ -145,6 +145,7 @@ def _find_cases(
     if gentle:
         notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
     others = _of_other_kinds(run.cases[0], source, open_specs, request)
+    others = chain(others, _with_masks(run, open_specs, accepted[0] if accepted else fixed, request))
     free = set(accepted[0]) - set(fixed) if accepted else ()
     empty = _without_elements(source, open_specs, accepted[0] if accepted else fixed, free, request)
     for feeds, is_enough in chain(((feeds, False) for feeds in others), ((feeds, True) for feeds in empty)):
@@ -198,6 +199,32 @@ def _find_fitting(
 def _tells(results: Sequence[Any]) -> bool:
     """Whether every output has elements."""
     return all(value.size for value in results if isinstance(value, np.ndarray))
+
+
+def _with_masks(
+    run: Run, specs: Sequence[InputSpec], sizes: Mapping[str, int], request: Request
+) -> Iterator[dict[str, Any]]:
+    """Sets with integers that are zero or one, where an output has no number in any run, and with integers of one.
+
+    Integers may be a mask, of which other values overflow.
+    """
+    whole = [spec.name for spec in specs if spec.element_type in INTEGERS]
+    for at in range(2 if whole else 0):
+        if _tells_numbers(run.results):
+            return
+        rng = np.random.default_rng([request.seed, 104, at])
+        feeds = {**request.given, **make_feeds(specs, sizes, "small", rng)}
+        yield {**feeds, **{name: np.ones_like(feeds[name]) for name in whole}} if at else feeds
+
+
+def _tells_numbers(results: Sequence[Sequence[Any]]) -> bool:
+    """Whether every output of floats has a finite one in some run."""
+    outputs = ([value for value in values if isinstance(value, np.ndarray)] for values in zip(*results, strict=True))
+    return all(
+        any(np.isfinite(value.astype(np.float64)).any() for value in values)
+        for values in outputs
+        if values and is_float(values[0])
+    )
 
 
 def _of_other_kinds(

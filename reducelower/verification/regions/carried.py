@@ -40,7 +40,9 @@ def freed(pair: Pair) -> Pair:
         if name not in kept:
             inputs.append(FreeInput(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
     if not kept:
-        inputs = [replace(item, dims=any_size(item.dims)) for item in inputs]
+        # A shape is as long as the result has dimensions, of which the model states how many.
+        told = {node.input[at] for at in places if at < len(node.input) and node.input[at] in constants}
+        inputs = [item if item.name in told else replace(item, dims=any_size(item.dims)) for item in inputs]
     held = {name: constants[name] for name in kept}
     copied = deepcopy(other)
     copied.input[:] = node.input

@@ -19,6 +19,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.verification.regions.align import Claim, Level
+from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.carried import freed
 from reducelower.verification.regions.numbering import Numbers, read_by
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, keyed
@@ -30,6 +31,7 @@ __all__ = ["Region", "cut_region"]
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
 _MOST_STEPS = 8
+_FEW_STEPS = 2
 # What models compute sizes from shapes with.
 _OF_SIZES = frozenset(
     {
@@ -78,7 +80,7 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
     opened |= results - {-1}
     left = _Walk(level, level.left, level.left_numbers, opened, fixed).back_from(lefts)
     right = _Walk(level, level.right, level.right_numbers, opened, fixed).back_from(rights)
-    related = _related(level, left, right) - opened
+    related = (_related(level, left, right) | _told(level, left, right)) - opened
     if related:
         return cut_region(claim, opened | related, fixed=fixed)
     _share_constants(level, left, right)
@@ -220,6 +222,37 @@ def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
         for name in cone.inputs:
             found |= _of_shapes(place, numbers, name, inputs) or set()
     return found
+
+
+def _told(level: Level, left: _Cone, right: _Cone) -> set[int]:
+    """The numbers of inputs that one side alone reads, and that nodes of both models compute from other inputs.
+
+    They are no values of their own: a Cast that the replacement takes from elsewhere is that of what the source reads.
+    """
+    found: set[int] = set()
+    inputs = {*left.inputs.values(), *right.inputs.values()}
+    sides = ((level.left, level.left_numbers, left, right), (level.right, level.right_numbers, right, left))
+    for place, numbers, cone, other in sides:
+        alone = {number: name for name, number in cone.inputs.items() if number not in {*other.inputs.values()}}
+        for number, name in alone.items():
+            found |= _of_inputs(place, numbers, name, inputs - {number}) or set()
+    return found
+
+
+def _of_inputs(place: Place, numbers: Numbers, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
+    """The numbers of a value and of those it is computed from in a few steps, if these end in inputs and constants."""
+    node = place.producer(name)
+    if node is None or node.op_type in RANDOM or name not in numbers or depth == _FEW_STEPS or any(subgraphs(node)):
+        return None
+    given = [operand for operand in node.input if operand and not place.is_fixed(operand)]
+    found = {numbers[name]}
+    for operand in given:
+        if numbers.get(operand) not in inputs:
+            inner = _of_inputs(place, numbers, operand, inputs, depth + 1)
+            if inner is None:
+                return None
+            found |= inner
+    return found if given else None
 
 
 def _of_shapes(place: Place, numbers: Numbers, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
