@@ -169,6 +169,7 @@ def test_hardly_anything_else_is_said(runtime: str) -> None:
         assert not found, f"{case.name}: {found}"
 
 
+@pytest.mark.opset(28)  # An older onnx has fewer cases.
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_no_fact_is_idle(runtime: str) -> None:
     failed, known = failures(runtime), load_runtime(runtime)
