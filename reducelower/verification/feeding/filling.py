@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -25,6 +25,8 @@ WIDE = 50.0
 _OVER = "over "
 _EPSILON = 1e-3  # below, a constant is taken for one
 _FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge"})
+_TEXTS = 64  # each of which is fed, so many at a time
+_AT_A_TIME = 4
 _KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
@@ -109,9 +111,15 @@ def _ways(filling: Filling) -> Mapping[str, Maker]:
         pool = np.array([*filling.texts, *map(str.swapcase, filling.texts)], object)
         if filling.texts:
             made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
+        for start in range(0, min(len(filling.texts), _TEXTS), _AT_A_TIME):
+            made[f"strings that are held, from number {start},"] = partial(_in_turn, np.roll(pool, -start))
         made["strings of several"] = _joined(np.array([*pool, "", " ", "a", "Bc"], object))
         return made
     return by_type(filling.element_type, lambda dtype: _floats(dtype, filling), lambda dtype: _integers(dtype, filling))
+
+
+def _in_turn(pool: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    return np.resize(pool, shape)
 
 
 def _joined(pool: Array) -> Maker:
