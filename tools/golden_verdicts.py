@@ -1,0 +1,128 @@
+"""Records what verification says of conversions, and tells which verdicts changed since.
+
+The models of some folders are converted to several opset versions, onnx's own node cases to one each, and every result
+is verified. Before a change of the proof, record; after it, compare::
+
+    python -m tools.golden_verdicts out/verdicts.json --record
+    python -m tools.golden_verdicts out/verdicts.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+import reducelower
+from reducelower.verification import verify
+from tests.backend.node_cases import cases
+
+MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
+TARGETS = (9, 13, 18, 21)
+DOWN, UP = 13, 21  # where node cases go: down where they can, else up
+_BUDGET = 60.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One conversion: of a file, or of the node case of a number; to an opset version, or expanded where that is 0."""
+
+    source: str
+    target: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from others, whatever folder the models are in."""
+        place = self.source if self.source.isdigit() else f"{Path(self.source).parent.name}/{Path(self.source).name}"
+        return f"{cases()[int(place)].name if place.isdigit() else place} to {self.target or 'core'}"
+
+
+def jobs(folders: Sequence[Path], every: int) -> Iterator[Job]:
+    """The conversions to verify; of node cases one of `every` so many, none where that is 0."""
+    for folder in folders:
+        for path in sorted(folder.glob("*.onnx")):
+            yield from (Job(str(path), target) for target in (*TARGETS, 0))
+    for at in range(0, len(cases()), every) if every else ():
+        yield Job(str(at), DOWN if cases()[at].opset > DOWN else UP)
+
+
+def verdict_of(job: Job) -> tuple[str, str]:
+    """What verification says of one conversion, and why; a refusal has no reason that matters here."""
+    np.seterr(all="ignore")
+    model, inputs = _read(job.source)
+    try:
+        if job.target:
+            made = reducelower.legalize(model, reducelower.Target(job.target))
+        else:
+            made = reducelower.legalize(model, reducelower.Target(without={"ReduceL2", "ReduceMean"}), rules="core")
+    except reducelower.ConversionError:
+        return "refused", ""
+    try:
+        found = verify(model, made.model, plan=made.plan, inputs=inputs, budget=_BUDGET)
+    except Exception as error:
+        return "crash", f"{type(error).__name__}: {error}"
+    return found.label, "" if found.label == "equivalent" else str(found)[:500]
+
+
+def _read(source: str) -> tuple[ModelProto, dict[str, object]]:
+    """A model with the inputs that lie beside it as `.npz`, or that its case has."""
+    if source.isdigit():
+        case = cases()[int(source)]
+        names = (value.name for value in case.model.graph.input)
+        values = dict(zip(names, case.inputs, strict=False))
+        return case.model, {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    beside = Path(source).with_suffix(".npz")
+    arrays = dict(np.load(beside)) if beside.exists() else {}
+    model = onnx.load(source)
+    names = {value.name for value in model.graph.input}
+    return model, {name: value for name, value in arrays.items() if name in names}
+
+
+def run(folders: Sequence[Path], every: int) -> dict[str, tuple[str, str]]:
+    """The verdicts by the names of the conversions; a runtime that ends the process is told, too."""
+    found: dict[str, tuple[str, str]] = {}
+    pool = ProcessPoolExecutor(1, get_context("spawn"))
+    for job in jobs(folders, every):
+        try:
+            found[job.name] = pool.submit(verdict_of, job).result()
+        except BrokenProcessPool:
+            found[job.name] = "died", ""
+            pool = ProcessPoolExecutor(1, get_context("spawn"))
+    pool.shutdown()
+    return found
+
+
+def main() -> int:
+    """Record, or print each verdict that changed; the status is 1 where one did."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, help="where the verdicts are recorded; not part of the repository")
+    parser.add_argument("--record", action="store_true", help="write the file rather than compare with it")
+    parser.add_argument("--models", type=Path, action="append", help="a folder of models; may be given several times")
+    parser.add_argument("--every", type=int, default=4, help="one of so many node cases; 0 for none")
+    options = parser.parse_args()
+    found = run(options.models or [MODELS], options.every)
+    print(dict(Counter(verdict for verdict, _ in found.values())))
+    if options.record:
+        options.file.parent.mkdir(parents=True, exist_ok=True)
+        options.file.write_text(json.dumps(found, indent=1, sort_keys=True), "utf-8")
+        return 0
+    known = json.loads(options.file.read_text("utf-8"))
+    changed = [name for name in found if name in known and known[name][0] != found[name][0]]
+    for name in changed:
+        print(f"{name}\n  was: {': '.join(known[name])}\n  is:  {': '.join(found[name])}")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
