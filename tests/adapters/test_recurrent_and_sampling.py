@@ -43,24 +43,7 @@ def test_batch_first_is_transposed(op_type: str, target: int) -> None:
     np.testing.assert_allclose(ours_last, last.transpose(1, 0, 2), rtol=1e-6)
 
 
-IMAGE, GRID = random(1, 2, 5, 6), (RANDOM.random((1, 4, 3, 2)) * 2 - 1).astype(np.float32)
-
-
-@pytest.mark.parametrize(("new", "old"), [("linear", "bilinear"), ("cubic", "bicubic"), ("nearest", "nearest")])
-def test_sampling_modes_are_renamed_both_ways(new: str, old: str) -> None:
-    inputs = {"x": IMAGE, "grid": GRID}
-    newer = model_of("GridSample", inputs, opset=20, ir_version=10, mode=new)
-    older = model_of("GridSample", inputs, opset=16, mode=old)
-    expected = yields(older, inputs)[0]
-    np.testing.assert_allclose(yields(converted(newer, 16), inputs)[0], expected, rtol=1e-6)
-    np.testing.assert_allclose(yields(converted(older, 22), inputs)[0], expected, rtol=1e-5, atol=1e-6)
-
-
-def test_the_default_sampling_mode_gets_the_name_of_its_opset() -> None:
-    inputs = {"x": IMAGE, "grid": GRID}
-    for source, target, name in ((20, 16, b"bilinear"), (16, 20, b"linear")):
-        node = converted(model_of("GridSample", inputs, opset=source, ir_version=10), target).graph.node[0]
-        assert [attribute.s for attribute in node.attribute if attribute.name == "mode"] == [name]
+IMAGE = random(1, 2, 5, 6)
 
 
 def test_regions_without_a_shift_follow() -> None:
@@ -106,25 +89,3 @@ def test_the_misspelled_default_direction_is_spelled_out(target: int) -> None:
     result = converted(model, target)
     assert [a.s for a in result.graph.node[0].attribute if a.name == "direction"] == [b"forward"]
     assert operators_of(result) == ["GRU"]
-
-
-@pytest.mark.parametrize("target", [15, 11, 9])
-@pytest.mark.parametrize("aligned", [0, 1])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
-def test_sampling_is_written_out_where_there_is_none(mode: str, padding: str, aligned: int, target: int) -> None:
-    inputs = {"x": IMAGE, "grid": (GRID * 2.5).astype(np.float32)}
-    attributes: dict[str, Any] = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
-    model = model_of("GridSample", inputs, opset=16, **attributes)
-    result = converted(model, target)
-    assert "GridSample" not in operators_of(result)
-    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_sampling_a_volume_is_written_out_below_20(mode: str) -> None:
-    inputs = {"x": random(1, 2, 3, 4, 5), "grid": (RANDOM.random((1, 2, 2, 3, 3)) * 3 - 1.5).astype(np.float32)}
-    outputs = {"y": (FLOAT, (1, 2, 2, 2, 3))}
-    model = model_of("GridSample", inputs, opset=20, ir_version=10, outputs=outputs, mode=mode)
-    result = converted(model, 16)
-    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)

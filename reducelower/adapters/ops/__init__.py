@@ -12,6 +12,7 @@ from importlib import import_module
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
+    "affine_grid": "AffineGrid",
     "arithmetic": "BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Gemm Mod Pow",
     "attention": "Attention",
     "axes": "ArgMax ArgMin Compress Concat Flatten Gather Hardmax LogSoftmax OneHot Slice Softmax "
@@ -40,7 +41,7 @@ FAMILIES: Mapping[str, str] = {
     "rearranging": "DepthToSpace ReverseSequence SpaceToDepth TensorScatter",
     "recurrent": "GRU LSTM RNN",
     "resize": "Resize Upsample",
-    "sampling": "AffineGrid GridSample",
+    "sampling": "GridSample",
     "shaping": "GatherND Reshape Shape Split Tile",
     "slicing": "Range Slice Trilu",
     "topk": "ArgMax ArgMin TopK",

@@ -4,8 +4,6 @@ Along each axis the neighbours of every coordinate are gathered and added up by 
 the operator's page in float32, in its order, as runtimes do it.
 
 Source: the page of Resize (11 to 19).
-
-The filters of Resize and GridSample as nodes: what neighbours weigh by how far a place lies beyond the first.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
 
-__all__ = ["can_interpolate_at_run_time", "clamped", "cubic_weights", "interpolate_at_run_time", "linear_weights"]
+__all__ = ["can_interpolate_at_run_time", "interpolate_at_run_time"]
 
 _FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -139,7 +137,7 @@ def _nearest(op: Writer, coordinate: str, axis: _Axis) -> str:
     elif mode == "round_prefer_ceil":
         coordinate = op.add("Add", coordinate, _number(op, 0.5), tail="higher")
     whole = op.add("Ceil" if mode in ("round_prefer_floor", "ceil") else "Floor", coordinate, tail="nearest")
-    return clamped(op, whole, axis.before, partial(_number, op))
+    return _clamped(op, whole, axis.before, partial(_number, op))
 
 
 def _gathered(op: Writer, data: str, places: str, place: int) -> str:
@@ -151,17 +149,17 @@ def _weighted(op: Writer, data: str, coordinate: str, axis: _Axis, place: int, r
     """The sum of the neighbours by their weights: two where it is linear, four where it is cubic."""
     linear, number = op.attribute("mode", "nearest") == "linear", partial(_number, op)
     if linear:
-        coordinate = clamped(op, coordinate, axis.before, number)
+        coordinate = _clamped(op, coordinate, axis.before, number)
     first = op.add("Floor", coordinate, tail="first")
     rest = op.add("Sub", coordinate, first, tail="fraction")
     if linear:
-        weights = linear_weights(op, rest, number)
+        weights = _linear_weights(op, rest, number)
     else:
-        weights = cubic_weights(op, rest, float(op.attribute("cubic_coeff_a", -0.75)), number)
+        weights = _cubic_weights(op, rest, float(op.attribute("cubic_coeff_a", -0.75)), number)
     total = ""
     for step, weight in weights.items():
         tap = op.add("Add", first, number(step), tail="tap") if step else first
-        tap = clamped(op, tap, axis.before, number)
+        tap = _clamped(op, tap, axis.before, number)
         column = op.integers([-1] + [1] * (rank - 1 - place), "column")
         if element_type != _FLOAT:
             weight = op.add("Cast", weight, tail="weight", to=element_type)
@@ -175,12 +173,12 @@ _Number: TypeAlias = Callable[[float], str]
 """Names a constant, in the element type and rank that the filter is computed in."""
 
 
-def linear_weights(op: Writer, rest: str, number: _Number) -> dict[int, str]:
+def _linear_weights(op: Writer, rest: str, number: _Number) -> dict[int, str]:
     """The weights of the element at the first place and of the one after it."""
     return {0: op.add("Sub", number(1.0), rest, tail="weight"), 1: rest}
 
 
-def cubic_weights(op: Writer, rest: str, a: float, number: _Number) -> dict[int, str]:
+def _cubic_weights(op: Writer, rest: str, a: float, number: _Number) -> dict[int, str]:
     """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
     other = op.add("Sub", number(1.0), rest, tail="other")
     far, near = (a, -5 * a, 8 * a, -4 * a), (a + 2, -(a + 3), 0.0, 1.0)
@@ -199,7 +197,7 @@ def _polynomial(op: Writer, x: str, coefficients: Sequence[float], number: _Numb
     return op.add("Add", value, number(coefficients[-1]), tail="weight")
 
 
-def clamped(op: Writer, place: str, length: str, number: _Number) -> str:
+def _clamped(op: Writer, place: str, length: str, number: _Number) -> str:
     """The place itself, or the first or last one of an axis of a length where it lies outside."""
     last = op.add("Sub", length, number(1.0), tail="last")
     return op.add("Min", op.add("Max", place, number(0.0), tail="from_first"), last, tail="inside")

@@ -1,17 +1,15 @@
-"""AffineGrid and GridSample where the target has less of them or none.
+"""GridSample where the target has less of it or none.
 
-AffineGrid is the grid of the identity, which is constant, times the given matrices. The schema's body is no use: it
-squeezes away a batch of one, and counts with vectors where Range takes scalars.
+All taps of the filter are one gather, and their weights a polynomial in how far the place lies beyond an element.
 
-In GridSample every tap of the filter is a gather.
-
-Sources: the pages of AffineGrid (20), GridSample (16, 20).
+Source: the page of GridSample (16, 20).
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,240 +17,202 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.run_time_interpolation import clamped, cubic_weights, linear_weights
+from reducelower.adapters.dynamic_axes import BodyWantedError
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import RefusedError
 
-__all__ = ["written_out"]
-
-_LARGEST_GRID = 1 << 20
-
-
-@expresses("AffineGrid", opset=13)
-def _affine_grid(op: Writer) -> list[NodeProto]:
-    """(..., x, y, 1) of every place times the transposed matrix."""
-    element_type = op.element_type(0)
-    aligned = bool(op.attribute("align_corners", 0))
-    size = op.constant_input(1)
-    if size is not None and np.prod(size[2:].astype(np.int64)) * len(size) <= _LARGEST_GRID:
-        batch, _, *spatial = size.astype(np.int64).tolist()
-        rows = op.constant(_rows(spatial, aligned), element_type, "base_grid")
-        shape = op.integers([batch, *spatial, len(spatial)], "grid_shape")
-        op.scope.release(op.input(1))
-    else:
-        rows, shape = _rows_at_run_time(op, element_type, aligned)
-    turned = op.add("Transpose", op.input(0), perm=[0, 2, 1])
-    return op.yields("Reshape", op.add("MatMul", rows, turned), shape)
-
-
-def _rows(spatial: list[int], aligned: bool) -> NDArray[np.float64]:
-    places = np.meshgrid(*(_places(length, aligned) for length in spatial), indexing="ij")
-    # The innermost axis comes first in a coordinate.
-    return np.stack([*(axis.reshape(-1) for axis in reversed(places)), np.ones(places[0].size)], axis=1)
-
-
-def _rows_at_run_time(op: Writer, element_type: int, aligned: bool) -> tuple[str, str]:
-    """The same for a size that is computed: its rows, and the shape of the result."""
-    matrix = op.scope.shape(op.input(0))
-    count = None if matrix is None else matrix[1]
-    if count is None:
-        raise RefusedError(
-            "neither its size nor the shape of theta is known, so it may be 2-D or 3-D",
-            "opset 20 is the oldest that has AffineGrid",
-        )
-    size = op.input(1)
-
-    def number(value: float, tail: str) -> str:
-        return op.constant(value, element_type, tail)
-
-    spatial = op.add("Slice", size, op.integers([2], "first"), op.integers([2 + count], "past"), tail="spatial")
-    column = op.add("Concat", spatial, op.integers([1], "single"), tail="column", axis=0)
-    columns = []
-    for axis in reversed(range(count)):
-        length = op.add("Gather", size, op.integers(2 + axis, "axis"), tail="length", axis=0)
-        steps = op.add("Range", op.integers(0, "zero"), length, op.integers(1, "unit"), tail="steps")
-        steps = op.add("Cast", steps, tail="numbers", to=element_type)
-        length = op.add("Cast", length, tail="count", to=element_type)
-        if aligned:
-            gaps = op.add("Max", op.add("Sub", length, number(1, "one")), number(1, "one"), tail="gaps")
-            place = op.add("Div", op.add("Mul", steps, number(2, "two")), gaps, tail="share")
-        else:
-            middle = op.add("Add", op.add("Mul", steps, number(2, "two")), number(1, "one"), tail="middle")
-            place = op.add("Div", middle, length, tail="share")
-        place = op.add("Sub", place, number(1, "one"), tail="place")
-        along = op.integers([1] * axis + [-1] + [1] * (count - axis), "along")
-        columns.append(op.add("Expand", op.add("Reshape", place, along), column, tail="places"))
-    columns.append(op.add("Expand", number(1, "one"), column, tail="ones"))
-    grid = op.add("Concat", *columns, tail="base_grid", axis=-1)
-    rows = op.add("Reshape", grid, op.integers([-1, count + 1], "rows"))
-    batch = op.add("Slice", size, op.integers([0], "start"), op.integers([1], "end"), tail="batch")
-    return rows, op.add("Concat", batch, spatial, op.integers([count], "coordinates"), tail="grid_shape", axis=0)
-
-
-def _places(length: int, aligned: bool) -> NDArray[np.float64]:
-    """Where the elements of an axis lie between -1 and 1: from end to end, or their middles."""
-    if aligned:
-        return np.arange(length) * 2 / max(length - 1, 1) - 1
-    return (2 * np.arange(length) + 1) / length - 1
-
-
-_INT64 = TensorProto.INT64
 _ALPHA = -0.75  # the cubic coefficient that the operator's page names
 
+_FILTERS: Mapping[str, tuple[Sequence[int], Sequence[Sequence[float]]]] = {
+    "nearest": ([0], []),
+    "linear": ([0, 1], [[1, -1], [0, 1]]),
+    "cubic": (
+        [-1, 0, 1, 2],
+        [
+            [0, _ALPHA, -2 * _ALPHA, _ALPHA],
+            [1, 0, -(_ALPHA + 3), _ALPHA + 2],
+            [0, -_ALPHA, 2 * _ALPHA + 3, -(_ALPHA + 2)],
+            [0, 0, _ALPHA, -_ALPHA],
+        ],
+    ),
+}
+"""The taps along an axis, counted from the element before the place, and what each weighs: the coefficients of a
+polynomial in how far the place lies beyond that element, the constant first. The cubic one is Keys' kernel,
+https://ieeexplore.ieee.org/document/1163711."""
 
-def written_out(op: Writer) -> list[NodeProto]:
-    """The sum over all taps of the weight times the element there, for opset 15."""
+_FARTHEST = 2.0**62
+"""Places beyond this, and those that are no number, are the first one to onnxruntime's kernel (1.32.0)."""
+
+
+@expresses("GridSample", opset=15)
+def _written_out(op: Writer) -> list[NodeProto]:
+    """The sum over all taps of the weight times the element there."""
     return _Sampler(op).nodes()
 
 
-expresses("GridSample", opset=15)(written_out)
-
-
-@dataclass(frozen=True)
-class _Tap:
-    """One tap along one axis: the index of the element, as a number within the axis, and its weight if not one."""
-
-    index: str
-    weight: str
-
-
 class _Sampler:
-    """Writes one GridSample node out."""
+    """Writes one GridSample node out.
+
+    All axes and all taps are computed at once, in tensors of (batch, axes, taps, grid sizes ..., 1), in which the
+    innermost axis comes first, as in a coordinate. Nothing is reshaped to a computed shape, so any size may be zero.
+    Constants have a value per axis: onnxruntime is many times slower with scalars here.
+    """
 
     def __init__(self, op: Writer) -> None:
-        self.body = op
+        self.op = op
         mode = op.attribute("mode", "linear")
         self.mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
         self.padding = op.attribute("padding_mode", "zeros")
         self.aligned = bool(op.attribute("align_corners", 0))
         self.count = op.rank(0) - 2
-        self.data_type = op.element_type(0)
         # Coordinates of halves are too coarse to tell elements apart.
-        self.wide = TensorProto.DOUBLE if self.data_type == TensorProto.DOUBLE else TensorProto.FLOAT
+        self.wide = TensorProto.DOUBLE if op.element_type(0) == TensorProto.DOUBLE else TensorProto.FLOAT
+        shape = op.shape(0)
+        self.sizes = [size or 0 for size in shape[1:]] if shape is not None and all(shape[1:]) else None
+        """Channels and spatial sizes, if all are known and none is zero."""
+        self.border = int(self.padding == "zeros")
+        """How many zeros are put around the data."""
 
     def nodes(self) -> list[NodeProto]:
-        body = self.body
-        data, grid = body.input(0), body.input(1)
-        if body.scope.element_type(grid) != self.wide:
-            grid = body.add("Cast", grid, tail="grid", to=self.wide)
-        data = body.cast(data, self.data_type, self.wide, "data")
-        shape, grid_shape = body.add("Shape", data), body.add("Shape", grid, tail="grid_shape")
-        flat = self._reshaped(data, self._sliced(shape, 0, 2, "channels"), "flat")
-        places = self._reshaped(grid, self._sliced(grid_shape, 0, 1, "batch"), "places", self.count)
-        taps, lengths = [], []
-        for axis in range(self.count):
-            length = body.add("Gather", shape, self.body.integers(axis + 2, "axis"), tail="length", axis=0)
-            lengths.append(body.add("Cast", length, tail="size", to=self.wide))
-            # The innermost axis comes first in a coordinate.
-            which = self.body.integers([self.count - 1 - axis], "which")
-            taps.append(self._taps(body.add("Gather", places, which, tail="place", axis=2), lengths[-1]))
-        total = ""
-        for combined in itertools.product(*taps):
-            term = self._term(flat, combined, lengths)
-            total = body.add("Add", total, term, tail="sum") if total else term
-        whole = body.add(
-            "Concat", self._sliced(shape, 0, 2, "channels"), self._sliced(grid_shape, 1, self.count + 1, "spatial"),
-            tail="result_shape", axis=0,
-        )  # fmt: skip
-        return body.yields_cast(body.add("Reshape", total, whole, tail="wide"), self.wide, self.data_type)
-
-    def _number(self, value: float) -> str:
-        return self.body.constant(value, self.wide, "number")
-
-    def _sliced(self, shape: str, start: int, end: int, tail: str) -> str:
-        return self.body.add(
-            "Slice", shape, self.body.integers([start], "start"), self.body.integers([end], "end"), tail=tail
-        )
-
-    def _reshaped(self, name: str, leading: str, tail: str, last: int = 0) -> str:
-        """Keep the leading sizes, and the last one if given; the others become one."""
-        trailing = self.body.integers([-1, last] if last else [-1], "others")
-        shape = self.body.add("Concat", leading, trailing, tail=f"{tail}_shape", axis=0)
-        return self.body.add("Reshape", name, shape, tail=tail)
-
-    def _calculated(self, op_type: str, left: str, right: str | float, tail: str) -> str:
-        number = right if isinstance(right, str) else self._number(right)
-        return self.body.add(op_type, left, number, tail=tail)
-
-    def _taps(self, place: str, length: str) -> list[_Tap]:
-        """The taps along one axis for places between -1 and 1."""
-        body = self.body
-        above = self._calculated("Add", place, 1.0, "above")
-        if self.aligned:
-            span = self._calculated("Sub", length, 1.0, "span")
-            place = self._calculated("Div", body.add("Mul", above, span, tail="twice"), 2.0, "coordinate")
-        else:
-            twice = self._calculated("Sub", body.add("Mul", above, length, tail="spread"), 1.0, "twice")
-            place = self._calculated("Div", twice, 2.0, "coordinate")
+        op, count = self.op, self.count
+        data = op.cast(op.input(0), op.element_type(0), self.wide, "data")
+        grid = op.cast(op.input(1), op.element_type(1), self.wide, "grid")
+        self.lengths = self._lengths(data)
+        grid = op.add("Transpose", grid, tail="coordinates", perm=[0, count + 1, *range(1, count + 1)])
+        place = self._place(op.add("Unsqueeze", grid, op.integers([2, count + 3], "taps_and_channels"), tail="column"))
         if self.mode == "nearest":
-            return [_Tap(self._within(body.add("Round", place, tail="nearest"), length), "")]
-        if self.mode == "linear":
+            place = op.add("Round", place, tail="nearest")
+        if self.mode != "cubic":
             # The cubic filter has taps of its own outside, which runtimes bring inside one by one.
-            place = self._within(place, length)
-        first = body.add("Floor", place, tail="first")
-        rest = body.add("Sub", place, first, tail="rest")
-        if self.mode == "linear":
-            weights = linear_weights(body, rest, self._number)
+            place = self._within(place)
+        first = op.add("Floor", place, tail="first") if self.mode != "nearest" else place
+        found = self._gathered(data, self._index(first))
+        both = op.integers([1, 2], "axes_and_taps")
+        if self.mode == "nearest":
+            found = op.add("Squeeze", found, both, tail="sum")
         else:
-            weights = cubic_weights(body, rest, _ALPHA, self._number)
-        return [_Tap(self._calculated("Add", first, float(step), "tap"), weight) for step, weight in weights.items()]
+            weights = self._weights(op.add("Sub", place, first, tail="rest"))
+            found = op.add("ReduceSum", op.add("Mul", found, weights, tail="terms"), both, tail="sum", keepdims=0)
+        result = op.add("Transpose", found, tail="result", perm=[0, count + 1, *range(1, count + 1)])
+        return op.yields_cast(result, self.wide, op.element_type(0))
 
-    def _within(self, place: str, length: str) -> str:
+    def _column(self, values: Any, tail: str, element_type: int = 0) -> str:
+        """A constant of a value per axis, or per axis and tap."""
+        table = np.asarray(values)
+        table = np.broadcast_to(table, (self.count,)) if table.ndim == 0 else table
+        shape = (*table.shape, *[1] * (self.count + 3 - table.ndim))
+        return self.op.constant(table.reshape(shape), element_type or self.wide, tail)
+
+    def _lengths(self, data: str) -> str:
+        """The spatial sizes, the innermost first; computed unless they are known."""
+        op = self.op
+        if self.sizes is not None:
+            return ""
+        ends = (op.integers([end], "bound") for end in (-1, 1, 0, -1))
+        sizes = op.add("Slice", op.add("Shape", data), *ends, tail="sizes")
+        sizes = op.add("Cast", sizes, tail="lengths", to=self.wide)
+        return op.add("Reshape", sizes, op.integers([-1] + [1] * (self.count + 2), "column"), tail="lengths")
+
+    def _length(self, added: float, factor: float = 1) -> str:
+        """Every size plus a number, times a factor."""
+        if self.sizes is not None:
+            return self._column((np.array(self.sizes[:0:-1], np.float64) + added) * factor, "lengths")
+        length = self._with("Add", self.lengths, added, "lengths") if added else self.lengths
+        return length if factor == 1 else self._with("Mul", length, factor, "lengths")
+
+    def _with(self, op_type: str, name: str, number: float, tail: str) -> str:
+        """A calculation with a number for all axes."""
+        return self.op.add(op_type, name, self._column(number, tail), tail=tail)
+
+    def _place(self, grid: str) -> str:
+        """Where coordinates between -1 and 1 lie, counted in elements; in the order of onnxruntime's kernel."""
+        op = self.op
+        above = self._with("Add", grid, 1.0, "above")
+        if self.aligned:
+            place = op.add("Mul", above, self._length(-1, 0.5), tail="place")
+        else:
+            place = self._with("Sub", op.add("Mul", above, self._length(0, 0.5), tail="spread"), 0.5, "place")
+        is_near = self._with("Less", op.add("Abs", place, tail="far"), _FARTHEST, "is_near")
+        return op.add("Where", is_near, place, self._column(0.0 if self.aligned else -0.5, "start"), tail="place")
+
+    def _within(self, place: str) -> str:
         """Where a place outside stands for one inside; with zeros outside it stays where it is."""
         if self.padding == "border":
-            return clamped(self.body, place, length, self._number)
-        return self._reflected(place, length) if self.padding == "reflection" else place
+            return self._clamped(place)
+        return self._reflected(place) if self.padding == "reflection" else place
 
-    def _reflected(self, place: str, length: str) -> str:
-        """Fold the axis at its ends: at the outermost elements if corners are aligned, else at their outer edges."""
-        body = self.body
+    def _clamped(self, place: str) -> str:
+        """The place, or the first or last one where it lies outside; counted with the zeros around."""
+        inside = self._with("Max", place, 0.0, "from_first")
+        return self.op.add("Min", inside, self._length(1 if self.border else -1), tail="inside")
+
+    def _reflected(self, place: str) -> str:
+        """Fold the axes at their ends: at the outermost elements if corners are aligned, else at their outer edges."""
+        op = self.op
         start, taken = (0.0, 1.0) if self.aligned else (-0.5, 0.0)
-        span = self._calculated("Sub", length, taken, "span")
+        span = self._length(-taken)
         if self.aligned:
             # A single element has no span to fold.
-            span = self._calculated("Max", span, 1.0, "span_1")
-        period = self._calculated("Mul", span, 2.0, "period")
-        far = body.add("Abs", self._calculated("Sub", place, start, "offset"), tail="far")
-        times = body.add("Floor", body.add("Div", far, period, tail="folds"), tail="times")
-        left = body.add("Sub", far, body.add("Mul", times, period, tail="whole"), tail="left")
-        folded = body.add("Min", left, body.add("Sub", period, left, tail="back"), tail="folded")
-        return self._calculated("Add", folded, start, "reflected")
+            span = self._with("Max", span, 1.0, "span")
+        period = self._with("Mul", span, 2.0, "period")
+        far = op.add("Abs", self._with("Sub", place, start, "offset"), tail="far")
+        times = op.add("Floor", op.add("Div", far, period, tail="folds"), tail="times")
+        left = op.add("Sub", far, op.add("Mul", times, period, tail="whole"), tail="left")
+        folded = op.add("Min", left, op.add("Sub", period, left, tail="back"), tail="folded")
+        return self._with("Add", folded, start, "reflected")
 
-    def _term(self, flat: str, taps: tuple[_Tap, ...], lengths: list[str]) -> str:
-        """The elements at one combination of taps, times their weight."""
-        body = self.body
-        index, weight = "", ""
-        for tap, length in zip(taps, lengths, strict=True):
-            place = self._reflected(tap.index, length) if self.padding == "reflection" else tap.index
-            inside = clamped(self.body, place, length, self._number)
-            factors = [tap.weight] if tap.weight else []
-            if self.padding == "zeros":
-                away = body.add("Abs", body.add("Sub", tap.index, inside, tail="off"), tail="away")
-                known = body.add("Less", away, self._number(0.5), tail="is_inside")
-                factors.append(body.add("Cast", known, tail="mask", to=self.wide))
-            for factor in factors:
-                weight = body.add("Mul", weight, factor, tail="weights") if weight else factor
-            whole = body.add("Cast", inside, tail="index", to=_INT64)
-            if index:
-                size = body.add("Cast", length, tail="stride", to=_INT64)
-                whole = body.add("Add", body.add("Mul", index, size, tail="row"), whole, tail="position")
-            index = whole
-        found = self._gathered(flat, index)
-        if not weight:
-            return found
-        return body.add("Mul", found, self._turned(weight), tail="term")
+    def _combined(self, by_tap: Sequence[float]) -> NDArray[np.float64]:
+        """For every axis and combination of taps, the number of the axis's tap."""
+        return np.array(list(itertools.product(by_tap, repeat=self.count))).T
 
-    def _turned(self, name: str) -> str:
-        """(batch, places, 1) as (batch, 1, places)."""
-        return self.body.add("Transpose", name, tail="turned", perm=[0, 2, 1])
+    def _index(self, first: str) -> str:
+        """The elements at all taps as the last axis of indices."""
+        op, count = self.op, self.count
+        steps = self._combined(_FILTERS[self.mode][0]) + self.border
+        taps = op.add("Add", first, self._column(steps, "steps"), tail="taps") if steps.any() else first
+        if self.mode == "cubic":
+            taps = self._within(taps)
+        taps = op.add("Cast", self._clamped(taps), tail="indices", to=TensorProto.INT64)
+        if not self._is_flat:
+            return op.add("Transpose", taps, tail="index", perm=[0, count + 3, *range(2, count + 3), 1])
+        strides = np.cumprod([1, *(size + 2 * self.border for size in self._spatial[:0:-1])])
+        taps = op.add("Mul", taps, self._column(strides, "strides", TensorProto.INT64), tail="offsets")
+        return op.add("ReduceSum", taps, op.integers([1], "axes"), tail="index", keepdims=1)
 
-    def _gathered(self, flat: str, index: str) -> str:
-        body = self.body
-        turned = self._turned(index)
-        places = self._sliced(body.add("Shape", turned, tail="index_shape"), 2, 3, "places")
-        channels = self._sliced(body.add("Shape", flat, tail="flat_shape"), 0, 2, "channels")
-        shape = body.add("Concat", channels, places, tail="found_shape", axis=0)
-        return body.add("GatherElements", flat, body.add("Expand", turned, shape, tail="indices"), tail="found", axis=2)
+    @property
+    def _spatial(self) -> Sequence[int]:
+        return [] if self.sizes is None else self.sizes[1:]
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether the spatial axes become one, in which an index is a single number: faster, but needs the sizes."""
+        return self.sizes is not None and self.count > 1
+
+    def _weights(self, rest: str) -> str:
+        """What the elements at all taps weigh, by how far places lie beyond the first: the product over all axes."""
+        op = self.op
+        *coefficients, weights = (
+            self._column(self._combined(by_tap), "coefficients") for by_tap in zip(*_FILTERS[self.mode][1], strict=True)
+        )
+        for coefficient in reversed(coefficients):
+            weights = op.add("Add", op.add("Mul", rest, weights, tail="power"), coefficient, tail="weights")
+        if self.count == 1:
+            return weights
+        return op.add("ReduceProd", weights, tail="weight", axes=[1], keepdims=1)
+
+    def _gathered(self, data: str, index: str) -> str:
+        """The elements at all taps, with the channels last."""
+        op, count = self.op, self.count
+        if self.border:
+            border = [0, 0, *[1] * count]
+            data = op.add("Pad", data, op.integers(border * 2, "border"), tail="padded")
+        spatial = list(range(2, count + 2))
+        last = op.add(
+            "Transpose", data, tail="channels_last", perm=[0, *(spatial if self._is_flat else reversed(spatial)), 1]
+        )
+        if self._is_flat and self.sizes is not None:
+            places = int(np.prod([size + 2 * self.border for size in self._spatial]))
+            last = op.add("Reshape", last, op.integers([0, places, self.sizes[0]], "flat"), tail="flat")
+        return op.add("GatherND", last, index, tail="found", batch_dims=1)
 
 
 _OLD_MODES = {"linear": "bilinear", "cubic": "bicubic"}
@@ -263,7 +223,7 @@ _NEW_MODES = {old: new for new, old in _OLD_MODES.items()}
 def _lower_grid_sample(op: Writer) -> Outcome:
     """Modes had the names of their kind for images, which is all there was."""
     if op.rank(0) != 4:
-        return written_out(op)
+        raise BodyWantedError("it samples data that are no images", "opset 20 is the oldest that does")
     mode = op.attribute("mode", "linear")
     op.set("mode", _OLD_MODES.get(mode, mode))
     return None
