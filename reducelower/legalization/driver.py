@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ from reducelower.legalization.memo import (
     Memo,
     Outcome,
     ReadNode,
+    entry_of,
     in_blanks,
     put_in_own_names,
     read_node,
@@ -33,6 +34,7 @@ from reducelower.legalization.node import Settler
 from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
+from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.sole_type import reads_and_yields_one_type
 from reducelower.options import Target
@@ -41,7 +43,7 @@ from reducelower.rulebook.rules import Rules
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.scope.node import NodeScope
+from reducelower.scope.node import NodeScope, blank
 
 __all__ = ["Legalizer"]
 
@@ -57,9 +59,17 @@ class Legalizer:
     """One run over one model."""
 
     def __init__(
-        self, draft: Draft, target: Target, ground: Ground, rules: Rules, memo: Memo, *, checks: bool = True
+        self,
+        draft: Draft,
+        target: Target,
+        ground: Ground,
+        rules: Rules,
+        memo: Memo,
+        *,
+        checks: bool = True,
+        records: bool = False,
     ) -> None:
-        """Prepare a run."""
+        """Prepare a run, which `records` what is applied where if asked to."""
         assert target.opset is not None
         self.draft = draft
         self.target = target
@@ -69,6 +79,7 @@ class Legalizer:
         self.occurring = OccurringTypes()
         self.nodes = 0
         self._checks = checks
+        self._records = records
         self._settler = Settler(target, rules)
         self._memo = memo
         self._edits: list[Edit] = []
@@ -138,7 +149,7 @@ class Legalizer:
     # One pass over the nodes
 
     def _walk(self, scope: GraphScope) -> None:
-        edit = Edit(scope)
+        edit = Edit(scope, applied={} if self._records else None)
         self._edits.append(edit)
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
@@ -312,6 +323,22 @@ class Legalizer:
                 self._work_out_holder(edit, index, self._fit)
             else:
                 self._work_out("element types", edit, index, read, self._fit)
+
+    def applied(self) -> Sequence[Applied]:
+        """What was applied where, as data, if this run records it."""
+        entries: dict[int, Entry] = {}
+        found = []
+        for edit in self._edits:
+            for index, done in sorted((edit.applied or {}).items()):
+                for read, outcome in done:
+                    if read is None:
+                        found.append(Applied(edit.scope.path, index))
+                        continue
+                    if id(outcome) not in entries:
+                        entries[id(outcome)] = entry_of(read, outcome, edit.scope)
+                    names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
+                    found.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
+        return found
 
     def splice(self, *, report: bool) -> list[Site]:
         """Splice in all replacements; return all sites if `report`, else an empty list."""

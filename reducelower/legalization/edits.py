@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from onnx import GraphProto
 
 from reducelower.errors import Refusal
 from reducelower.model.nodelist import Replacement, count_of
 from reducelower.scope.graph import GraphScope
+
+if TYPE_CHECKING:
+    from reducelower.legalization.memo.outcome import Outcome
+    from reducelower.legalization.memo.reading import ReadNode
 
 __all__ = ["Edit"]
 
@@ -22,6 +27,7 @@ class Edit:
         sites: operator and label of each rewrite.
         types: value_info for new values, as bytes of a GraphProto.
         refused: why a node cannot be legalized.
+        applied: what each node had and what came in its place, in order; None if nobody wants to know.
     """
 
     scope: GraphScope
@@ -29,6 +35,7 @@ class Edit:
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
     types: dict[int, bytes] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
+    applied: dict[int, list[tuple[ReadNode | None, Outcome]]] | None = None
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
         """Record why a node cannot be legalized; only the first reason counts."""

@@ -23,6 +23,7 @@ from reducelower.model.inference import infer_strictly
 from reducelower.model.inference.declared import objection
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.names import Names, Searchable
+from reducelower.model.rewrites import Step
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     has_body,
@@ -88,7 +89,7 @@ def run(
             lenient=lenient,
         )
         memo = Memo(memory, remembers=settings.memo)
-        legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate)
+        legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate, records=report)
         try:
             legalizer.run(opset)
             unmended = legalizer.unmended
@@ -101,6 +102,7 @@ def run(
     plan = replace(plan, notes=notes)
     if legalizer.refusals:
         return replace(plan, refusals=tuple(legalizer.refusals))
+    steps = (Step(source, legalizer.applied()),) if report else ()
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
@@ -116,7 +118,12 @@ def run(
         return replace(plan, refusals=(problem,))
     ir_version = old_ir, model.ir_version
     return replace(
-        plan, sites=tuple(sites), carried=legalizer.nodes - len(sites), ir_version=ir_version, unmended=unmended
+        plan,
+        sites=tuple(sites),
+        carried=legalizer.nodes - len(sites),
+        ir_version=ir_version,
+        unmended=unmended,
+        steps=steps,
     )
 
 

@@ -20,6 +20,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import bodies, kind_may_hold_graphs
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
+from reducelower.model.rewrites import Step
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
@@ -150,7 +151,9 @@ def raise_with_plan(
     notes += tuple(_sentences(raiser.left))
     versions = (result.ir_version, result.ir_version)
     carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
-    return Legalized(result, Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes))
+    steps = (Step(Document.of_message(before), None),)
+    plan = Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes, steps=steps)
+    return Legalized(result, plan)
 
 
 def _sole_type(model: ModelProto, opset: int) -> int | None:
@@ -212,6 +215,7 @@ def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: Model
         carried=conversion.carried + absorbed - sum(len(site.raised_from) for site in sites),
         ir_version=(conversion.ir_version[0], raising.ir_version[1]),
         notes=tuple(dict.fromkeys((*conversion.notes, *raising.notes))),
+        steps=(*conversion.steps, *raising.steps),
     )
 
 

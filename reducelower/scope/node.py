@@ -85,6 +85,16 @@ class Added(NamedTuple):
         return found
 
     @property
+    def attribute_of_constant(self) -> AttributeProto | None:
+        """The attribute of the Constant node that yields a reference; None of a constant."""
+        if self.attribute is None:
+            return None
+        made = AttributeProto()
+        made.CopyFrom(self.attribute)
+        made.name = self.written
+        return made
+
+    @property
     def shape(self) -> tuple[int | None, ...]:
         """The shape of the value."""
         if self.attribute is None:

@@ -18,14 +18,25 @@ from typing import Any, TypeAlias
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.memory import Memory, Places
-from reducelower.legalization.memo.outcome import NOTHING, Outcome, in_blanks, scope_of
+from reducelower.legalization.memo.outcome import NOTHING, Outcome, entry_of, in_blanks, scope_of
 from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope, Question
 
-__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "in_blanks", "put_in_own_names", "read_node", "scope_of"]
+__all__ = [
+    "NOTHING",
+    "Memo",
+    "Memory",
+    "Outcome",
+    "ReadNode",
+    "entry_of",
+    "in_blanks",
+    "put_in_own_names",
+    "read_node",
+    "scope_of",
+]
 
 
 class _Branch:

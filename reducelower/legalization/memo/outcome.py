@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,16 +12,18 @@ from onnx import NodeProto, TensorProto
 from reducelower.legalization.memo.alone import Alone, alone, operands_of
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, Template, is_in_blanks
 from reducelower.model.graph import read_by
+from reducelower.model.rewrites import Entry
+from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope, blank
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.legalization.memo.reading import ReadNode
-    from reducelower.scope.graph import Described, GraphScope
-    from reducelower.scope.node import Added
+    from reducelower.scope.graph import Described
+    from reducelower.scope.node import Added, Question
     from reducelower.scope.values import Values
 
-__all__ = ["NOTHING", "Outcome", "in_blanks", "scope_of"]
+__all__ = ["NOTHING", "Outcome", "entry_of", "in_blanks", "scope_of"]
 
 _TYPES_KEPT = 64
 """For how many combinations of operand types an outcome keeps the types of its new values."""
@@ -43,6 +45,7 @@ class Outcome:
         derived: new names in order: stem, tail, name.
         types: types to state for new values that inference may not find.
         unmended: sentences about problems on the target runtime that no form avoids.
+        trail: every question that led to it, by the operand's number, with the answer; its scope's.
     """
 
     op_type: str
@@ -58,6 +61,7 @@ class Outcome:
     derived: Sequence[tuple[str, str, str]] = ()
     types: Sequence[tuple[str, bytes]] = ()
     unmended: Sequence[str] = ()
+    trail: Mapping[tuple[Question, int], Hashable] = field(default_factory=dict, repr=False)
     _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
     _templates: dict[int, Template] = field(default_factory=dict, repr=False)
 
@@ -129,6 +133,7 @@ class Outcome:
             adopted=scope.adopted,
             derived=scope.derived,
             unmended=unmended,
+            trail=scope.trail,
             types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
         )
 
@@ -161,3 +166,26 @@ def in_blanks(read: ReadNode) -> NodeProto:
 def scope_of(read: ReadNode, graph: GraphScope) -> NodeScope:
     """The scope of a node in blanks."""
     return NodeScope(graph, {blank(number): (number, name.decode()) for number, name in enumerate(read.names[:-1])})
+
+
+def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
+    """The outcome of a node of a graph as data, together with what was asked about the node."""
+    constants, answers = {}, []
+    for (question, number), answer in outcome.trail.items():
+        operand = blank(number) if number >= 0 else ""
+        if question is not GraphScope.constant_number:
+            answers.append((question.__name__, operand, answer))
+        elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
+            constants[operand] = value
+    added = {name: each.attribute_of_constant or each.tensor for name, each in outcome.added}
+    return Entry(
+        in_blanks(read),
+        outcome.nodes or (),
+        (graph.opset, graph.ground.opset),
+        constants,
+        added,
+        {blank(number): tensor for number, tensor in outcome.adopted},
+        frozenset(name for _, _, name in outcome.derived),
+        answers,
+        outcome.label,
+    )

@@ -62,6 +62,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
         edit.replaced[index] = list(nodes)
     if types:
         edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made if name in types])
+    if edit.applied is not None:
+        edit.applied.setdefault(index, []).append((None, outcome))
     if outcome.label:
         edit.tell(index, (outcome.op_type, outcome.label))
 
@@ -151,6 +153,8 @@ class Writing:
                 graph.node_list.overwrite(index, written)
             else:
                 edit.replaced[index] = written
+        if edit.applied is not None:
+            edit.applied.setdefault(index, []).append((read, outcome))
         if self._makes_values:
             self._state_types(edit, index, read, names)
         if outcome.label:

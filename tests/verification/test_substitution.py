@@ -1,0 +1,86 @@
+"""A source with every recorded rewrite in the place of its node is the converted model, and nothing else is."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import ModelProto
+
+from reducelower import ConversionError, Target, legalize
+from reducelower.legalization.memo.memory import forget
+from reducelower.plan import Plan
+from reducelower.verification.lemmas.substitution import is_same, substituted
+
+from .faults import plant
+from .models import model
+
+MODELS = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
+TARGETS = (9, 13, 21)
+
+
+@functools.cache
+def converted(path: Path, target: int) -> tuple[ModelProto, ModelProto, Plan]:
+    source = onnx.load(path)
+    made = legalize(source, Target(target))
+    return source, made.model, made.plan
+
+
+def closes(source: ModelProto, result: ModelProto, plan: Plan) -> bool:
+    assert plan.target.opset is not None
+    return is_same(substituted(source, plan.steps[0].applied or (), plan.target.opset).model, result)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_rewrites_in_place_of_their_nodes_give_the_result(path: Path, target: int) -> None:
+    try:
+        source, result, plan = converted(path, target)
+    except ConversionError:
+        pytest.skip("refused")
+    assert closes(source, result, plan)
+
+
+def test_what_an_earlier_run_learned_is_recorded_too() -> None:
+    source = model("g (float[N, 4] x) => (float[N, 1] y) { a = ReduceL2 <axes = [1]> (x)  y = Neg (a) }", 17)
+    forget()
+    plans = [legalize(source, Target(18)).plan for _ in range(2)]
+    first, second = (plan.steps[0].applied or () for plan in plans)
+    assert [(each.graph, each.index) for each in first] == [(each.graph, each.index) for each in second] != []
+
+
+def test_rewrites_inside_of_branches_are_put_in_place() -> None:
+    source = model(
+        "g (bool k, float[N, 4] x) => (float[N, 1] y) { y = If (k) "
+        "<then_branch = t () => (float[N, 1] p) { p = ReduceSum <axes = [1]> (x) }, "
+        "else_branch = e () => (float[N, 1] q) { q = ReduceMax <axes = [1]> (x) }> }",
+        12,
+    )
+    made = legalize(source, Target(18))
+    assert closes(source, made.model, made.plan)
+
+
+def test_rewrites_inside_of_functions_are_put_in_place() -> None:
+    source = model(
+        "g (float[N, 4] x) => (float[N, 1] y) { y = local.f (x) }",
+        12,
+        functions='<domain: "local", opset_import: ["": 12]> f (a) => (b) { b = ReduceSum <axes = [1]> (a) }',
+    )
+    made = legalize(source, Target(18))
+    assert closes(source, made.model, made.plan)
+
+
+@pytest.mark.parametrize("fault", ["operands exchanged", "keepdims", "function of one value"])
+def test_a_fault_in_the_result_is_seen(fault: str) -> None:
+    source = model(
+        "g (float[N, 4] x, float[N, 1] z) => (float[N, 1] y) "
+        "{ a = ReduceSum <axes = [1], keepdims = 1> (x)  b = Sub (a, z)  y = Exp (b) }",
+        12,
+    )
+    made = legalize(source, Target(18))
+    faulty, where = plant(made.model, fault, 0)
+    assert where
+    assert closes(source, made.model, made.plan)
+    assert not closes(source, faulty, made.plan)
