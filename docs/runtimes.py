@@ -51,7 +51,8 @@ Nearly every ONNX runtime silently computes some form of some Reduce operator wr
 2. `reducelower convert --for NAME model.onnx -o fitted.onnx` replaces them with what the runtime gets right, verified.
 3. For a runtime that is not listed, `reducelower probe` measures it and writes a target file.
 
-`NAME` is one of the names below; `NAME@VERSION` selects a release, such as `onnxruntime@1.16`.
+`NAME` is one of the names below, or that of a package; `NAME@VERSION` selects a release, such as `onnxruntime@1.16`.
+Any version is taken: of one that nobody measured, the facts of its neighbours count, and the outcome says so.
 """
 
 _TABLE = """\
@@ -242,8 +243,11 @@ def _section(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
     for fact, holding in sorted(known_of.items(), key=lambda item: list(_MARKS).index(item[0].outcome)):
         versions = [] if fact.versions is None else [f"**versions {fact.versions}**"]
         where = "; ".join([*versions, _operators(fact), *_opsets(fact), *fact.when.described()])
+        evidence = fact.evidence
         known = (
-            f"measured {fact.evidence.on}" if fact.evidence.measured else f"[documented]({fact.evidence.documented})"
+            f"measured {evidence.on}"
+            if evidence.measured
+            else f"[documented{evidence.release and ' '}{evidence.release}]({evidence.documented})"
         )
         yield f"| {_MARKS[fact.outcome]} | {fact.says} | {where} | {_instead(holding, fact, near)} | {known} |"
     yield ""
@@ -251,12 +255,11 @@ def _section(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
 
 def _by_fact(runtime: Runtime) -> dict[Fact, Runtime]:
     """Every fact of any version, with the version that it is shown for: the runtime's own, or else the newest."""
-    versions = shipped_versions(runtime.name)
-    each = [runtime, *(load_runtime(f"{runtime.name}@{version}") for version in reversed(versions[1:]))]
+    versions = filter(None, reversed(shipped_versions(runtime.name)))
     found: dict[Fact, Runtime] = {}
-    for version in each:
-        for fact in version.facts:
-            found.setdefault(fact, version)
+    for each in (runtime, *(load_runtime(f"{runtime.name}@{version}") for version in versions)):
+        for fact in each.facts:
+            found.setdefault(fact, each)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -91,12 +92,16 @@ def _try(book: RuleBook, operator: str | None) -> int:
 def targets(runtime: Any) -> int:
     """List the runtimes that models can be made right for, or say what is known of one.
 
+    A name may be followed by @ and any version: one that is listed, the beginning of one, or one between two, which
+    gets the facts of both.
+
     \b
     Examples:
       reducelower targets
       reducelower targets openvino
+      reducelower targets onnxruntime@1.16
     """
-    from reducelower.runtimes import load_runtime, shipped_names
+    from reducelower.runtimes import load_runtime, shipped_names, shipped_versions
 
     if runtime is None:
         for line in columns(_row(load_runtime(name)) for name in shipped_names()):
@@ -104,6 +109,12 @@ def targets(runtime: Any) -> int:
         return 0
     result(f"{runtime}: {runtime.about}")
     result(f"reads opsets {runtime.reads}; prefers {runtime.prefer}")
+    if runtime.note:
+        result(runtime.note)
+    if runtime.name in shipped_names():
+        versions = [load_runtime(f"{runtime.name}@{each}") for each in filter(None, shipped_versions(runtime.name))]
+        for line in columns((f"  {each}", f"opsets {each.reads}", _known(each)) for each in versions):
+            result(line)
     for fact in runtime.facts:
         result("")
         for line in _lines(fact):
@@ -112,9 +123,21 @@ def targets(runtime: Any) -> int:
 
 
 def _row(runtime: Runtime) -> tuple[str, ...]:
-    measured = any(fact.evidence.measured for fact in runtime.facts)
-    known = f"{len(runtime.facts)} facts, {'measured' if measured else 'documented'}" if runtime.facts else "no facts"
-    return runtime.name, runtime.version, f"opsets {runtime.reads}", known, runtime.about
+    from reducelower.runtimes import shipped_versions
+
+    versions = shipped_versions(runtime.name)
+    span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+    return runtime.name, span, f"opsets {runtime.reads}", _known(runtime), runtime.about
+
+
+def _known(runtime: Runtime) -> str:
+    """How many facts there are, how they are known, and of which date the newest is."""
+    if not runtime.facts:
+        return "no facts"
+    counts = Counter("measured" if fact.evidence.measured else "documented" for fact in runtime.facts)
+    last = max((fact.evidence.on for fact in runtime.facts if fact.evidence.on), default=None)
+    said = " and ".join(f"{counts[how]} {how}" for how in ("measured", "documented") if counts[how])
+    return f"{said}, {last}" if last else said
 
 
 def _lines(fact: Fact) -> list[str]:

@@ -155,7 +155,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     needless: set[Fact] = set()
     for change in changes:
         if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-            needless.update(fact for fact in runtime.facts if fact.says in change.after.detail)
+            needless.update(fact for fact in runtime.facts if fact.told in change.after.detail)
         for site in change.sites:
             fact = _reason(runtime, site, change.case.features)
             if fact is not None:
@@ -181,7 +181,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
 
 def _reason(runtime: Runtime, site: Site, features: Features) -> Fact | None:
     """The fact that a site was rewritten for, or one that says the same if axes are written differently now."""
-    said = [fact for fact in runtime.facts if fact.says == site.because and fact.is_about(site.op_type)]
+    said = [fact for fact in runtime.facts if fact.told == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
 
 

@@ -50,7 +50,10 @@ def _fact(fact: Fact) -> list[str]:
     if evidence.measured:
         lines.append(f"evidence = {{ measured = {_text(evidence.measured)}, on = {evidence.on} }}")
     else:
-        lines.append(f"evidence = {{ documented = {_text(evidence.documented)} }}")
+        release = [f"release = {_text(evidence.release)}"] if evidence.release else []
+        on = [f"on = {evidence.on}"] if evidence.on else []
+        said = ", ".join([f"documented = {_text(evidence.documented)}", *release, *on])
+        lines.append(f"evidence = {{ {said} }}")
     return lines
 
 

@@ -78,7 +78,7 @@ class Treatments(dict[str, "Treatment | None"]):
         from reducelower.runtimes.facts import NO_COMPARISON_DOES
 
         if found.absent and op_type in NO_COMPARISON_DOES:
-            says = [fact.says for fact in runtime.facts if op_type in fact.operators]
+            says = [fact.told for fact in runtime.facts if op_type in fact.operators]
             if says:
                 return Treatment(refusal=f"on {runtime}: {says[0]}")
         assert self.target.opset is not None

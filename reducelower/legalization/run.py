@@ -96,6 +96,7 @@ def run(
         finally:
             ground.clear_caches()
     notes = (
+        *filter(None, [goal.runtime.note if goal.runtime is not None else ""]),
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
         *(f"{says} No equivalent form avoids that there." for says in unmended),
     )

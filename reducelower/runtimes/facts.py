@@ -64,11 +64,19 @@ ElementType = Annotated[str, _no_element_type]
 
 @dataclass(frozen=True)
 class Evidence:
-    """How a fact is known: measured on a version at a date, or documented at an address."""
+    """How a fact is known: measured on a version at a date, or documented at an address.
+
+    Attributes:
+        measured: names and versions of what was measured.
+        on: date of the measurement, or of the page.
+        documented: address of the page.
+        release: versions that the page is about; empty where it does not say.
+    """
 
     measured: str = ""
     on: date | None = None
     documented: str = ""
+    release: str = ""
 
     def __post_init__(self) -> None:
         """Check that it is one of the two.
@@ -81,7 +89,10 @@ class Evidence:
 
     def __str__(self) -> str:
         """For people: what was measured and when, or the address."""
-        return f"measured on {self.measured}, {self.on}" if self.measured else f"documented: {self.documented}"
+        if self.measured:
+            return f"measured on {self.measured}, {self.on}"
+        of = ", ".join(filter(None, (f"of {self.release}" if self.release else "", str(self.on or ""))))
+        return f"documented{f' ({of})' if of else ''}: {self.documented}"
 
 
 @dataclass(frozen=True)
@@ -266,6 +277,11 @@ class Fact:
                 f'is about what models yield: name no operator but "{ANY_OPERATOR}" and nothing but rank_out'
             )
         object.__setattr__(self, "says", " ".join(self.says.split()))
+
+    @property
+    def told(self) -> str:
+        """The sentence as it is shown, with how it is known where nobody measured it."""
+        return self.says if self.evidence.measured else f"{self.says.rstrip('.')} (documented)."
 
     @property
     def holds_of_any_form(self) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -11,15 +13,18 @@ from typing import Any, Literal
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
-from reducelower.model.text import did_you_mean
 from reducelower.runtimes.facts import Fact
+from reducelower.runtimes.names import target_named, unknown
 from reducelower.runtimes.ranges import Ranges, release
-from reducelower.runtimes.runtime import Runtime
+from reducelower.runtimes.runtime import Runtime, combined
 from reducelower.runtimes.structure import HINT, structure
 
 __all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names", "shipped_versions"]
 
 SUFFIX = ".toml"
+
+_SPELLED = re.compile(r"(.*[^=@\s])\s*(?:@|==?)\s*v?([^=@]*)")
+"""A name and a version as people and package managers write them."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +74,21 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def shipped_versions(name: str) -> tuple[str, ...]:
-    """The versions that a shipped target has an entry for, in the order of its file; its own one first."""
+    """The versions that a shipped target has facts of, the oldest first; its own one stands for the entry it is of."""
     file = structure(_File, _parsed((_folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8"), name), name)
     own = file.runtime.version or ""
-    return (own, *(version for version in file.versions if _is_of(own, version) is False))
+    return _in_order([own, *(version for version in file.versions if not _is_of(own, version))])
 
 
 def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     """The runtime of a shipped target by its name, or of a file ending in ``.toml``.
 
-    A name may be followed by ``@`` and a version that the file has an entry for, such as ``onnxruntime@1.10``; a
-    release of that version, such as 1.10.0, is taken for it.
+    A name may be followed by ``@`` or ``==`` and a version, such as ``onnxruntime@1.10``. It may be a release of a
+    version that the file is about, such as 1.10.0, or the beginning of several, of which it means the newest. Any other
+    gets the facts of its neighbours, the older and the newer, and `Runtime.note` says so.
 
     Args:
-        name: name of a target, in any case, or path of a file.
+        name: name of a target or of a package, in any case, or path of a file.
 
     Returns:
         The runtime, for `Target(runtime=...)`.
@@ -96,22 +102,21 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
         >>> str(runtime), 20 in runtime.reads
         ('onnxruntime 1.16', False)
     """
-    text = os.fspath(name)
-    base, at, version = text.partition("@") if not text.endswith(SUFFIX) else (text, "", "")
+    base, version = os.fspath(name), None
+    if (spelled := _SPELLED.fullmatch(base)) and not base.endswith(SUFFIX):
+        base, version = spelled.groups()
     if not base.endswith(SUFFIX):
-        base = base.lower()
+        base = target_named(base)
+        if base not in shipped_names():
+            raise TargetError(unknown(shipped_names()), os.fspath(name))
     path = Path(base) if base.endswith(SUFFIX) else _folder() / f"{base}{SUFFIX}"
-    if not base.endswith(SUFFIX) and base not in shipped_names():
-        known = ", ".join(shipped_names())
-        near = did_you_mean(base, shipped_names()) or f"; there are {known}"
-        raise TargetError(f"there is no such target{near}", text)
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
         raise TargetError(f"cannot be read: {reason}", str(path)) from None
     source = str(path) if base.endswith(SUFFIX) else base
-    return _read_once(content, source, folder=str(path.parent), version=version if at else None)
+    return _read_once(content, source, folder=str(path.parent), version=version)
 
 
 def read_runtime(
@@ -123,7 +128,7 @@ def read_runtime(
         content: TOML.
         source: what errors call the file.
         folder: folder that a relative path in ``extends`` starts from.
-        version: one of the versions that the file lists; None for the one that it is about.
+        version: any version; None for the one that the file is about.
 
     Raises:
         TargetError: the text is no TOML, or says something a target file cannot say.
@@ -191,18 +196,46 @@ def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
 
 
 def _of_version(runtime: Runtime, file: _File, version: str | None, source: str) -> Runtime:
-    """The runtime at a version, with the facts that are true of it."""
-    if version is not None and not _is_of(version, runtime.version):
-        entry = next((entry for name, entry in file.versions.items() if _is_of(version, name)), None)
-        if entry is None:
-            known = ", ".join(file.versions) or "none other than its own"
-            raise TargetError(f"has no entry for version {version!r}; it has {known}", source)
+    """The runtime at a version, with the facts that are true of it or of its neighbours."""
+    if version is None:
+        return _at(runtime, file, runtime.version)
+    if not release(version):
+        raise TargetError(f"{version!r} is no version; write numbers, such as 1.16", source)
+    known = _in_order([runtime.version, *file.versions])
+    if not any(known):
+        return replace(runtime, version=version, note="Its facts are about no version in particular.")
+    own = [each for each in (runtime.version, *file.versions) if _is_of(version, each)]
+    if own:
+        return replace(_at(runtime, file, own[0]), version=version)
+    if newest := next((each for each in reversed(known) if _is_of(each, version)), ""):
+        return _at(runtime, file, newest)
+    older = [each for each in known if release(each) < release(version)][-1:]
+    newer = [each for each in known if release(each) > release(version)][:1]
+    how = "measured" if any(fact.evidence.measured for fact in runtime.facts) else "documented here"
+    side = "" if older and newer else f", the {'newest' if older else 'oldest'} that was"
+    note = f"{runtime.name} {version} was not {how}; facts of {' and '.join(older + newer)}{side}."
+    sides = [_at(runtime, file, each) for each in older + newer]
+    facts = tuple(fact for fact in runtime.facts if any(fact in side.facts for side in sides))
+    both = replace(combined(sides), name=runtime.name, about=runtime.about, members=())
+    return replace(both, version=version, facts=facts, note=note)
+
+
+def _at(runtime: Runtime, file: _File, version: str) -> Runtime:
+    """The runtime at a version of the file, its own or one that it has an entry for."""
+    if version != runtime.version:
+        entry = file.versions[version]
         prefer = _newest(entry.reads) if entry.prefer is None else entry.prefer
         runtime = replace(runtime, **{**vars(entry), "version": version, "prefer": prefer})
-    if not runtime.version:
+    if not version:
         return runtime
-    facts = tuple(fact for fact in runtime.facts if fact.versions is None or runtime.version in fact.versions)
-    return replace(runtime, facts=facts)
+    return replace(
+        runtime, facts=tuple(fact for fact in runtime.facts if fact.versions is None or version in fact.versions)
+    )
+
+
+def _in_order(versions: Iterable[str]) -> tuple[str, ...]:
+    """Versions, the oldest first."""
+    return tuple(sorted(versions, key=release))
 
 
 def _is_of(version: str, entry: str) -> bool:

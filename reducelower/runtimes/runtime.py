@@ -29,6 +29,7 @@ class Runtime:
         ir_version: newest IR version it reads; None where that is no matter.
         ml: newest version of the domain ``ai.onnx.ml`` it reads; None where that is no matter.
         members: the runtimes that it stands for, where it is several at once; see `combined`.
+        note: a sentence where the facts are not about this very version; empty otherwise.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Runtime:
     ml: int | None = None
     rules: str = ""
     members: tuple[Runtime, ...] = ()
+    note: str = ""
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.members)) or f"{self.name} {self.version}".strip()
@@ -68,7 +70,7 @@ class Runtime:
         found = [fact for fact in self.facts if fact.outcome == "misshapen"]
         known = set(ranks) if found else set()
         return tuple(
-            f"on {self}: {fact.says}"
+            f"on {self}: {fact.told}"
             for fact in found
             if fact.when.rank_out is None or any(rank in fact.when.rank_out for rank in known)
         )
@@ -100,4 +102,5 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
         ml=min((each.ml for each in members if each.ml is not None), default=None),
         rules=next((each.rules for each in members if each.rules), ""),
         members=tuple(members),
+        note=" ".join(filter(None, (each.note for each in members))),
     )

@@ -60,7 +60,7 @@ class Misfit:
     @property
     def says(self) -> str:
         """What is wrong with the node, for people."""
-        return self.facts[0].says if self.facts else str(self.unknown)
+        return self.facts[0].told if self.facts else str(self.unknown)
 
     @property
     def overflows(self) -> bool:
@@ -70,7 +70,7 @@ class Misfit:
     @property
     def overflowing(self) -> tuple[str, ...]:
         """What goes wrong with large or small values, for people."""
-        return tuple(fact.says for fact in self.facts if fact.outcome == "overflows")
+        return tuple(fact.told for fact in self.facts if fact.outcome == "overflows")
 
     @property
     def only_overflows(self) -> bool:

@@ -140,7 +140,10 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "a file for the folder of outputs": (["convert", "IN", "--output-dir", "FULL", "--opset", "13"], "is a file"),
     "all left out": (["convert", "IN", "--output-dir", "DIR", "--opset", "13", "--exclude", "*"], "--exclude names"),
     "jobs in words": (["convert", "IN", "-o", "OUT", "--opset", "13", "--jobs", "two"], "'two' is not a valid integer"),
-    "a runtime of a near name": (["convert", "IN", "-o", "OUT", "--for", "openvin"], "mean 'openvino'? (see"),
+    "a runtime of no name": (
+        ["convert", "IN", "-o", "OUT", "--for", "openvin"],
+        "openvin: no target has this name; there are",
+    ),
     "standard input in place": (["convert", "-", "--in-place", "--opset", "13"], "cannot be replaced; give -o OUT"),
     "nothing to inspect": (["inspect", "DIR/none.onnx"], "none.onnx: no such file"),
     "outputs among the models": (["convert", "TOP", "--output-dir", "TOP", "--opset", "13"], "folder of the outputs"),

@@ -192,7 +192,6 @@ def test_versions_of_all_that_matters(cli: Cli) -> None:
         (["expand", "m", "-o", "x", "--rules", "stabel"], "did you mean 'stable'?"),
         (["check", "m", "--opset", "13", "--rules", "sepc"], "did you mean 'spec'?"),
         (["rules", "Abs"], "the rule book 'spec' has no rule for Abs"),
-        (["check", "m", "--for", "openvinno"], "did you mean 'openvino'?"),
         (["verify", "m", "--runtime", "onnxruntimr"], "did you mean 'onnxruntime'?"),
     ],
 )

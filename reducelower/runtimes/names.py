@@ -1,0 +1,46 @@
+"""The names that people type for a runtime: those of packages, short ones, former ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["target_named", "unknown"]
+
+_ALIASES: Mapping[str, str] = {
+    "ascend": "cann",
+    "coreml": "coremltools",
+    "iree": "iree-base-compiler iree-base-runtime iree-compiler iree-runtime",
+    "jaxonnxruntime": "jaxort",
+    "onnxruntime": "onnxruntime-cpu onnxruntime-gpu onnxruntime-training ort",
+    "onnxruntime-web": "ort-web wasm webassembly",
+    "onnxruntime-webgpu": "webgpu",
+    "opencv": "cv cv2 opencv-contrib-python opencv-contrib-python-headless opencv-dnn opencv-python "
+    "opencv-python-headless",
+    "openvino": "openvino-dev openvino-runtime ov",
+    "qnn": "hexagon hexagon-nn qairt snpe",
+    "rknn": "rknn-toolkit2 rknn-toolkit-lite2 rknpu2 rockchip",
+    "tensorrt": "nvidia-tensorrt onnx-tensorrt tensorrt-cu11 tensorrt-cu12 tensorrt-cu13 trt trtexec",
+    "tflite": "ai-edge-litert litert tensorflow-lite tf-lite tflite-runtime",
+    "tract": "sonos-tract tract-onnx",
+    "tvm": "apache-tvm",
+}
+"""By target, the other names it goes by."""
+
+_MEANT = {alias: target for target, names in _ALIASES.items() for alias in names.split()}
+
+
+def target_named(name: str) -> str:
+    """The target that a name means, or the name itself in lower case."""
+    plain = name.strip().lower().replace("_", "-")
+    return _MEANT.get(plain, plain)
+
+
+def unknown(known: Iterable[str]) -> str:
+    """What to say of a name that is none.
+
+    A name that looks alike is mostly another runtime, so none is suggested.
+    """
+    return (
+        f"no target has this name; there are {', '.join(known)}. `reducelower probe` measures any other runtime and "
+        "writes a target file; one can also be written by hand from its documentation"
+    )
