@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, copy_marks, drop_attribute, make_node, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__ = ["TO_THE_END", "Writer"]
+__all__ = ["MOST_NODES", "MOST_NUMBERS", "TO_THE_END", "Writer"]
 
 Attributes: TypeAlias = Iterable[AttributeProto]
 Values: TypeAlias = Iterable[tuple[str, int, Sequence[int | None]]]
@@ -20,6 +21,12 @@ Values: TypeAlias = Iterable[tuple[str, int, Sequence[int | None]]]
 
 TO_THE_END = 2**31 - 1
 """An end for Slice beyond every size."""
+
+MOST_NUMBERS = 1 << 22
+"""How many numbers may be written into the model in place of one node, in tables such as places or weights."""
+
+MOST_NODES = 100_000
+"""How many nodes may be written in place of one."""
 
 
 class Writer:
@@ -35,6 +42,8 @@ class Writer:
         self.scope = scope
         self.nodes: list[NodeProto] = []
         self.stem = node.name or next(filter(None, node.output), "")
+        self._numbers = 0
+        self._written = 0
 
     def fresh(self, tail: str) -> str:
         """A fresh name for a value, derived from the node replaced."""
@@ -52,8 +61,32 @@ class Writer:
         made = make_node(op_type, inputs, outputs, **attributes)
         made.name = next(filter(None, outputs), "")
         made.attribute.extend(copied)
-        self.nodes.append(made)
+        self._append(made)
         return outputs
+
+    def _append(self, node: NodeProto) -> None:
+        self._written += 1
+        if self._written > MOST_NODES:
+            raise RefusedError(f"it takes more than {MOST_NODES:,} nodes to write it out")
+        self.nodes.append(node)
+
+    def make_room(self, *sizes: int) -> None:
+        """Ask before a table of numbers is made whether it may be written into the model.
+
+        Raises:
+            RefusedError: all tables in place of the node hold more than `MOST_NUMBERS`.
+        """
+        self._numbers += prod(max(size, 0) for size in sizes)
+        if self._numbers > MOST_NUMBERS:
+            shape = " x ".join(f"{size:,}" for size in sizes)
+            raise RefusedError(
+                f"it takes a table of {shape} numbers to write it out, and {MOST_NUMBERS:,} in all are the most"
+            )
+
+    def numbered(self, first: int, end: int) -> np.ndarray:
+        """The whole numbers from the first up to the end, for a table; refused where they are too many."""
+        self.make_room(end - first)
+        return np.arange(first, end, dtype=np.int64)
 
     def yields(
         self, op_type: str, *inputs: str, output: int = 0, copied: Attributes = (), **attributes: Any
@@ -65,7 +98,7 @@ class Writer:
             copy_marks(self.node, made)
         else:  # a node of the model may be called like the value
             made.name = self.fresh(f"output_{output}")
-        self.nodes.append(made)
+        self._append(made)
         return self.nodes
 
     def cast(self, name: str, source: int, goal: int, tail: str) -> str:

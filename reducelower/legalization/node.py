@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, defs
 
+from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.dynamic_axes import BodyWantedError
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import Replacement, crossings
@@ -77,6 +78,7 @@ class Settler:
         """
         if treatment.refusal:
             raise RefusedError(treatment.refusal, treatment.hint)
+        refuse_disallowed(node)
         if treatment.expand:
             before = node.SerializeToString()
             try:

@@ -74,7 +74,7 @@ def explain_failures(source: Document) -> Iterator[None]:
         reason = find_missing_import(source.message) or f"the types it states contradict what its nodes yield: {error}"
         raise ConversionError([Refusal("graph", "", "", reason, "repair it first, with reducelower.repair")]) from error
     except Exception as error:
-        reason = find_defect(_readable(source))
+        reason = find_defect(_readable(source)) or source.objection
         if not reason:
             raise
         raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error

@@ -112,6 +112,10 @@ def _values() -> dict[str, dict[int, int | float]]:
 BINDINGS = _values()
 
 
+_MOST_DIMENSIONS = 64
+"""Axes counted from the back are taken as they are up to here, numpy's largest rank; beyond, the rank is asked for."""
+
+
 @dataclass(frozen=True)
 class Axes:
     """Axes that follow from a node's attributes and the rank of its data, given to a body as ``value_ints``.
@@ -130,10 +134,10 @@ class Axes:
         """The axes in order, counted from the back; a single one as it is given."""
         if self.alone:
             return [axis]
-        if self.first is None and axis < 0:
+        if self.first is None and -_MOST_DIMENSIONS <= axis < 0:
             return list(range(axis, 0))
         first, known = self.first if self.first is not None else axis, rank()
-        if first >= known and self.first is None:
+        if not -known <= first < known and self.first is None:
             raise RuleError(f"its axis {axis} is out of range for rank {known}")
         return list(range(first - known, 0))
 

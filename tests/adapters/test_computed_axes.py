@@ -23,6 +23,15 @@ def test_dimensions_are_added_where_axes_say(shape: tuple[int, ...], axes: list[
 
 
 @pytest.mark.parametrize("ranked", RANKED)
+def test_a_single_axis_may_be_a_scalar(ranked: list[str]) -> None:
+    """The checker takes it, and so does onnxruntime's Unsqueeze."""
+    feeds = {"x": floats(2, 3), "a": np.array(1)}
+    for target in (12, 9):
+        made = one("Unsqueeze", feeds, 13, ranked=ranked)
+        assert_same(made, feeds, target, np.expand_dims(feeds["x"], 1))
+
+
+@pytest.mark.parametrize("ranked", RANKED)
 @pytest.mark.parametrize("axes", [[0], [-2], [2, 0]])
 @pytest.mark.parametrize("shape", [(1, 2, 1, 3), (1, 0, 1, 3)])
 def test_dimensions_of_one_go_where_axes_say(shape: tuple[int, ...], axes: list[int], ranked: list[str]) -> None:

@@ -93,6 +93,22 @@ def test_what_is_known_of_one_branch_is_not_taken_for_the_other(result: str, tar
         assert found.tolist() == [size]
 
 
+@pytest.mark.parametrize("target", [10, 7])
+def test_branches_that_state_no_types_get_the_element_types_of_what_they_yield(target: int) -> None:
+    made = parser.parse_model(
+        """<ir_version: 7, opset_import: ["" : 12]> g (float[3] x, float[m] z, bool c) => (float[k] y) {
+            y = If (c) <
+                then_branch = t () => (float a) { a = Relu (x) }, else_branch = e () => (float b) { b = Neg (z) }
+            >
+        }"""
+    )
+    for branch in made.graph.node[0].attribute:
+        branch.g.output[0].ClearField("type")
+    x, z = floats(3), floats(2)
+    for condition, expected in ((True, np.maximum(x, 0)), (False, -z)):
+        assert_same(made, {"x": x, "z": z, "c": np.array(condition)}, target, expected)
+
+
 @pytest.mark.parametrize("condition", [True, False])
 def test_only_the_branch_that_is_taken_has_a_shape(condition: bool) -> None:
     made, _ = _if(floats(2, 3), floats(3, 2), 13)

@@ -35,6 +35,12 @@ _CASES = {
         "z = Reshape(x, k) y = Trilu(z)",
         [2, 8],
     ),
+    "indices of OneHot, some below zero": (
+        "float[1] x, int64[2] k",
+        "int64[2] k = {-1,2}, int64 d = {5}, float[2] v = {0,1}",
+        "h = OneHot(k, d, v) y = Mul(h, x)",
+        [3, -2],
+    ),
     "a shape, before CumSum": (
         "float[2,8] x, int64[2] k",
         "int64[2] k = {4,4}, int64 a = {1}",

@@ -146,6 +146,10 @@ def _lower_one_hot(op: Writer) -> Outcome:
     _lowers_axis("axis", _one_more_than_input, smallest=-1)(op)
     indices: Any = op.constant_input(0)
     depth: Any = op.constant_input(1)
+    if indices is None and op.scope.written_as(op.input(0)) == "dynamic" and not op.scope.made_by(op.input(0)):
+        # Inference takes a default that callers may override for the value, and objects to indices below zero there.
+        op.node.input[0] = op.add("Identity", op.input(0), tail="indices")
+        return [*op.nodes, op.node]
     if indices is None or (indices >= 0).all():
         return None
     if depth is None:
@@ -168,14 +172,22 @@ def _lower_computed_axes(op: Writer) -> Outcome:
     if not axes or op.scope.constant(axes) is not None or op.scope.reference(axes) is not None:
         return None
     data = op.input(0)
+    rank = op.scope.rank(axes)
+    if rank != 1:  # kernels take a scalar, too
+        axes = op.add("Reshape", axes, op.number(-1), tail="axes")
     sizes = op.add("Shape", data, tail="sizes")
     shape = (_squeezed if op.node.op_type == "Squeeze" else _unsqueezed)(op, data, axes, sizes)
     return op.yields_reshaped(data, shape, op.scope.needed_element_type(data))
 
 
+def _count(op: Writer) -> int | None:
+    """How many axes there are; a scalar is one."""
+    shape = op.shape(1)
+    return None if shape is None else shape[0] if shape else 1
+
+
 def _unsqueezed(op: Writer, data: str, axes: str, sizes: str) -> str:
-    rank, given = op.scope.rank(data), op.scope.shape(axes)
-    count = None if given is None else given[0]
+    rank, count = op.scope.rank(data), _count(op)
     if rank is None or count is None:
         counts = [op.add("Shape", name, tail="length") for name in (sizes, axes)]
         total: str | int = op.add("Add", *counts, tail="rank")
@@ -186,10 +198,10 @@ def _unsqueezed(op: Writer, data: str, axes: str, sizes: str) -> str:
 
 
 def _squeezed(op: Writer, data: str, axes: str, sizes: str) -> str:
-    rank, given = op.scope.rank(data), op.scope.shape(axes)
+    rank, count = op.scope.rank(data), _count(op)
     kept = _kept(op, axes, op.add("Shape", sizes, tail="rank") if rank is None else rank)
-    if rank is not None and given is not None and given[0] is not None:
-        kept = op.add("Reshape", kept, op.number(rank - given[0]), tail="places")  # so that the rank is known
+    if rank is not None and count is not None:
+        kept = op.add("Reshape", kept, op.number(rank - count), tail="places")  # so that the rank is known
     return op.add("Gather", sizes, kept, tail="shape", axis=0)
 
 

@@ -68,16 +68,25 @@ def _leave_shapes_unknown(op: Writer, branches: Mapping[str, GraphProto], places
     The number depends on the condition, so that it and the length of the shape are known at run time only. What
     branches hold is legal by now, so these nodes are ones that every target from opset 6 on has.
     """
-    for name, graph in branches.items():
+    for number, (name, graph) in enumerate(branches.items()):
         op.nodes = []
         taken = op.input(0) if name == "then_branch" else op.add("Not", op.input(0), tail="is_not")
         once = op.add("Reshape", op.add("Cast", taken, to=TensorProto.INT64), op.number(-1), tail="once")
         for place in places:
             result = graph.output[place]
+            element_type = result.type.tensor_type.elem_type or _element_type(op, number, result.name)
             shape = op.add("Tile", op.add("Shape", result.name), once, tail="its_shape")
             result.name = op.add("Reshape", result.name, shape, tail="result")
-            result.type.tensor_type.ClearField("shape")
+            result.type.Clear()
+            if element_type:
+                result.type.tensor_type.elem_type = element_type
         graph.node.extend(op.nodes)
+
+
+def _element_type(op: Writer, number: int, name: str) -> int:
+    """The element type of a value in a branch; zero if unknown."""
+    known = op.scope.type_inside(op.node, number, name)
+    return 0 if known is None else known.tensor_type.elem_type
 
 
 @lowers("Loop", 11)

@@ -20,8 +20,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import HALVES
 
-_LARGEST_TABLE = 1 << 22
-
 _SMALL = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
 """Types that ReduceSum does not take; sums wrap around in them, and truth values are true where any is."""
 
@@ -37,16 +35,17 @@ def _column_to_image(op: Writer) -> list[NodeProto]:
             f"make {name!r} a constant",
         )
     sizes, kernel = [int(size) for size in image], [int(size) for size in block]
-    if prod(sizes) * prod(kernel) > _LARGEST_TABLE:
-        raise RefusedError(f"its image of {sizes} and blocks of {kernel} take a table that is too large to write down")
-    rows, columns = prod(kernel), _table(op.node, sizes, kernel)
+    op.make_room(*sizes, *kernel)
+    places = _blocks(op, sizes, kernel)
+    rows, columns = prod(kernel), _table(places, sizes)
+    count = prod(along.shape[1] for along in places)
     own_type = op.element_type(0)
     element_type = TensorProto.INT32 if own_type in _SMALL else own_type
 
     # The batch stays, and the channels are what is left over: (N, C, elements of a block, blocks).
     shape = op.add("Shape", op.input(0))
     batch = op.add("Slice", shape, op.integers([0], "number_0"), op.integers([1], "number_1"), tail="batch")
-    flat_shape = op.add("Concat", batch, op.integers([-1, rows * _count(op.node, sizes, kernel)], "columns"), axis=0)
+    flat_shape = op.add("Concat", batch, op.integers([-1, rows * count], "columns"), axis=0)
     flat = op.add("Reshape", op.cast(op.input(0), own_type, element_type, "wide"), flat_shape, tail="flat")
     # Behind the last column lies a zero, for the blocks that do not cover a place.
     flat = op.add(
@@ -58,27 +57,23 @@ def _column_to_image(op: Writer) -> list[NodeProto]:
     return op.yields_cast(op.add("Reshape", summed, result_shape, tail="result"), element_type, own_type)
 
 
-def _blocks(node: NodeProto, sizes: list[int], kernel: list[int]) -> list[np.ndarray]:
+def _blocks(op: Writer, sizes: list[int], kernel: list[int]) -> list[np.ndarray]:
     """Where each element of each block lies along each axis, as (elements of a block, blocks) of that axis."""
     rank = len(sizes)
-    strides, dilations = (value_of(node, name) or [1] * rank for name in ("strides", "dilations"))
-    pads = value_of(node, "pads") or [0] * 2 * rank
+    strides, dilations = (op.attribute(name) or [1] * rank for name in ("strides", "dilations"))
+    pads = op.attribute("pads") or [0] * 2 * rank
     found = []
     for axis, (size, extent) in enumerate(zip(sizes, kernel, strict=True)):
         room = size + pads[axis] + pads[axis + rank] - (extent - 1) * dilations[axis] - 1
-        starts = np.arange(room // strides[axis] + 1) * strides[axis] - pads[axis]
+        count = room // strides[axis] + 1
+        op.make_room(extent, count)
+        starts = np.arange(count) * strides[axis] - pads[axis]
         found.append(np.arange(extent)[:, None] * dilations[axis] + starts)
     return found
 
 
-def _count(node: NodeProto, sizes: list[int], kernel: list[int]) -> int:
-    """How many blocks there are."""
-    return prod(places.shape[1] for places in _blocks(node, sizes, kernel))
-
-
-def _table(node: NodeProto, sizes: list[int], kernel: list[int]) -> np.ndarray:
+def _table(places: list[np.ndarray], sizes: list[int]) -> np.ndarray:
     """Where in the columns each place of the image finds each element of a block; past their end if it is not there."""
-    places = _blocks(node, sizes, kernel)
     elements, blocks = (tuple(along.shape[side] for along in places) for side in (0, 1))
     past = prod(elements) * prod(blocks)
     table = np.full((prod(sizes), prod(elements)), past, np.int64)
@@ -173,6 +168,7 @@ def _columns(op: Writer, sizes: _Sizes, element_type: int) -> str:
     offset = _reshaped(op, op.input(2), shape, "offsets")
     low: list[str] = []
     beyond: list[str] = []
+    op.make_room(2, sizes.taps, sizes.spots)
     for axis, base in enumerate(_bases(op.node, sizes)):
         along = op.add("Gather", offset, op.integers(axis, f"axis_{axis}"), tail="moved", axis=3)
         place = op.add("Add", along, op.constant(base, element_type, "base"), tail="place")

@@ -92,7 +92,7 @@ def _weights(op: Writer, regions: str, side: tuple[str, int], count: int, wide: 
     bins = op.add("Div", length, number(count, "bins"), tail="bin")
     fixed = int(op.attribute("sampling_ratio", 0))
     if fixed > 0:
-        samples, steps = number(fixed, "samples"), op.constant(np.arange(fixed), wide, "steps")
+        samples, steps = number(fixed, "samples"), op.constant(op.numbered(0, fixed), wide, "steps")
     else:
         wanted = op.add("Ceil", bins, tail="wanted")
         samples = op.add("Max", wanted, number(1, "one"), tail="samples")
@@ -101,7 +101,7 @@ def _weights(op: Writer, regions: str, side: tuple[str, int], count: int, wide: 
         steps = op.add("Cast", ramp(op, op.add("Cast", most, tail="most", to=_INT64)), tail="steps", to=wide)
     middles = op.add("Div", op.add("Add", steps, number(0.5, "half"), tail="middle"), samples, tail="share")
     within = op.add("Mul", bins, middles, tail="within")
-    starts = op.add("Add", low, op.add("Mul", bins, op.constant(np.arange(count), wide, "places")), tail="start")
+    starts = op.add("Add", low, op.add("Mul", bins, op.constant(op.numbered(0, count), wide, "places")), tail="start")
     place = op.add("Add", *(
         op.add("Unsqueeze", name, op.integers(axes, "axes"), tail="beside")
         for name, axes in ((starts, [2, 3]), (within, [1, 3]))

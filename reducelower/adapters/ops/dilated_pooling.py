@@ -45,7 +45,7 @@ def _lower_mean(op: Writer) -> Outcome:
     mean = _convolved(op, op.input(0), op.element_type(0), 1.0 / prod(op.attribute("kernel_shape")), pads)
     if counts_all:
         return op.yields_last()
-    share = op.constant(_share(op.node, windows, pads), op.element_type(0), "share_inside")
+    share = op.constant(_share(op, windows, pads), op.element_type(0), "share_inside")
     return op.yields("Div", mean, share)
 
 
@@ -67,7 +67,7 @@ def _dilated_maximum(op: Writer) -> Outcome:
     if op.wants(1) or any(window.size is None for window in windows):
         raise refusal_of_dilations(op.node)
     data = op.input(0)
-    for axis, (places, window) in enumerate(zip(_places(op.node, windows, pads), windows, strict=True), 2):
+    for axis, (places, window) in enumerate(zip(_places(op, windows, pads), windows, strict=True), 2):
         inside = (places >= 0) & (places < window.size)
         if not inside.any(axis=1).all():
             raise refusal_of_dilations(op.node)
@@ -110,24 +110,25 @@ def _pads(node: NodeProto, windows: Sequence[Window]) -> list[int]:
     return [window.begin for window in windows] + known
 
 
-def _places(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> Iterator[np.ndarray]:
+def _places(op: Writer, windows: Sequence[Window], pads: Sequence[int]) -> Iterator[np.ndarray]:
     """Where along each spatial axis the elements of windows lie, one row per window; below zero before the data."""
     for axis, (window, extent, dilation) in enumerate(
-        zip(windows, value_of(node, "kernel_shape"), value_of(node, "dilations"), strict=True)
+        zip(windows, op.attribute("kernel_shape"), op.attribute("dilations"), strict=True)
     ):
         assert window.size is not None
         begin, end = pads[axis], pads[axis + len(windows)]
         count = (window.size + begin + end - window.kernel) // window.stride + 1
+        op.make_room(count, extent)
         yield np.arange(count)[:, None] * window.stride - begin + np.arange(extent) * dilation
 
 
-def _share(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> np.ndarray:
+def _share(op: Writer, windows: Sequence[Window], pads: Sequence[int]) -> np.ndarray:
     """How much of each window counts, along the spatial axes: what lies in the data, or in the padding asked for."""
     share = np.ones(())
-    for places, window in zip(_places(node, windows, pads), windows, strict=True):
+    for places, window in zip(_places(op, windows, pads), windows, strict=True):
         assert window.size is not None
         low, high = 0, window.size
-        if value_of(node, "count_include_pad", 0):
+        if op.attribute("count_include_pad", 0):
             low, high = -window.begin, window.size + window.end
         share = np.multiply.outer(share, ((places >= low) & (places < high)).mean(axis=1))
     return share
@@ -141,6 +142,7 @@ def _convolved(op: Writer, data: str, element_type: int, weight: float, pads: li
     if channels is None:
         raise refusal_of_dilations(node)
     kernel = [int(size) for size in value_of(node, "kernel_shape")]
+    op.make_room(channels, *kernel)
     weights = np.full((channels, 1, *kernel), weight)
     return op.add(
         "Conv",

@@ -121,11 +121,11 @@ def _eye_like(op: Writer) -> list[NodeProto]:
         counted = op.add("Add", ramp(op, count), op.number(first), tail="counted")
         rows = op.add("Reshape", counted, op.integers([-1, 1], "column_shape"), tail="rows")
     else:
-        rows = op.integers(np.arange(first, first + height).reshape(-1, 1), "rows")
+        rows = op.integers(op.numbered(first, first + height).reshape(-1, 1), "rows")
     if width is None:
         columns = ramp(op, op.add("Gather", sizes, op.number(1), tail="column_count", axis=0))
     else:
-        columns = op.integers(np.arange(width), "columns")
+        columns = op.integers(op.numbered(0, width), "columns")
     return op.yields("Cast", op.add("Equal", rows, columns, tail="is_one"), to=element_type)
 
 
@@ -182,6 +182,7 @@ def _where(op: Writer) -> list[NodeProto]:
     if any(shape is None or None in shape for shape in shapes):
         return _of_unknown_sizes(op, element_type)
     shape = np.broadcast_shapes(*map(tuple, sizes))
+    op.make_room(2, *shape)
     ones, others = (
         np.broadcast_to(start + np.arange(prod(own)).reshape(own), shape)
         for start, own in ((0, sizes[1]), (prod(sizes[1]), sizes[2]))

@@ -21,7 +21,6 @@ from reducelower.adapters.registry import lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
 
-_LARGEST = 1 << 20
 _OLDEST = "opset 17 is the oldest that has DFT"
 _OLDEST_STFT = "opset 17 is the oldest that has STFT"
 
@@ -44,13 +43,14 @@ def _dft(op: Writer) -> list[NodeProto]:
     size = int(shape[axis] or 0)
     is_mirrored = inverse and onesided
     length = (2 * (size - 1) if is_mirrored else size) if given is None else int(given.reshape(-1)[0])
-    if size * length > _LARGEST or not length:
-        raise RefusedError("its length is zero, or too large for a matrix", _OLDEST)
+    if length <= 0:
+        raise RefusedError("its length is zero", _OLDEST)
     if op.input(1):
         op.scope.release(op.input(1))
     element_type = op.element_type(0)
     wide = TensorProto.FLOAT if element_type in HALVES else element_type
     count = length // 2 + 1 if onesided and not inverse else length
+    op.make_room(2, size, count)
     # What lies behind the length is cut off, what the signal lacks is zero.
     angles = 2 * np.pi * (np.outer(np.arange(size), np.arange(count)) % length) / length
     place = np.arange(size)[:, None]
@@ -100,6 +100,7 @@ def _stft(op: Writer) -> list[NodeProto]:
             "it takes one side of the transform of a complex signal, which does not determine the result"
         )
     count = max((shape[1] - length) // int(step) + 1, 0)
+    op.make_room(count, length)
     places = np.arange(count)[:, None] * int(step) + np.arange(length)
     for name in (op.input(1), op.input(3)):
         if name:

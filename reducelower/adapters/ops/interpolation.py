@@ -28,9 +28,6 @@ __all__ = ["Axis", "interpolate"]
 Floats: TypeAlias = Any
 """An array of float32; numpy's own types lose that in arithmetic with scalars."""
 
-# Weights of one axis: beyond this many the matrix is no longer a small constant.
-_LARGEST_MATRIX = 1 << 20
-
 
 @dataclass(frozen=True)
 class Axis:
@@ -92,6 +89,7 @@ def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
             if axis.after:
                 raise RefusedError(f"axis {axis.place} has no elements, its result has {axis.after}", "feed it some")
             continue  # none of none: no coordinate is asked for
+        op.make_room(*((axis.after,) if mode == "nearest" else (axis.before, axis.after)))
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
             exact = places == coordinates(np.arange(axis.after, dtype=np.float64), axis)
@@ -124,8 +122,6 @@ def _matrix(node: NodeProto, mode: str, axis: Axis, places: Floats) -> NDArray[n
 
     With antialias=1 the kernel is as much wider as the scale is smaller than 1.
     """
-    if axis.before * axis.after > _LARGEST_MATRIX:
-        raise RefusedError(f"axis {axis.place} is too long to be interpolated by a matrix")
     matrix = np.zeros((axis.after, axis.before))
     antialias, exclude = (bool(value_of(node, name, 0)) for name in ("antialias", "exclude_outside"))
     narrow = min(axis.scale, 1.0) if antialias else 1.0

@@ -118,8 +118,9 @@ def _einsum(op: Writer) -> list[NodeProto]:
     operands, result = _parsed(op.attribute("equation"), ranks)
     terms = [_diagonal(op, _Term(name, letters)) for name, letters in zip(op.node.input, operands, strict=True)]
     total = terms[0]
+    last = {letter: index for index, term in enumerate(terms) for letter in term.letters}
     for index, term in enumerate(terms[1:], start=1):
-        wanted = set(result).union(*(later.letters for later in terms[index + 1 :]))
+        wanted = set(result) | {letter for letter, where in last.items() if where > index}
         total = _product(op, total, term, wanted)
     total = _transposed(op, _summed(op, total, set(result)), result)
     return op.yields_value(total.name)
@@ -127,19 +128,20 @@ def _einsum(op: Writer) -> list[NodeProto]:
 
 def _diagonal(op: Writer, term: _Term) -> _Term:
     """What lies where the dimensions of a repeated letter have the same index: every (size + 1)th of both as one."""
-    letter = next((letter for letter in term.letters if term.letters.count(letter) > 1), "")
-    if not letter:
-        return term
-    first = term.letters.index(letter)
-    pair = (first, term.letters.index(letter, first + 1))
-    others = [axis for axis in range(len(term.letters)) if axis not in pair]
-    turned = op.add("Transpose", term.name, tail="turned", perm=[*others, *pair])
-    kept = _sizes(op, term, others)
-    flat = _matrix(op, turned, [kept, op.number(-1)])
-    size = _sizes(op, term, [first])
-    steps = op.add("Mul", ramp(op, size), op.add("Add", size, op.number(1), tail="step"), tail="places")
-    found = op.add("Gather", flat, steps, tail="diagonal", axis=len(others))
-    return _diagonal(op, _Term(found, "".join(term.letters[axis] for axis in others) + letter))
+    while len(set(term.letters)) < len(term.letters):
+        letter = next(letter for letter in term.letters if term.letters.count(letter) > 1)
+        first = term.letters.index(letter)
+        pair = (first, term.letters.index(letter, first + 1))
+        others = [axis for axis in range(len(term.letters)) if axis not in pair]
+        op.make_room(len(term.letters))
+        turned = op.add("Transpose", term.name, tail="turned", perm=[*others, *pair])
+        kept = _sizes(op, term, others)
+        flat = _matrix(op, turned, [kept, op.number(-1)])
+        size = _sizes(op, term, [first])
+        steps = op.add("Mul", ramp(op, size), op.add("Add", size, op.number(1), tail="step"), tail="places")
+        found = op.add("Gather", flat, steps, tail="diagonal", axis=len(others))
+        term = _Term(found, "".join(term.letters[axis] for axis in others) + letter)
+    return term
 
 
 def _summed(op: Writer, term: _Term, wanted: Iterable[str]) -> _Term:

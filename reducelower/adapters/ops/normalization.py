@@ -140,6 +140,7 @@ def _group_normalization(op: Writer) -> list[NodeProto]:
         factor = op.cast(scale, element_type, wide, "wide_scale")
         offset = op.cast(bias, element_type, wide, "wide_bias")
     else:
+        op.make_room(2, groups)
         factor = op.constant([1.0] * groups, wide, "group_scale")
         offset = op.constant([0.0] * groups, wide, "group_bias")
     epsilon = float(op.attribute("epsilon", 1e-5))

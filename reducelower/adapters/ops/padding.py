@@ -113,7 +113,7 @@ def _gathered(op: Writer) -> list[NodeProto]:
             place = _computed_places(op, shape, axis, mode, op.number(before), op.number(after))
         else:
             first, behind = (max(-before, 0), max(-after, 0)) if mode == "wrap" else (0, 0)
-            places = np.arange(-before, size + after) - first
+            places = op.numbered(-before - first, size + after - first)
             place = op.integers(_PLACES[mode](places, size - first - behind) + first, "places")
         if mode == "constant":
             data = _with_value(op, data, shape, axis)

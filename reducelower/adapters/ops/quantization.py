@@ -142,7 +142,7 @@ def _repeated(op: Writer) -> Callable[[str], str]:
     count = None if scales is None else scales[axis]
     if length is None and count is None:
         raise RefusedError("it has scales per block of an axis of unknown length", "opset 21 is the oldest with blocks")
-    places = np.arange(size * (count or 0) if length is None else length) // size
+    places = op.numbered(0, size * (count or 0) if length is None else length) // size
 
     def repeated(name: str) -> str:
         indices = op.integers(places, "block_of")

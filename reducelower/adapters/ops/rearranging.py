@@ -8,7 +8,6 @@ Sources: the pages of DepthToSpace (1, 11), SpaceToDepth (1, 28), ReverseSequenc
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
@@ -41,10 +40,10 @@ def _lower_order(op: Writer) -> Outcome:
     block = int(op.attribute("blocksize"))
     channels = _channels(op)
     if op.node.op_type == "DepthToSpace":
-        order = np.arange(channels).reshape(-1, block * block).T.reshape(-1)
+        order = op.numbered(0, channels).reshape(-1, block * block).T.reshape(-1)
         turned = op.add("Gather", op.input(0), op.integers(order, "channels"), axis=1)
         return op.yields("DepthToSpace", turned, blocksize=block)
-    order = np.arange(channels * block * block).reshape(block * block, channels).T.reshape(-1)
+    order = op.numbered(0, channels * block * block).reshape(block * block, channels).T.reshape(-1)
     blocks = op.add("SpaceToDepth", op.input(0), blocksize=block)
     return op.yields("Gather", blocks, op.integers(order, "channels"), axis=1)
 

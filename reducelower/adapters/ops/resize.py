@@ -57,6 +57,8 @@ def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
         size = dims[place].dim_value if dims[place].WhichOneof("value") == "dim_value" else None
         if factors is not None:
             scale = float(factors.reshape(-1)[number])
+            if not 0 < scale < math.inf:
+                raise RefusedError(f"its scale {scale} is not above zero, or not finite", "correct the model")
             if scale == 1.0:
                 continue
             after = None if size is None else _scaled(size, scale)
@@ -88,7 +90,9 @@ def _changing(op: Writer, scales: str, sizes: str, rank: int) -> list[int]:
 
 def _scaled(size: int, scale: float) -> int | None:
     """The size after scaling; None where it depends on whether single or double precision is used."""
-    after = math.floor(np.float32(size) * np.float32(scale))
+    with np.errstate(over="ignore"):
+        single = np.float32(size) * np.float32(scale)
+    after = math.floor(single) if np.isfinite(single) else math.floor(size * scale)
     return after if after == math.floor(size * float(np.float32(scale))) else None
 
 

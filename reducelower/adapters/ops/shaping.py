@@ -90,7 +90,7 @@ def without_batches(op: Writer) -> list[NodeProto]:
             extent = op.add("Gather", extents, op.number(axis), tail=f"extent_{axis}", axis=0)
             place = op.add("Reshape", ramp(op, extent), op.integers(column, "column"), tail="places")
         else:
-            place = op.integers(np.arange(size).reshape(column), f"places_{axis}")
+            place = op.integers(op.numbered(0, size).reshape(column), f"places_{axis}")
         columns.append(op.add("Add", nothing, place, tail=f"batch_{axis}"))
     return op.yields("GatherND", data, op.add("Concat", *columns, indices, tail="indices", axis=rank - 1))
 

@@ -127,7 +127,9 @@ def _places(op: Writer, data: str, axis: int, bounds: tuple[int | str, int | str
     size = None if shape is None else shape[from_the_front(axis, len(shape))]
     start, end = bounds
     if size is not None and isinstance(start, int) and isinstance(end, int):
-        return op.integers(places(start, end, step, size), "places")
+        found = places(start, end, step, size)
+        op.make_room(len(found))
+        return op.integers(found, "places")
     if axis < 0:
         raise RefusedError(f"it cuts along axis {axis} of a tensor whose rank is not known")
     length = op.add("Gather", op.add("Shape", data), op.number(axis), tail="size", axis=0)
