@@ -107,7 +107,7 @@ class _Specializer:
         given = attributes_of_call(function, call)
         constants = {}
         for name, value_name in zip(function.input, call.input, strict=False):
-            value = scope.constant(value_name) if value_name else None
+            value = self.ground.values[scope.readable_number(value_name)] if value_name else None
             if value is not None and value.size <= _SMALL and value.dtype.kind in "iub":
                 constants[name] = numpy_helper.from_array(value)
         types = tuple((scope.type_string(name), scope.rank(name)) if name else None for name in call.input)

@@ -128,12 +128,12 @@ class Surroundings:
         return found
 
     def constant_number(self, name: str) -> int:
-        """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs."""
+        """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs or cannot be read."""
         state = self._states.get(name)
         if state is not None and state.varies:
             return 0
         if name not in self._constants:
-            self._constants[name] = self._scope.constant_number(name)
+            self._constants[name] = self._scope.readable_number(name)
         return self._constants[name]
 
     def positions(self, *op_types: str) -> list[int]:

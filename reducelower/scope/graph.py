@@ -253,6 +253,13 @@ class GraphScope:
             home._constants[name] = number
         return number
 
+    def readable_number(self, name: str) -> int:
+        """The number of a constant's value as `constant_number` gives it, but 0 if the value cannot be read."""
+        try:
+            return self.constant_number(name)
+        except RefusedError:
+            return 0
+
     def stated_constant(self, name: str) -> int:
         """The number of the value of an initializer or Constant node of this graph; 0 for anything else.
 
@@ -282,12 +289,12 @@ class GraphScope:
         """The number of a Constant node's value; equal nodes may share one object."""
         key = id(node)
         if key not in self._node_values:
-            self._node_values[key] = 0
+            number = 0
             if node.attribute:
                 attribute = node.attribute[0]
                 dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
-                is_large = prod(dims) > LARGEST
-                self._node_values[key] = 0 if is_large else self.ground.values.number_of_attribute(attribute)
+                number = 0 if prod(dims) > LARGEST else self.ground.values.number_of_attribute(attribute)
+            self._node_values[key] = number
         return self._node_values[key]
 
     def reference(self, name: str) -> bytes:
@@ -311,7 +318,7 @@ class GraphScope:
         sizes = found.shape
         may_be_shape = found.element_type in _INTEGERS and sizes is not None and len(sizes) < 2 and None not in sizes
         is_small = may_be_shape and prod(size or 0 for size in sizes or ()) <= LARGEST_SHAPE
-        return Described(found.data, self.constant_number(name) if is_small else 0)
+        return Described(found.data, self.readable_number(name) if is_small else 0)
 
     def type_string(self, name: str) -> str | None:
         """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""

@@ -157,7 +157,11 @@ class NodeScope(Scope):
         return self
 
     def _ask(self, question: Question, name: str) -> Any:
-        """The only access to the graph: it records question and answer."""
+        """The only access to the graph: it records question and answer.
+
+        A question that is refused has no answer to record, as when the data of a constant is damaged. So what comes of
+        the node holds for this model only.
+        """
         if self._operands is None:
             return question(self.graph, name)
         operand = self._operands.get(name)
@@ -168,7 +172,11 @@ class NodeScope(Scope):
         number, real = operand
         key = question, number
         if key not in self.trail:
-            self.trail[key] = question(self.graph, real)
+            try:
+                self.trail[key] = question(self.graph, real)
+            except RefusedError:
+                self.is_repeatable = False
+                raise
         return self.trail[key]
 
     def is_new(self, name: str) -> bool:

@@ -24,6 +24,9 @@ _READ: Mapping[str, Callable[[AttributeProto], Array]] = {
     "value_floats": lambda attribute: np.array(attribute.floats, dtype=np.float32),
 }
 
+_SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
+"""Where constants of these element types stand, if not in ``raw_data``. Floats are compared as bits: 0.0 == -0.0."""
+
 
 def tensor_of(node: NodeProto) -> TensorProto | None:
     """The dense tensor of a Constant node; None if it refers to a function attribute or has none."""
@@ -83,9 +86,8 @@ class Values:
 
     def number_of_tensor(self, tensor: TensorProto, dims: tuple[int, ...]) -> int:
         """The number of the value of a tensor with these dimensions and without external data."""
-        # Compared as bits, since 0.0 == -0.0.
-        content = tensor.raw_data or tuple(tensor.int64_data) or tuple(tensor.int32_data)
-        if not content:
+        content = tensor.raw_data or tuple(getattr(tensor, _SPELLED_IN.get(tensor.data_type, ""), ()))
+        if not content or tensor.HasField("segment"):
             return self.number(read_tensor(tensor))
         spelling = (tensor.data_type, dims, content)
         number = self._spelled.get(spelling)
