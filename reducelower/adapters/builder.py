@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
+from reducelower.adapters.reshaping import planned
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, copy_marks, drop_attribute, make_node, set_attribute, value_of
-from reducelower.scope.scope import Scope
+from reducelower.scope.body import AnyScope, BodyScope
 
 __all__ = ["MOST_NODES", "MOST_NUMBERS", "TO_THE_END", "Writer"]
 
@@ -37,7 +38,7 @@ class Writer:
     ``op.nodes``.
     """
 
-    def __init__(self, node: NodeProto, scope: Scope) -> None:
+    def __init__(self, node: NodeProto, scope: AnyScope) -> None:
         self.node = node
         self.scope = scope
         self.nodes: list[NodeProto] = []
@@ -153,30 +154,33 @@ class Writer:
         taken, yielded = ([helper.make_tensor_value_info(*value) for value in values] for values in (inputs, outputs))
         return helper.make_graph(nodes, f"{self.stem}_{tail}", taken, yielded)
 
-    def yields_reshaped(self, data: str, shape: str, element_type: int, *, may_infer: bool = False) -> list[NodeProto]:
+    def yields_reshaped(self, data: str, shape: str, element_type: int) -> list[NodeProto]:
         """Append a Reshape to a computed shape, whose zeros are literal sizes, as the output of the node replaced.
 
-        Below opset 14, which added allowzero, Reshape takes a zero for the size of the data there, so data without
-        elements takes another branch. With `may_infer` the shape may contain a -1, and no zero then, so the -1 is the
-        zero of data without elements.
+        Below opset 14, which added allowzero, Reshape takes a zero for the size of the data there. Unless what is known
+        of the sizes decides it, a shape with a zero, which is that of no elements, takes another branch.
         """
         if self.scope.target_opset >= 14:
             return self.yields("Reshape", data, shape, allowzero=1)
         known = self.scope.shape(data)
         if known is not None and all(known):
             return self.yields("Reshape", data, shape)
+        inside = BodyScope(self.scope, self.nodes, self.scope.opset)
+        plan = planned(inside.known(data), inside.known(shape), self.scope.known(self.node.output[0]))
+        if plan is not None and plan.is_plain:
+            return self.yields("Reshape", data, shape if plan.target is None else self.integers(plan.target, "shape"))
         nothing = "" if element_type == TensorProto.STRING else 0
         zero = self.scope.add_constant(np.array(nothing, helper.tensor_dtype_to_np_dtype(element_type)), "zero")
         return self.yields_either(
-            self.is_empty(data),
-            lambda: self.add("Expand", zero, self._inferred_of_none(shape) if may_infer else shape, tail="nothing"),
+            self._has_zero(shape),
+            lambda: self.add("Expand", zero, shape, tail="nothing"),
             lambda: self.add("Reshape", data, shape, tail="reshaped"),
             element_type,
         )
 
-    def _inferred_of_none(self, shape: str) -> str:
-        is_inferred = self.add("Equal", shape, self.number(-1), tail="is_inferred")
-        return self.add("Where", is_inferred, self.number(0), shape, tail="sizes")
+    def _has_zero(self, shape: str) -> str:
+        product = self.add("ReduceProd", shape, tail="product", keepdims=0)
+        return self.add("Equal", product, self.integers(0, "number_of_none"), tail="has_zero")
 
     def is_empty(self, data: str) -> str:
         """Append nodes that compute whether a tensor has no elements, and return the name of the result."""

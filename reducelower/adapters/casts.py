@@ -19,7 +19,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
-from reducelower.scope.scope import Scope
+from reducelower.scope.body import AnyScope
 
 __all__ = ["CAST_OPSET", "Fitted", "cast_exactly", "refusal", "retype", "retypes", "retypes_container"]
 
@@ -52,7 +52,7 @@ def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeConta
     return entered(_CONTAINERS, *op_types)
 
 
-def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> Fitted:
+def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema) -> Fitted:
     """Fit a node to a version of its operator that lacks a type, which is spelled as in schemas."""
     ops.load(node.op_type)
     op = Writer(node, scope)
@@ -149,7 +149,7 @@ def _cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, 
     return before, op.node, after
 
 
-def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: int, after: list[NodeProto]) -> str:
+def _clamped(name: str, node: NodeProto, scope: AnyScope, element_type: int, wide: int, after: list[NodeProto]) -> str:
     lowest, highest = whole_range(element_type)
     clamped = scope.fresh(node.name or name, f"/{node.op_type}/clamped")
     dtype = helper.tensor_dtype_to_np_dtype(wide)

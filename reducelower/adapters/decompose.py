@@ -22,7 +22,7 @@ from reducelower.model.schemas import has_body, is_deprecated, versions
 from reducelower.model.text import one_line
 from reducelower.rulebook.bodies import instantiate, instantiate_function
 from reducelower.rulebook.rules import Rules
-from reducelower.scope.scope import Scope
+from reducelower.scope.body import AnyScope
 
 __all__ = ["BY_ELEMENT_TYPE", "Expression", "expresses", "is_expressible", "replacement"]
 
@@ -72,7 +72,7 @@ def is_expressible(op_type: str) -> bool:
     return has_body(defs.get_schema(op_type))
 
 
-def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], int, str]:
+def replacement(node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], int, str]:
     """The nodes that replace a node of an absent operator, their opset version, and the label for the report.
 
     Raises:
@@ -99,14 +99,14 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
     raise _refusal(node, opset, scope)
 
 
-def _refusal(node: NodeProto, opset: int, scope: Scope) -> RefusedError:
+def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:
     first, goal = versions(node.op_type)[0], scope.target_opset
     if goal >= first:
         return RefusedError(f"opset {goal} withdrew {node.op_type}", f"stay at opset {opset}")
     return RefusedError(f"opset {goal} does not have {node.op_type}", f"opset {first} is the oldest that has it")
 
 
-def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | None:
+def _schema_body(node: NodeProto, opset: int, scope: AnyScope) -> FunctionProto | None:
     """The function body in the operator's schema, for the oldest opset version possible; None if there is none."""
     if is_deprecated(node.op_type, opset):
         return None
@@ -138,7 +138,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
     return FunctionProto.FromString(text) if text else None
 
 
-def _type_for_body(node: NodeProto, name: str, scope: Scope) -> TypeProto | None:
+def _type_for_body(node: NodeProto, name: str, scope: AnyScope) -> TypeProto | None:
     """The type of an operand, without its shape if the function body does not depend on shapes."""
     element_type = scope.element_type(name) if node.op_type in BY_ELEMENT_TYPE else None
     if element_type is None:

@@ -21,7 +21,7 @@ from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE, W
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute, make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
-from reducelower.scope.scope import Scope
+from reducelower.scope.body import AnyScope
 
 __all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "entered", "lowers", "raises"]
 
@@ -168,7 +168,7 @@ class Crossing:
         place = (self.op_type, self.boundary)
         return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
 
-    def cross(self, node: NodeProto, scope: Scope) -> Outcome:
+    def cross(self, node: NodeProto, scope: AnyScope) -> Outcome:
         """Take a node across; refused if the far side cannot express it."""
         before: list[NodeProto] = []
         if self.rewrite is not None:
@@ -253,13 +253,13 @@ class Crossing:
                 if name not in present:
                     raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
 
-    def _name_needed_outputs(self, node: NodeProto, scope: Scope) -> None:
+    def _name_needed_outputs(self, node: NodeProto, scope: AnyScope) -> None:
         """Add outputs that nothing reads if the far side requires more."""
         missing = self.goal.min_output - len(node.output)
         stem = node.name or next(filter(None, node.output), "")
         node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
 
-    def _to_attribute(self, move: Move, node: NodeProto, scope: Scope) -> None:
+    def _to_attribute(self, move: Move, node: NodeProto, scope: AnyScope) -> None:
         if len(node.input) <= move.input or not node.input[move.input]:
             return
         name = node.input[move.input]
@@ -302,7 +302,7 @@ def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     return helper.make_attribute(move.attribute, [as_type(item) for item in plain], attr_type=move.attribute_type)
 
 
-def _to_input(move: Move, node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _to_input(move: Move, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
     """Replace an attribute by an input; return the nodes that this takes."""
     attribute = attribute_of(node, move.attribute)
     before: list[NodeProto] = []
@@ -327,7 +327,7 @@ def _to_input(move: Move, node: NodeProto, scope: Scope) -> list[NodeProto]:
     return before
 
 
-def _element_type(move: Move, node: NodeProto, scope: Scope) -> int:
+def _element_type(move: Move, node: NodeProto, scope: AnyScope) -> int:
     """The element type of the input; a bound such as Clip's has that of the data."""
     if move.input_type.startswith("tensor("):
         return parse_element_type(move.input_type)
@@ -336,7 +336,7 @@ def _element_type(move: Move, node: NodeProto, scope: Scope) -> int:
     return scope.needed_element_type(node.input[0])
 
 
-def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scope: Scope) -> str:
+def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scope: AnyScope) -> str:
     element_type = _element_type(move, node, scope)
     array = np.asarray(helper.get_attribute_value(attribute), dtype=helper.tensor_dtype_to_np_dtype(element_type))
     if move.input_name == "K":  # TopK wants its scalar as a tensor of one element.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -29,6 +29,7 @@ from reducelower.scope.graph import LARGEST_SHAPE, as_vector
 from reducelower.scope.node import NodeScope
 from reducelower.scope.ranks import KnownRanks, Ranks
 from reducelower.scope.scope import Scope
+from reducelower.types import Known, Resolver
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -114,6 +115,14 @@ class _NestedScope(Scope):
     def reference(self, name: str) -> AttributeProto | None:
         """See `Scope.reference`."""
         return self.parent.reference(name)
+
+    def known(self, name: str) -> Known:
+        """See `Scope.known`."""
+        return Known() if self.defines(name) else self.parent.known(name)
+
+    def never_zero(self) -> Collection[int]:
+        """See `Scope.never_zero`."""
+        return self.parent.never_zero()
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
@@ -275,6 +284,27 @@ class BodyScope(_NestedScope):
     def given_vector(self, name: str) -> list[int] | None:
         """The value of a constant integer vector."""
         return as_vector(self.whole(name))
+
+    # Sizes
+
+    def known(self, name: str) -> Known:
+        """See `Scope.known`; what the nodes compute is followed from what is known about outer values."""
+        return self._resolver.known(name, self) if self.defines(name) else self.parent.known(name)
+
+    @cached_property
+    def _resolver(self) -> Resolver:
+        return Resolver(self.node_scope.atoms)
+
+    def held(self, name: str) -> Known | None:
+        """What is known about a value from outside."""
+        return None if self.defines(name) else self.parent.known(name)
+
+    def stated_type(self, name: str) -> TypeProto | None:
+        """None: replacement nodes state no types."""
+
+    def inside(self, node: NodeProto) -> list[tuple[BodyScope, list[str]]]:
+        """Nothing: the subgraphs of replacement nodes are not followed."""
+        return []
 
     # Types
 

@@ -29,7 +29,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.census import Stated
 from reducelower.model.element_types import output_element_type, resolve_element_type
-from reducelower.model.graph import read_by
+from reducelower.model.graph import inner_path, read_by, subgraphs
 from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
@@ -40,6 +40,8 @@ from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground, KnownType
 from reducelower.scope.values import read_tensor, tensor_of, value_key
+from reducelower.types.known import LONGEST, Known, in_own_names
+from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,9 +136,9 @@ class GraphScope:
         """Whether added constants become initializers; otherwise Constant nodes."""
         self.added_nodes: list[NodeProto] = []
         self.released: set[str] = set()
-        """Constants that some node no longer reads."""
+        """Values that some node no longer reads."""
         self.folded: set[str] = set()
-        """Names of folded constants."""
+        """Names of computed values that may be no longer needed: folded constants, and sizes."""
         self.deferred: list[Callable[[], object]] = []
         """Edits of subgraphs to make after their nodes have been legalized."""
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
@@ -434,8 +436,11 @@ class GraphScope:
         return home.parent is None and home._has_output(name)
 
     def _has_output(self, name: str) -> bool:
-        holder = self.holder
-        return name in ([value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output)
+        return name in self._output_names
+
+    @property
+    def _output_names(self) -> list[str]:
+        return [value if isinstance(value, str) else value.name for value in self.holder.output]
 
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
@@ -464,6 +469,64 @@ class GraphScope:
     def given_vector(self, name: str) -> list[int] | None:
         """The value of a constant integer vector of this graph; None for any other value."""
         return as_vector(self.whole(name))
+
+    # For the resolver, and through it
+
+    def held(self, name: str) -> Known | None:
+        """What is known about a constant of this graph; None for any other value."""
+        if self.is_overridable(name) and not self.ground.freeze_defaults:
+            return None
+        tensor = self._initializer(name)
+        if tensor is None and name in self.constant_nodes:
+            tensor = tensor_of(self.constant_nodes[name][1])
+        if tensor is None:
+            return None
+        try:
+            value = self.whole(name) if prod(tensor.dims) <= LONGEST else None
+        except RefusedError:  # what needs the value is refused
+            value = None
+        return Known.of_constant(tensor.data_type, tensor.dims, value)
+
+    def stated_type(self, name: str) -> TypeProto | None:
+        """The type that this graph states for a value, or that inference finds for an input that states none."""
+        stated = self._stated_type(name)
+        self.ground.trusts_sizes = self.ground.trusts_sizes or self._states_of_node(name)
+        known = None if stated is None else self.ground.known_type(stated)
+        if known is not None and (known.shape is not None or name not in self.inputs):
+            return known.proto
+        is_inner = self.parent is not None or self.is_function
+        return self._inferred_type(name) if is_inner and name in self.inputs else None
+
+    def inside(self, node: NodeProto) -> list[tuple[GraphScope, list[str]]]:
+        """The subgraphs of a node, each with the names of its outputs."""
+        index = next((place for place in map(self.position, node.output) if place is not None), None)
+        found = []
+        for number, attribute, inner in subgraphs(node):
+            key = None if self.key is None or index is None else (*self.key, index, number)
+            path = inner_path(self.path, node, index or 0, attribute)
+            graph = GraphScope(self.ground, inner, self.opset, path, self, key)
+            found.append((graph, [value.name for value in inner.output]))
+        return found
+
+    def known(self, name: str) -> Known:
+        """What is known about a value from the nodes that compute it, with sizes as names."""
+        return self.ground.resolver.known(name, self)
+
+    def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
+        """The same of several values, with atoms numbered in order of appearance."""
+        return in_own_names(map(self.known, names))[0]
+
+    def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
+        """The atoms, numbered as in `known_of`, that are not zero wherever the node that computes the last value is of
+        use."""
+        place = self.position(names[-1])
+        if self.parent is not None or self.key != () or place is None:
+            return frozenset()
+        if self.ground.witnesses is None:
+            self.ground.witnesses = Witnesses(list(self._source_nodes()), self.known, self._output_names)
+        atoms = self.ground.witnesses.never_zero(place)
+        numbers = in_own_names(map(self.known, names))[1]
+        return frozenset(number for atom, number in numbers.items() if atom in atoms)
 
     # Questions about the surroundings
 
@@ -671,8 +734,11 @@ class GraphScope:
             self.__dict__.pop(places, None)
 
     def release(self, name: str) -> None:
-        """Record that a node no longer reads a constant, which can be removed if nothing else reads it."""
-        self.home(name).released.add(name)
+        """Record that a node no longer reads a value, which can be removed if nothing else reads it."""
+        home = self.home(name)
+        home.released.add(name)
+        if not home._holds(name) and name not in home.constant_nodes:
+            home.folded.add(name)
 
 
 def constant_takes(element_type: int, opset: int) -> bool:

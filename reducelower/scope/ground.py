@@ -17,6 +17,8 @@ from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.ranks import Ranks
 from reducelower.scope.values import Values
+from reducelower.types import Resolver
+from reducelower.types.witnesses import Witnesses
 
 __all__ = ["Ground", "KnownType"]
 
@@ -79,6 +81,8 @@ class Ground:
         trusts_sizes: whether more than ranks was taken from stated types.
         ranks_by_operators: cache of ranks followed back through operators.
         found_element_types: cache of `element_types.resolve_element_type`.
+        resolver: what is known about values, with sizes as names.
+        witnesses: which sizes are not zero; None until it is asked.
     """
 
     names: Names
@@ -100,6 +104,8 @@ class Ground:
     trusts_sizes: bool = False
     ranks_by_operators: Ranks = field(init=False)
     found_element_types: dict[tuple[Any, str], int] = field(default_factory=dict)
+    resolver: Resolver = field(default_factory=Resolver)
+    witnesses: Witnesses | None = None
     _known_types: dict[bytes, KnownType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,6 +136,8 @@ class Ground:
         self.folding = Folding()
         self.trusted_ranks = []
         self.found_element_types = {}
+        self.resolver = Resolver()
+        self.witnesses = None
 
     def known_type(self, found: TypeProto) -> KnownType:
         """Take a type apart, cached, since thousands of values have the same type."""

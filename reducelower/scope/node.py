@@ -6,9 +6,9 @@ result is right for every node whose questions have the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import deepcopy
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,16 +20,17 @@ from reducelower.model.value_info import tensor_type
 from reducelower.scope.graph import GraphScope, as_doubles
 from reducelower.scope.scope import Scope
 from reducelower.scope.values import value_key
+from reducelower.types import Atoms, Known
 
 if TYPE_CHECKING:
     from onnx import NodeProto
 
     from reducelower.model.numbers import Array
 
-__all__ = ["Added", "Mark", "NodeScope", "Question", "blank"]
+__all__ = ["ALL_OPERANDS", "Added", "Mark", "NodeScope", "Question", "blank"]
 
-Question: TypeAlias = Callable[[GraphScope, str], Any]
-"""A question about a value of a graph, given its name; answers can be compared and hashed."""
+Question: TypeAlias = Callable[[GraphScope, Any], Any]
+"""A question about a value of a graph, given its name, or about several; answers can be compared and hashed."""
 
 
 def blank(what: int | str) -> str:
@@ -40,6 +41,9 @@ def blank(what: int | str) -> str:
 
 _NO_OPERAND = -1
 """The operand number under which questions about the surroundings are recorded."""
+
+ALL_OPERANDS = -2
+"""The operand number under which questions are recorded that are about all operands together."""
 
 
 def _writes_initializers(graph: GraphScope, _: str) -> bool:
@@ -100,6 +104,10 @@ class Added(NamedTuple):
         if self.attribute is None:
             return tuple(self.tensor.dims)
         return (None,) * _OF_ATTRIBUTES.get(self.attribute.type, (0, False))[1]
+
+
+def _kind(tensor: TensorProto) -> tuple[int, Sequence[int]]:
+    return tensor.data_type, tuple(tensor.dims)
 
 
 class Mark(NamedTuple):
@@ -179,6 +187,14 @@ class NodeScope(Scope):
                 raise
         return self.trail[key]
 
+    def _ask_of_all(self, question: Callable[[GraphScope, tuple[str, ...]], Any]) -> Any:
+        """Ask a question about all operands together."""
+        key = question, ALL_OPERANDS
+        if key not in self.trail:
+            assert self._operands is not None
+            self.trail[key] = question(self.graph, tuple(real for _, real in self._operands.values()))
+        return self.trail[key]
+
     def is_new(self, name: str) -> bool:
         """Whether a rule added the value."""
         return name in self._made or name in self.added
@@ -245,6 +261,32 @@ class NodeScope(Scope):
         if self.is_new(name):
             return len(self.added[name].shape) if name in self.added else None
         return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
+
+    def known(self, name: str) -> Known:
+        """See `Scope.known`."""
+        if name in self.added:
+            added = self.added[name]
+            return Known() if added.value is None else Known.of_constant(*_kind(added.tensor), added.value)
+        if self._operands is None:
+            return Known() if self.is_new(name) else self.graph.known(name)
+        return self._facts.get(name) or Known()
+
+    @cached_property
+    def _facts(self) -> Mapping[str, Known]:
+        """What is known about the operands."""
+        assert self._operands is not None
+        return dict(zip(self._operands, self._ask_of_all(GraphScope.known_of), strict=True))
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Numbers the atoms of sizes that replacement nodes compute, after those of the operands."""
+        if self._operands is None:
+            return self.graph.ground.resolver.atoms
+        return Atoms(1 + max((atom for known in self._facts.values() for atom in known.atoms), default=-1))
+
+    def never_zero(self) -> Collection[int]:
+        """See `Scope.never_zero`."""
+        return () if self._operands is None else frozenset(self._ask_of_all(GraphScope.never_zero))
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""

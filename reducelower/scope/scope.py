@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from reducelower.errors import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 
     from reducelower.model.numbers import Array
+    from reducelower.types import Known
 
 __all__ = ["Foldable", "Scope"]
 
@@ -95,6 +96,17 @@ class Scope(ABC):
     @abstractmethod
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
+
+    @abstractmethod
+    def known(self, name: str) -> Known:
+        """What is known about a value from the nodes that compute it, with sizes as polynomials.
+
+        Their atoms have numbers that mean the same for all values of the node.
+        """
+
+    @abstractmethod
+    def never_zero(self) -> Collection[int]:
+        """The atoms that are not zero wherever an output of the model depends on the node and has a result."""
 
     @abstractmethod
     def written_as(self, name: str) -> str:

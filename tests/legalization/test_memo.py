@@ -20,6 +20,7 @@ from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
+from reducelower.scope.node import ALL_OPERANDS
 from reducelower.scope.scope import Scope
 from tests.legalization.memo_graphs import converted, differing
 
@@ -193,12 +194,13 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
 
 # What rules are told is written down
 
-_QUESTIONS = sorted(
-    name
-    for name in Scope.__abstractmethods__
-    if name
-    not in {"fresh", "add_constant", "add_reference", "replace_by_initializer", "declare", "release", "type_inside"}
-)
+_OF_ALL = {"known": ("⟦1⟧",), "never_zero": ()}
+"""Questions about all operands together, with their arguments."""
+
+_NO_QUESTIONS = {
+    "add_constant", "add_reference", "declare", "fresh", "release", "replace_by_initializer", "type_inside"
+}  # fmt: skip
+_QUESTIONS = sorted(Scope.__abstractmethods__ - _NO_QUESTIONS - _OF_ALL.keys())
 
 
 def _node_scope() -> tuple[NodeProto, Any]:
@@ -226,6 +228,13 @@ def test_every_question_about_an_operand_is_written_down(question: str) -> None:
     node, scope = _node_scope()
     getattr(scope, question)(node.input[1])
     assert [number for _, number in scope.trail] == [1]
+
+
+@pytest.mark.parametrize("question", _OF_ALL)
+def test_every_question_about_all_operands_is_written_down(question: str) -> None:
+    _, scope = _node_scope()
+    getattr(scope, question)(*_OF_ALL[question])
+    assert [number for _, number in scope.trail] == [ALL_OPERANDS]
 
 
 def test_a_rule_sees_no_name_of_the_model() -> None:

@@ -15,6 +15,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.reshaping import Plan, planned
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
@@ -31,11 +32,13 @@ def _lower_allowzero(op: Writer) -> Outcome:
     """
     if not op.attribute("allowzero", 0):
         return None
-    op.drop("allowzero")
     shape = op.constant_input(1)
     if shape is None:
-        element_type = op.element_type(0)
-        return op.yields_reshaped(op.input(0), op.input(1), element_type, may_infer=True)
+        plan = plan_of(op)
+        if plan is None:
+            return op.yields_reshaped(op.input(0), op.input(1), op.element_type(0))
+        return without_allowzero(op, plan)
+    op.drop("allowzero")
     zeros = int((shape == 0).sum())
     if zeros == 0:
         return None
@@ -45,6 +48,29 @@ def _lower_allowzero(op: Writer) -> Outcome:
         return None
     dtype = helper.tensor_dtype_to_np_dtype(op.element_type(0))
     return op.yields("Identity", op.scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
+
+
+def plan_of(op: Writer) -> Plan | None:
+    """The plan for the Reshape with allowzero that `op` replaces; None if what is known decides nothing."""
+    data, target, result = map(op.scope.known, (*op.node.input[:2], op.node.output[0]))
+    return planned(data, target, result) or planned(data, target, result, op.scope.never_zero())
+
+
+def without_allowzero(op: Writer, plan: Plan) -> Outcome:
+    """The Reshape by a plan, written for opset 13."""
+    data, target = op.node.input[:2]
+    if plan.target is not None:
+        op.scope.release(target)
+        target = op.integers(plan.target, "shape")
+    if plan.is_plain:
+        op.drop("allowzero")
+        op.node.input[1] = target
+        return None
+    if plan.ahead:
+        data = op.add("Unsqueeze", data, op.integers(plan.ahead, "axes"))
+    if not plan.behind:
+        return op.yields("Reshape", data, target)
+    return op.yields("Squeeze", op.add("Reshape", data, target), op.integers(plan.behind, "axes"))
 
 
 @lowers("Shape", 15)

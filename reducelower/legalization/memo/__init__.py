@@ -23,7 +23,7 @@ from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope, Question
+from reducelower.scope.node import ALL_OPERANDS, NodeScope, Question
 
 __all__ = [
     "NOTHING",
@@ -183,12 +183,16 @@ class Memo:
 def _follow(branch: _Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
     """The outcome of an earlier node with the same answers; None if there is none."""
     found: _Known | None = branch
-    number, operand = -1, ""
+    number = -1
+    operand: str | tuple[str, ...] = ""
     try:
         while isinstance(found, _Branch):
             if found.number != number:
                 number = found.number
-                operand = names[number].decode() if number >= 0 else ""
+                if number == ALL_OPERANDS:
+                    operand = tuple(map(bytes.decode, names[:-1]))
+                else:
+                    operand = names[number].decode() if number >= 0 else ""
             found = found.answers.get(found.question(graph, operand))
     except RefusedError:
         return None

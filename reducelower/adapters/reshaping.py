@@ -1,0 +1,163 @@
+"""What a Reshape becomes where a zero means the size of the data there: exactly the same, without asking at run time.
+
+A zero in the target is a size of zero under allowzero, and a copy of the data's own size without. With sizes as
+polynomials over names, it mostly shows that both mean the same, or that a constant says it. Every form here gives what
+the Reshape with allowzero gives wherever that has a result, also for data without elements.
+
+Source: https://onnx.ai/onnx/operators/onnx__Reshape.html (13, 14); onnxruntime 1.23 takes a zero beside -1 under
+allowzero, against the page, and such models run as before, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from reducelower.types.known import Elements, Known, Shape
+from reducelower.types.sizes import ONE, Size, product_of
+
+__all__ = ["Plan", "planned"]
+
+_MOST_AXES = 8
+"""Shapes with more axes get no ones inserted: there would be many places to try."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A Reshape without allowzero.
+
+    Attributes:
+        target: the constant target; None for the computed one, as it is.
+        ahead: axes of size 1 that the data gets before.
+        behind: axes of size 1 that the result loses afterwards.
+    """
+
+    target: tuple[int, ...] | None
+    ahead: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the Reshape is needed."""
+        return not self.ahead and not self.behind
+
+
+def planned(
+    data: Known, target: Known, result: Known, never_zero: Collection[int] = (), *, is_empty_never: bool = False
+) -> Plan | None:
+    """The plan for a Reshape with allowzero; None if what is known decides nothing.
+
+    Args:
+        data: what is known about the data.
+        target: what is known about the target shape.
+        result: what is known about the result.
+        never_zero: atoms that are not zero.
+        is_empty_never: whether no dimension is zero.
+    """
+    wanted = target.elements
+    if wanted is None:
+        if result.shape is not None and data.shape is not None:
+            constant = _constant(data.shape, result.shape)
+            if constant is not None:
+                return Plan(constant)
+        return Plan(None) if is_empty_never else None
+    own = next((axis for axis, size in enumerate(wanted) if size is not None and size.number == -1), None)
+    sizes, given = _worked_out(data.shape, wanted, own), data.shape or ()
+    zero = _Zeros(never_zero, is_empty_never)
+    for shape in (sizes, result.shape):
+        if shape is not None and (constant := _constant(given, shape)) is not None:
+            return Plan(constant)
+    entries = [_entry(given, axis, size) for axis, size in enumerate(sizes)]
+    found = _with_one_open(given, sizes, entries, own, zero) or _as_it_is(given, sizes, own, zero)
+    if found is None and data.shape is not None:
+        found = _with_ones(given, sizes, zero)
+    return found or (Plan(None) if is_empty_never else None)
+
+
+@dataclass(frozen=True)
+class _Zeros:
+    """What is known of zeros."""
+
+    never_zero: Collection[int]
+    is_empty_never: bool
+
+    def is_impossible(self, size: Size | None) -> bool:
+        """Whether a size is not zero."""
+        if size is not None and size.number is not None:
+            return size.number > 0
+        return self.is_empty_never or (size is not None and size.is_positive(self.never_zero))
+
+    def is_copied(self, data: Shape, axis: int, size: Size | None) -> bool:
+        """Whether a computed size means the same as a zero that copies the data's: it is zero only where that is."""
+        if self.is_impossible(size):
+            return True
+        own = data[axis] if axis < len(data) else None
+        return size is not None and own is not None and size.makes_zero(own)
+
+
+def _worked_out(data: tuple[Size, ...] | None, wanted: Elements, own: int | None) -> Shape:
+    """The sizes of the result, with None for one that is not known."""
+    found: list[Size | None] = list(wanted)
+    if own is not None:
+        others = [size for axis, size in enumerate(wanted) if axis != own]
+        known = [size for size in others if size is not None]
+        is_told = data is not None and len(known) == len(others)
+        found[own] = product_of(data or ()).over(product_of(known)) if is_told else None
+    return tuple(found)
+
+
+def _entry(data: Shape, axis: int, size: Size | None) -> int | None:
+    """The constant that stands for a size: a positive number, or zero for a copy of the data's."""
+    if size is not None and size.number is not None and size.number > 0:
+        return size.number
+    return 0 if size is not None and axis < len(data) and data[axis] == size else None
+
+
+def _constant(data: Shape, sizes: Shape) -> tuple[int, ...] | None:
+    entries = tuple(_entry(data, axis, size) for axis, size in enumerate(sizes))
+    return None if None in entries else tuple(entry for entry in entries if entry is not None)
+
+
+def _with_one_open(
+    data: Shape, sizes: Shape, entries: Sequence[int | None], own: int | None, zero: _Zeros
+) -> Plan | None:
+    """A constant with -1 for the only size that no constant says."""
+    left = [axis for axis, entry in enumerate(entries) if entry is None]
+    if len(left) != 1:
+        return None
+    others = [size for axis, size in enumerate(sizes) if axis != left[0]]
+    # Beside a copy of zero, -1 has no meaning. Where the target itself has it there, it has none already.
+    if left[0] != own and not all(map(zero.is_impossible, others)):
+        return None
+    return Plan(tuple(-1 if entry is None else entry for entry in entries))
+
+
+def _as_it_is(data: Shape, sizes: Shape, own: int | None, zero: _Zeros) -> Plan | None:
+    """The computed target: it holds -1, so it has no zero where it has a meaning, or each zero copies a zero."""
+    if own is not None or all(zero.is_copied(data, axis, size) for axis, size in enumerate(sizes)):
+        return Plan(None)
+    return None
+
+
+def _with_ones(data: tuple[Size, ...], sizes: Shape, zero: _Zeros) -> Plan | None:
+    """Ones inserted into the data or the result, so that sizes that may be zero stand where the data has them."""
+    if len(data) > _MOST_AXES or len(sizes) > _MOST_AXES:
+        return None
+    for ahead, behind in ((1, 0), (0, 1), (2, 0), (0, 2), (1, 1)):
+        for before, wide in _widened(data, ahead):
+            for after, target in _widened(sizes, behind):
+                if not all(zero.is_copied(wide, axis, size) for axis, size in enumerate(target)):
+                    continue
+                constant = _constant(wide, target)
+                if constant is not None or not behind:
+                    return Plan(constant, before, after)
+    return None
+
+
+def _widened(sizes: Shape, count: int) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    """Every way to insert ones: their places, and the sizes with them."""
+    rank = len(sizes) + count
+    for places in combinations(range(rank), count):
+        rest = iter(sizes)
+        yield places, tuple(ONE if axis in places else next(rest) for axis in range(rank))

@@ -1,0 +1,93 @@
+"""What is known about one value: element type, shape, and the contents of a small integer vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, TypeAlias
+
+from onnx import TensorProto, numpy_helper
+
+from reducelower.types.sizes import Size
+
+if TYPE_CHECKING:
+    from reducelower.model.numbers import Array
+
+__all__ = ["LONGEST", "Elements", "Known", "Shape", "in_own_names"]
+
+LONGEST = 64
+"""The most elements of a vector whose contents are followed: shapes and axes are shorter."""
+
+Shape: TypeAlias = "tuple[Size | None, ...]"
+"""Sizes, with None for one of which nothing is known."""
+
+Elements: TypeAlias = "tuple[Size | None, ...]"
+"""The elements of a tensor in order, with None for an unknown one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known about a tensor.
+
+    Attributes:
+        element_type: `TensorProto.DataType`; 0 if unknown.
+        shape: None if the rank is unknown.
+        elements: the contents of a small tensor of integers or bools; None if nothing is known of them.
+        data: the serialized tensor, if it is a small constant; else empty.
+    """
+
+    element_type: int = 0
+    shape: tuple[Size, ...] | None = None
+    elements: Elements | None = None
+    data: bytes = b""
+
+    @classmethod
+    def of_constant(cls, element_type: int, dims: Sequence[int], value: Array | None) -> Known:
+        """What is known about a constant; its value is left out if it is large or cannot be read."""
+        shape = tuple(map(Size.of, dims))
+        if value is None or prod(dims) > LONGEST or value.dtype == object:
+            return cls(element_type, shape)
+        elements = tuple(map(Size.of, value.reshape(-1).tolist())) if element_type in _COUNTING else None
+        return cls(element_type, shape, elements, numpy_helper.from_array(value).SerializeToString())
+
+    @property
+    def atoms(self) -> frozenset[int]:
+        """All atoms of the sizes."""
+        sizes = (*(self.shape or ()), *(each for each in self.elements or () if each is not None))
+        return frozenset(atom for size in sizes for atom in size.atoms)
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The elements, if all are numbers."""
+        if self.elements is None:
+            return None
+        found = tuple(each.number for each in self.elements if each is not None and each.number is not None)
+        return found if len(found) == len(self.elements) else None
+
+
+_COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+"""Element types whose contents may become sizes, or choose between them."""
+
+
+def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:
+    """The same facts over atoms that are numbered in order of appearance, without data, and the number of each atom.
+
+    So they are equal for values that differ in the names of their sizes only.
+    """
+    names: dict[int, int] = {}
+
+    def renamed(size: Size | None) -> Size | None:
+        if size is None or size.number is not None:
+            return size
+        for monomial, _ in size.terms:
+            for atom in monomial:
+                names.setdefault(atom, len(names))
+        return size.renamed(names)
+
+    found: list[Known] = []
+    for value in values:
+        shape = None if value.shape is None else tuple(each for each in map(renamed, value.shape) if each is not None)
+        elements = None if value.elements is None else tuple(map(renamed, value.elements))
+        found.append(replace(value, shape=shape, elements=elements, data=b""))
+    return tuple(found), names

@@ -1,0 +1,159 @@
+"""Sizes as polynomials with integer coefficients over atoms, such as ``batch``, ``2 * batch * seq`` or ``seq + 1``.
+
+An atom is the size of some axis: a number that is never negative, but may be zero. Two sizes are the same if their
+polynomials are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, reduce
+from itertools import product
+from typing import TypeAlias
+
+__all__ = ["ONE", "ZERO", "Size", "of_text", "product_of"]
+
+_Monomial: TypeAlias = "tuple[int, ...]"
+"""Atoms in order, each as often as it is a factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size, or a number made of sizes.
+
+    Attributes:
+        terms: the monomials in order, each with its coefficient, which is not zero.
+    """
+
+    terms: tuple[tuple[_Monomial, int], ...]
+
+    @classmethod
+    def of(cls, number: int) -> Size:
+        """A size that is a number."""
+        return cls((((), int(number)),) if number else ())
+
+    @classmethod
+    def atom(cls, atom: int) -> Size:
+        """A size of which only the name is known."""
+        return cls((((atom,), 1),))
+
+    @property
+    def number(self) -> int | None:
+        """The number that this is; None if it depends on an atom."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if self.terms[0][0] == () and len(self.terms) == 1 else None
+
+    @property
+    def atoms(self) -> frozenset[int]:
+        """All atoms of this size."""
+        return frozenset(atom for monomial, _ in self.terms for atom in monomial)
+
+    def __add__(self, other: Size) -> Size:
+        return _collected((*self.terms, *other.terms))
+
+    def __sub__(self, other: Size) -> Size:
+        return self + other * Size.of(-1)
+
+    def __mul__(self, other: Size) -> Size:
+        return _collected(
+            (tuple(sorted(ours + theirs)), left * right)
+            for (ours, left), (theirs, right) in product(self.terms, other.terms)
+        )
+
+    def over(self, other: Size) -> Size | None:
+        """The exact quotient by a monomial that is not zero; None if there is none."""
+        if self == other:
+            return ONE
+        if len(other.terms) != 1:
+            return None
+        ((divisor, coefficient),) = other.terms
+        quotient = []
+        for monomial, own in self.terms:
+            rest = list(monomial)
+            for atom in divisor:
+                if atom not in rest:
+                    return None
+                rest.remove(atom)
+            if own % coefficient:
+                return None
+            quotient.append((tuple(rest), own // coefficient))
+        return _collected(quotient)
+
+    def is_positive(self, positive: Collection[int] = ()) -> bool:
+        """Whether this is more than zero whatever the atoms are, of which some are known not to be zero."""
+        if not self.is_never_negative:
+            return False
+        return any(all(atom in positive for atom in monomial) for monomial, _ in self.terms)
+
+    @property
+    def is_never_negative(self) -> bool:
+        """Whether no coefficient is negative."""
+        return all(coefficient > 0 for _, coefficient in self.terms)
+
+    def makes_zero(self, other: Size) -> bool:
+        """Whether `other` is zero wherever this is."""
+        if self == other:
+            return True
+        if len(self.terms) != 1:
+            return other.over(self) is not None
+        needed = set(self.terms[0][0])
+        return bool(needed) and all(needed <= set(monomial) for monomial, _ in other.terms)
+
+    def renamed(self, names: Mapping[int, int]) -> Size:
+        """The same over other atoms."""
+        if self.number is not None:
+            return self
+        return _collected(
+            (tuple(sorted(names[atom] for atom in monomial)), coefficient) for monomial, coefficient in self.terms
+        )
+
+
+def _collected(terms: Iterable[tuple[_Monomial, int]]) -> Size:
+    found: dict[_Monomial, int] = {}
+    for monomial, coefficient in terms:
+        found[monomial] = found.get(monomial, 0) + coefficient
+    return Size(tuple(sorted((monomial, coefficient) for monomial, coefficient in found.items() if coefficient)))
+
+
+ZERO, ONE = Size.of(0), Size.of(1)
+
+
+def product_of(sizes: Iterable[Size]) -> Size:
+    """The product of sizes; 1 of none."""
+    return reduce(Size.__mul__, sizes, ONE)
+
+
+def of_text(text: str, atom: Callable[[str], Size]) -> Size:
+    """The size that a name in a model stands for: exporters write products and sums of names, such as ``2*s33 + 1``.
+
+    Any other text is one name. `atom` gives the size of a name.
+    """
+    if text.isidentifier():
+        return atom(text)
+    parsed = _parsed(text)
+    found = None if parsed is None else _evaluated(parsed, atom)
+    return atom(text) if found is None else found
+
+
+@cache
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _evaluated(node: ast.expr, atom: Callable[[str], Size]) -> Size | None:
+    if isinstance(node, ast.Name):
+        return atom(node.id)
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return Size.of(node.value)
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Mult):
+        return None
+    left, right = _evaluated(node.left, atom), _evaluated(node.right, atom)
+    if left is None or right is None:
+        return None
+    return left + right if isinstance(node.op, ast.Add) else left * right

@@ -1,0 +1,65 @@
+"""Sizes as polynomials: what is the same, what divides, and what cannot be zero."""
+
+from __future__ import annotations
+
+import pytest
+
+from reducelower.types.sizes import Size, of_text
+
+NAMES = ["a", "b", "c"]
+
+
+def size(text: str) -> Size:
+    return of_text(text, lambda name: Size.atom(NAMES.index(name)))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("a*b", "b*a"), ("2*a + a", "3*a"), ("a + 2*b + 1", "1 + b + a + b"), ("2*3", "6")]
+)
+def test_sizes_are_the_same_whatever_the_order(left: str, right: str) -> None:
+    assert size(left) == size(right)
+
+
+def test_other_texts_are_names() -> None:
+    asked: list[str] = []
+
+    def atom(name: str) -> Size:
+        asked.append(name)
+        return Size.atom(len(asked))
+
+    for text in ("past-length", "s0//2", "dim 1", "Max(1, s)"):
+        of_text(text, atom)
+    assert asked == ["past-length", "s0//2", "dim 1", "Max(1, s)"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "quotient"),
+    [
+        ("a*b", "a", "b"),
+        ("6*a", "2", "3*a"),
+        ("a*b + 2*a", "a", "b + 2"),
+        ("a + b", "a + b", "1"),
+        ("a + 1", "a", None),
+        ("3*a", "2", None),
+        ("a*b", "a + b", None),
+    ],
+)
+def test_only_exact_quotients_are_given(whole: str, part: str, quotient: str | None) -> None:
+    assert size(whole).over(size(part)) == (None if quotient is None else size(quotient))
+
+
+@pytest.mark.parametrize(("text", "known", "expected"), [("a", "", False), ("a + 1", "", True), ("2*a*b", "ab", True)])
+def test_a_name_alone_may_be_zero(text: str, known: str, expected: bool) -> None:
+    assert size(text).is_positive([NAMES.index(name) for name in known]) == expected
+
+
+def test_a_difference_is_not_known_to_be_positive() -> None:
+    assert not (size("a + 3") - size("b")).is_positive([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [("a", "a*b", True), ("2*a", "a", True), ("a*b", "a", False), ("a", "a + b", False), ("a", "a*b + a*c", True)],
+)
+def test_one_size_may_make_another_zero(one: str, other: str, expected: bool) -> None:
+    assert size(one).makes_zero(size(other)) == expected
