@@ -48,13 +48,11 @@ def verify_models(
     from reducelower.verification.running.source import Source
 
     after = result.document if isinstance(result, LoadedModel) else result
-    folder = source.folder if source.is_partial else None
-    left = Source.of(source.path if source.is_partial else _as_fed(source.document, settings), folder).light()
-    if isinstance(result, LoadedModel) and result.is_partial:
-        right = Source.of(result.path, folder).light()
-    else:
-        right = Source.of(_as_fed(after, settings), folder).light()
-    is_apart = bool(right.path or right.folder)
+    folders = source.folder, result.folder if isinstance(result, LoadedModel) else source.folder
+    left, right = (
+        Source.of(_as_fed(model, settings), folder).light()
+        for model, folder in zip((source.document, after), folders, strict=True)
+    )
     with on_provider(settings.provider):
         runtimes, absent = _runtimes(settings)
         whole = compare_models(
@@ -69,10 +67,7 @@ def verify_models(
             budget=settings.budget,
             overrides=not settings.freeze_defaults,
             on_progress=on_progress,
-            protos=(
-                _as_settled(source.model if source.is_partial else left.proto, settings),
-                _as_settled(after.message if is_apart else right.proto, settings),
-            ),
+            protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
         )
     if not settings.strict or not absent:
         return replace(whole, notes=(*whole.notes, *absent))

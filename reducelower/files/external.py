@@ -16,7 +16,7 @@ from reducelower.errors import UnreadableModelError
 _NARROW = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 """Bits of the element types that are narrower than a byte, which numpy holds in one each."""
 
-__all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors", "locations"]
+__all__ = ["ExternalFile", "all_graphs", "bytes_of", "external_files", "external_tensors", "locations"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def external_files(
         what = _says(path, tensor, location)
         if location not in found:
             found[location] = _locate(location, folder, roots, what)
-        _check_extent(entries, found[location].size, _bytes_of(tensor), what)
+        _check_extent(entries, found[location].size, bytes_of(tensor), what)
     return tuple(found.values())
 
 
@@ -106,7 +106,7 @@ def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> Ex
     return ExternalFile(location, path, status.st_size)
 
 
-def _bytes_of(tensor: TensorProto) -> int:
+def bytes_of(tensor: TensorProto) -> int:
     """How many bytes a tensor's data takes; 0 if that is not known, for an element type that onnx does not know."""
     if tensor.data_type == TensorProto.STRING or any(size < 0 for size in tensor.dims):
         return 0

@@ -37,12 +37,6 @@ def test_threads_for_models_in_memory(given: onnx.ModelProto, threads: int) -> N
     assert options_of(Source(given)).intra_op_num_threads == threads
 
 
-def test_a_file_may_be_as_large_as_its_weights(tmp_path: Path) -> None:
-    onnx.save(SMALL, tmp_path / "small.onnx")
-    assert options_of(Source.of(tmp_path / "small.onnx")).intra_op_num_threads == 0
-    assert options_of(Source(SMALL, folder=tmp_path)).intra_op_num_threads == 0
-
-
 def test_threads_do_not_spin_between_runs() -> None:
     """Verification runs models one after the other, and leaves the processor to other processes meanwhile."""
     assert options_of(Source(of_a_million_values())).get_session_config_entry("session.intra_op.allow_spinning") == "0"

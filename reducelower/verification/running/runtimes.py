@@ -71,10 +71,7 @@ class OnnxRuntime:
         self._provider = provider or chosen_provider()
 
     def load(self, source: Source) -> Session:
-        """Load from the path where there is one, so that external data is found and weights are not copied.
-
-        Weights that are held beside a model are lent to onnxruntime as they are.
-        """
+        """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
         is_apart = is_isolating() or may_end_process(source.proto)
         return IsolatedSession(partial(self._load, source)) if is_apart else self._load(source)
 
@@ -85,10 +82,9 @@ class OnnxRuntime:
                 return self._session(source, source.proto.SerializeToString(), weights)
             except CannotRunError:
                 pass  # what it finds wrong, it says of the model as a whole
-        path = source.binary_path
-        return self._session(source, str(path) if path else source.serialized(knows_folder=True), {})
+        return self._session(source, source.serialized(), {})
 
-    def _session(self, source: Source, model: str | bytes, weights: Mapping[str, Array]) -> Session:
+    def _session(self, source: Source, model: bytes, weights: Mapping[str, Array]) -> Session:
         try:
             import onnxruntime
         except ImportError as error:
@@ -98,14 +94,13 @@ class OnnxRuntime:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # It takes longer than the few runs save, and what is packed for one side may be computed in another order.
+        options.add_session_config_entry("session.disable_prepacking", "1")
         if weights:
             values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
             options.add_external_initializers(list(weights), values)
-            options.add_session_config_entry("session.disable_prepacking", "1")  # takes longer than the few runs save
-        if isinstance(model, bytes) and not source.folder and not weights and len(model) < _SMALL:
+        elif len(model) < _SMALL:
             options.intra_op_num_threads = 1  # to start the others would take longer than the run
-        if source.folder:
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(source.folder))
         try:
             session = onnxruntime.InferenceSession(model, options, providers=[self._provider])
         except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
@@ -238,7 +233,7 @@ class OpenVinoRuntime:
             raise CannotRunError("openvino is not installed (pip install openvino)", unsupported=True) from error
         try:
             core = openvino.Core()
-            model = core.read_model(source.binary_path or source.serialized())
+            model = core.read_model(source.serialized())
             compiled = core.compile_model(
                 model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
             )

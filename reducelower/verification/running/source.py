@@ -14,7 +14,7 @@ import onnx
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
 
 from reducelower.errors import UnreadableModelError
-from reducelower.files.external import external_tensors
+from reducelower.files.external import external_files, external_tensors
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, read_by
@@ -35,7 +35,6 @@ __all__ = [
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _LONG_SPELLING = "ai.onnx"
-_BINARY_ENDINGS = {".onnx", ".pb", ".model", ""}
 
 
 class CannotRunError(Exception):
@@ -61,14 +60,12 @@ class Source:
     """A model and where it came from.
 
     Attributes:
-        path: the file it was read from, for runtimes to read it there with its external data; None in memory.
-        folder: where the external data of a model in memory lies; None where that is not known.
+        folder: where its external data lies; None where that is not known.
         data: the bytes of a model in memory, where they are at hand.
         weights: arrays that the model names (`weights.apart`).
     """
 
     proto: ModelProto
-    path: Path | None = None
     folder: Path | None = None
     data: bytes | None = None
     weights: Sequence[Array] = ()
@@ -80,13 +77,16 @@ class Source:
         """Wrap a model, or read one from a file without its external data.
 
         Raises:
-            UnreadableModelError: the file is missing or not an ONNX model.
+            UnreadableModelError: the file is missing or not an ONNX model, or its external data is missing or elsewhere
+                than in its folder.
         """
         around = None if folder is None else Path(folder).absolute()
         if isinstance(model, Document):
-            return Source(model.message, folder=around, data=model.searchable)
+            return Source(model.message, around, model.searchable)
         if isinstance(model, ModelProto):
-            return Source(model, folder=around)
+            if around is not None:
+                external_files(model, around / "the model", is_held)
+            return Source(model, around)
         path = Path(model)
         try:
             proto = onnx.load(path, load_external_data=False)
@@ -94,34 +94,30 @@ class Source:
             raise UnreadableModelError(f"{path}: cannot be read as an ONNX model: {error}") from error
         if not proto.HasField("graph"):
             raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
-        return Source(proto, path)
+        external_files(proto, path)
+        return Source(proto, path.absolute().parent)
 
     def light(self) -> Source:
-        """The same with large weights beside the model (see `apart`); itself with external data."""
-        if has_external_data(self.proto):
+        """The same with large weights beside the model (see `apart`), wherever they lie.
+
+        Both sides of a comparison are made so, since onnxruntime adds up in another order what it holds otherwise.
+        Where external data is out of reach, it is the source itself.
+        """
+        if self.folder is None and has_external_data(self.proto):
             return self
-        proto, weights = apart(self.proto)
+        proto, weights = apart(self.proto, self.folder)
         return self if proto is self.proto else Source(proto, weights=weights)
 
-    @property
-    def data_folder(self) -> Path | None:
-        """Where its external data lies, as far as that is known."""
-        return self.folder if self.path is None else self.path.parent
-
-    @property
-    def binary_path(self) -> Path | None:
-        """The file, when a runtime can read it as it is."""
-        return self.path if self.path is not None and self.path.suffix in _BINARY_ENDINGS else None
-
-    def serialized(self, *, knows_folder: bool = False) -> bytes:
-        """The model as bytes, for runtimes that take it from memory, and may be told the folder of its external data.
+    def serialized(self) -> bytes:
+        """The model as bytes, for runtimes that take it from memory.
 
         Raises:
             CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
         """
-        if not (knows_folder and self.folder) and has_external_data(self.proto):
+        if has_external_data(self.proto):
             raise CannotRunError(
-                "its external data is in files beside it; save the model and give its path, or say base_dir"
+                "its external data is in files beside it; save the model and give its path, or say base_dir",
+                unsupported=True,
             )
         if self.data is not None:
             return self.data
@@ -131,23 +127,12 @@ class Source:
                 raise ValueError("over 2 GiB")
             return data
         except Exception as error:  # protobuf's EncodeError is no public type in every version
-            raise CannotRunError(
-                "it is larger than the 2 GiB a protobuf message holds; save it with external data "
-                "(onnx.save(model, path, save_as_external_data=True)) and give the path"
-            ) from error
+            raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
 
     def complete(self) -> ModelProto:
-        """The model with its external data loaded, for runtimes that take no path."""
-        if self.data_folder is None or not has_external_data(self.proto):
-            return restored(self.proto)
-        try:
-            if self.path is not None:
-                return onnx.load(self.path)
-            model = deepcopy(self.proto)
-            onnx.load_external_data_for_model(model, str(self.folder))
-            return model
-        except Exception as error:
-            raise CannotRunError(f"its external data cannot be read: {error}") from error
+        """The model with its weights as values again, for runtimes that take no others."""
+        light = self.light()  # whose weights are held as long as this
+        return restored(light.proto)
 
 
 def default_opset(model: ModelProto) -> int:
@@ -181,7 +166,7 @@ def computing(source: Source, names: Set[str]) -> Source:
     made.graph.node.extend(kept)
     del made.functions[:]
     made.functions.extend(reached(kept, functions_of(source.proto)).values())
-    return Source(made, folder=source.data_folder, weights=source.weights)
+    return Source(made, source.folder, weights=source.weights)
 
 
 def as_declared(value: Any, element_type: int) -> Any:

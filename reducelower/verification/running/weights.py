@@ -1,21 +1,24 @@
 """Weights beside their models: each is held once, however many copies of a model are made and loaded.
 
 A model that is verified is loaded several times, and copied with other nodes. Its large initializers are taken out of
-it as arrays, and name these from then on as if they lay in a file. Arrays that are equal have one name, so that the
-name stands for the value wherever two models are compared.
+it as arrays, and name these from then on as if they lay in a file; what does lie in a file is mapped, and not read until
+it is used. Arrays that are equal have one name, so that the name stands for the value wherever two models are compared.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
 from copy import deepcopy
 from itertools import count
+from pathlib import Path
 from weakref import WeakValueDictionary
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.files import all_graphs
+from reducelower.files.external import bytes_of, external_tensors
 from reducelower.model.graph import all_nodes
 from reducelower.model.skeleton import skeleton
 from reducelower.numerics.measure import Array
@@ -24,6 +27,7 @@ __all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]
 
 _LARGE = 1 << 16  # bytes
 _MANY = 1000
+_LOOKED_AT = 4096  # bytes of a value that tell it from most others
 _PLACE = "held in memory/"
 _TYPES = frozenset(
     {
@@ -38,18 +42,21 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """By name. Equal values have one name; a model that names an array is of no use once nobody holds that."""
 
 
-def apart(model: ModelProto) -> tuple[ModelProto, list[Array]]:
+def apart(model: ModelProto, folder: Path | None = None) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
 
-    What lies in files and defaults that a caller may override stay in the model; metadata is no part of the copy. Nor
-    are initializers that nothing reads, where they are many: onnxruntime takes time that grows with their square. A
-    model with neither is returned itself.
+    Of external data, which lies in the folder, what is not taken out is read into the copy. Defaults that a caller may
+    override stay in the model; metadata is no part of the copy. Nor are initializers that nothing reads, where they are
+    many: onnxruntime takes time that grows with their square. A model with none of these is returned itself.
+
+    Raises:
+        OSError: a file of external data cannot be read.
     """
     defaults = {value.name for value in model.graph.input} if model.ir_version >= _DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
     arrays: list[Array] = []
     unread = _unread(model)
-    if not any(large) and not unread:
+    if not any(large) and not unread and not any(True for _ in external_tensors(model)):
         return model, arrays
     copy = skeleton(model)
     del copy.graph.initializer[:]
@@ -59,11 +66,16 @@ def apart(model: ModelProto) -> tuple[ModelProto, list[Array]]:
         if not is_large:
             copy.graph.initializer.append(tensor)
             continue
-        name, array = _named(tensor)
+        name, array = _named(_array_of(tensor, folder))
         arrays.append(array)
         placed = copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
         placed.data_location = TensorProto.EXTERNAL
         placed.external_data.add(key="location", value=name)
+    for tensor in external_tensors(copy):
+        if not is_held(tensor):
+            tensor.raw_data = bytes(_mapped(tensor, folder))
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
     return copy, arrays
 
 
@@ -81,21 +93,52 @@ def _unread(model: ModelProto) -> set[str]:
 
 
 def _is_large(tensor: TensorProto) -> bool:
-    if tensor.data_type not in _TYPES or tensor.data_location == TensorProto.EXTERNAL:
+    if tensor.data_type not in _TYPES or is_held(tensor):
         return False
     width = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     return math.prod(tensor.dims) * width >= _LARGE
 
 
-def _named(tensor: TensorProto) -> tuple[str, Array]:
-    """The name of the value of a tensor, and the array that is held for it."""
-    data = tensor.raw_data if tensor.HasField("raw_data") else numpy_helper.to_array(tensor).tobytes()
+def _array_of(tensor: TensorProto, folder: Path | None) -> Array:
+    """The values of a tensor, without a copy where they are bytes in the right order."""
     dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-    array: Array = np.frombuffer(data, dtype).reshape(tensor.dims)
-    for number in count():  # of different values with one hash
-        name = f"{_PLACE}{dtype}{list(tensor.dims)}/{hash(data):x}/{number}"
+    if tensor.data_location == TensorProto.EXTERNAL:
+        array = np.frombuffer(_mapped(tensor, folder)[: bytes_of(tensor)], dtype)
+        # Kernels expect numbers where such numbers may lie.
+        return (array if array.flags.aligned else array.copy()).reshape(tensor.dims)
+    data = tensor.raw_data if tensor.HasField("raw_data") else numpy_helper.to_array(tensor).tobytes()
+    return np.frombuffer(data, dtype).reshape(tensor.dims)
+
+
+_maps: WeakValueDictionary[object, mmap.mmap] = WeakValueDictionary()
+"""Files as memory, as long as an array lies in them; both models of a comparison may lie in one."""
+
+
+def _mapped(tensor: TensorProto, folder: Path | None) -> memoryview:
+    """The bytes of external data, which are read when they are looked at."""
+    entries = {item.key: item.value for item in tensor.external_data}
+    path = (folder or Path()) / entries["location"]
+    with path.open("rb") as file:
+        status = path.stat()
+        key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        if not status.st_size:
+            return memoryview(b"")
+        mapped = _maps.get(key)
+        if mapped is None:
+            mapped = _maps[key] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    start = int(entries.get("offset", 0))
+    length = int(entries.get("length", 0)) or bytes_of(tensor)
+    return memoryview(mapped)[start : start + length]
+
+
+def _named(array: Array) -> tuple[str, Array]:
+    """The name of a value, and the array that is held for it."""
+    data = array.reshape(-1).view(np.uint8)
+    some = hash(data[:: max(data.size // _LOOKED_AT, 1)].tobytes())
+    for number in count():  # of different values that are alike where they were looked at
+        name = f"{_PLACE}{array.dtype}{list(array.shape)}/{some:x}/{number}"
         known = _arrays.setdefault(name, array)
-        if known is array or np.array_equal(known.view(np.uint8), array.view(np.uint8)):
+        if known.ctypes.data == array.ctypes.data or np.array_equal(known.reshape(-1).view(np.uint8), data):
             return name, known
     raise AssertionError
 
@@ -118,7 +161,8 @@ def held_name(tensor: TensorProto) -> str:
     """The name that a tensor has for its value, or would have if it is large; empty where it is not."""
     if is_held(tensor):
         return _place(tensor)
-    return _named(tensor)[0] if _arrays and _is_large(tensor) else ""
+    is_here = tensor.data_location != TensorProto.EXTERNAL and _arrays and _is_large(tensor)
+    return _named(_array_of(tensor, None))[0] if is_here else ""
 
 
 def held_by(model: ModelProto) -> dict[str, Array]:

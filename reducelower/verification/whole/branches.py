@@ -35,7 +35,7 @@ def taken(source: Source, run: Run, clock: Clock) -> tuple[str, ...]:
     deciding = sorted(read & computed)
     constants = {item.name: numpy_helper.to_array(item) for item in graph.initializer if item.name in read}
     try:
-        shown = Source(_with_outputs(source.proto, deciding), folder=source.data_folder)
+        shown = Source(_with_outputs(source.proto, deciding), folder=source.folder)
         session = runtime_named(run.runtime).load(shown)
         known = [dict(zip(deciding, _last(session, feeds, clock, len(deciding)), strict=True)) for feeds in run.cases]
     except CannotRunError:

@@ -205,7 +205,7 @@ def _unsteady(question: Question, left: Run, *, inside: bool) -> Session | None:
     moving = disturbed_inside(model, values)
     if moving is None:
         return None
-    return try_load(runtime_named(left.runtime), Source(moving, folder=source.data_folder))
+    return try_load(runtime_named(left.runtime), Source(moving, folder=source.folder))
 
 
 def both_in_reference(question: Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
