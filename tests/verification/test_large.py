@@ -84,9 +84,8 @@ def test_weights_in_another_file_are_those_in_the_model(factor: float, tmp_path:
     assert verify(tmp_path / "apart.onnx", tmp_path / "whole.onnx").equivalent
 
 
-@pytest.mark.parametrize("factor", [0.95, 1.05])
-def test_one_number_in_another_file_is_seen(factor: float, tmp_path: Path) -> None:
-    model = looking_up(int(BYTES["files that keep their weights"] * factor))
+def test_one_number_in_another_file_is_seen(tmp_path: Path) -> None:
+    model = looking_up(1 << 20)
     other = ModelProto.FromString(model.SerializeToString())
     values = numpy_helper.to_array(other.graph.initializer[0]).copy()
     values[999, 9] += 1

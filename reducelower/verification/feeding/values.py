@@ -34,6 +34,7 @@ _NEXT = 4  # sizes that a window is tried along
 _RANKS = (2, 3, 1, 4, 0)  # of inputs whose rank is not known
 _OF_CARRIED = 4  # sizes
 _MOST_PARTS = 1000  # of the rows of a table
+_TAKEN = 1 << 18  # elements of these, at a time
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
 _DRAWN = (*STRATEGIES[:1] * 6, *STRATEGIES[1:])  # what is drawn may fit at another time
 _TRUTHS = 3  # bool inputs, tried in every combination
@@ -337,7 +338,8 @@ def _parts(spec: InputSpec, limits: Limits) -> list[range]:
     if table is None or not each:
         return []
     is_free = any(not isinstance(dim, int) for dim in spec.dims or ())
-    step = max(_LARGE // each, 1) * each if is_free else each
+    rows = min(_LARGE, _TAKEN * table // max(limits.elements(spec.name), 1))
+    step = max(rows // each, 1) * each if is_free else each
     parts = range(0, table, step)
     return [range(start, min(start + step, table)) for start in parts] if len(parts) <= _MOST_PARTS else []
 

@@ -1,8 +1,8 @@
 """Weights beside their models: each is held once, however many copies of a model are made and loaded.
 
 A model that is verified is loaded several times, and copied with other nodes. Its large initializers are taken out of
-it as arrays, and name these from then on as if they lay in a file; what does lie in a file is mapped, and not read until
-it is used. Arrays that are equal have one name, so that the name stands for the value wherever two models are compared.
+it as arrays, and name these from then on as if they lay in a file; what does lie in a file is mapped, and read when it
+is used. Arrays that are equal have one name, so that the name stands for the value wherever two models are compared.
 """
 
 from __future__ import annotations
