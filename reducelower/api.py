@@ -96,7 +96,8 @@ def legalize(
         freeze_defaults: take initializers that are also graph inputs for constants, though a caller may override them.
         element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
         ranks: ranks of values that the model does not state, by name.
-        base_dir: folder that external data locations are relative to; without it external constants are not read.
+        base_dir: folder that external data locations are relative to, or the model's file; without it external
+            constants are not read.
         validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not
             valid; it takes about a tenth of a millisecond for each.
         in_place: change and return the model itself rather than a copy.
@@ -153,7 +154,7 @@ def convert_version(
         freeze_defaults: take initializers that are also graph inputs for constants.
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
+        base_dir: folder that external data locations are relative to, or the model's file.
         validate: see `legalize`.
         in_place: change and return the model itself rather than a copy.
 
@@ -203,7 +204,7 @@ def expand(
         freeze_defaults: see `legalize`, as all that follow.
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
+        base_dir: folder that external data locations are relative to, or the model's file.
         validate: see `legalize`.
         in_place: change and return the model itself rather than a copy.
 
@@ -336,7 +337,7 @@ def check(
         freeze_defaults: take initializers that are also graph inputs for constants.
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
+        base_dir: folder that external data locations are relative to, or the model's file.
 
     Returns:
         The plan; its `refusals` are filled where `convert_version` would raise.

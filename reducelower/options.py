@@ -66,8 +66,8 @@ class Settings:
             would not understand the model otherwise; ``keep`` leaves it; a number sets it.
         freeze_defaults: take initializers that are also inputs for constants.
         element_types, ranks: facts about values that the models do not state, by name.
-        base_dir: folder that locations of external data are relative to; None leaves external constants unread. Batches
-            take the folder of each model instead.
+        base_dir: folder that locations of external data are relative to, or the model's file, whose own link may lead
+            to the folder with the data; None leaves external constants unread. Batches take the file of each model.
         validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid.
         memo: work out like nodes once; without it every node is worked out by itself, to the same bytes.
 

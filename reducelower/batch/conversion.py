@@ -218,7 +218,7 @@ def _stops(verification: Verification, *, strict: bool) -> bool:
 
 def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]:
     """The model after conversion, raising, or both."""
-    settings = replace(settings, base_dir=source.folder)
+    settings = replace(settings, base_dir=source.place)
     if settings.raised is None:
         return legalized(source.document, settings, report=True)
     if settings.target == Target():

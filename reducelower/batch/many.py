@@ -264,7 +264,7 @@ def _check(path: str, settings: Settings) -> Outcome:
         source = read_model(path)
         if wrong := what_is_wrong(source.document, external=source.is_partial):
             return refused(path, wrong)
-        plan = check(source.model, **settings.for_engine(), base_dir=source.folder)
+        plan = check(source.model, **settings.for_engine(), base_dir=source.place)
         details = _details(source, plan, settings) if settings.details else None
     except Exception as error:
         return failed(path, error, source)
@@ -278,5 +278,5 @@ def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
 
     if plan.refusals or not plan.sites:
         return describe_models(source.model, None, plan, plan.refusals, None)
-    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.place)
     return describe_models(source.model, legalized.model, legalized.plan, (), None)

@@ -48,10 +48,10 @@ def verify_models(
     from reducelower.verification.running.source import Source
 
     after = result.document if isinstance(result, LoadedModel) else result
-    folders = source.folder, result.folder if isinstance(result, LoadedModel) else source.folder
+    places = source.place, result.place if isinstance(result, LoadedModel) else source.place
     left, right = (
-        Source.of(_as_fed(model, settings), folder).light()
-        for model, folder in zip((source.document, after), folders, strict=True)
+        Source.of(_as_fed(model, settings), place).light()
+        for model, place in zip((source.document, after), places, strict=True)
     )
     with on_provider(settings.provider):
         runtimes, absent = _runtimes(settings)

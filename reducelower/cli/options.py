@@ -355,7 +355,8 @@ OUTPUT_OPTIONS: Sequence[Option] = (
     option("--force overwrite", "Replace existing outputs."),
     option(
         "--external-data",
-        "How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
+        "How external data comes to another folder: as a copy that shares blocks where the file system can (copy; link "
+        "means the same), or not at all (keep).",
         type=click.Choice(["copy", "link", "keep"]),
         default="copy",
     ),

@@ -5,12 +5,13 @@ The engine only sees a `ModelProto`. Everything about bytes, formats, folders an
 
 from __future__ import annotations
 
-from reducelower.files.external import ExternalFile, all_graphs, external_tensors
+from reducelower.files.external import DataFolder, ExternalFile, all_graphs, external_tensors
 from reducelower.files.reading import LoadedModel, read_model
 from reducelower.files.writing import EXTERNAL_DATA_MODES, resolve_destination, write_model
 
 __all__ = [
     "EXTERNAL_DATA_MODES",
+    "DataFolder",
     "ExternalFile",
     "LoadedModel",
     "all_graphs",

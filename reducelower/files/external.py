@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -16,7 +16,7 @@ from reducelower.errors import UnreadableModelError
 _NARROW = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 """Bits of the element types that are narrower than a byte, which numpy holds in one each."""
 
-__all__ = ["ExternalFile", "all_graphs", "bytes_of", "external_files", "external_tensors", "locations"]
+__all__ = ["DataFolder", "ExternalFile", "all_graphs", "bytes_of", "external_files", "external_tensors", "locations"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,81 @@ class ExternalFile:
     size: int
 
 
+@dataclass(frozen=True)
+class DataFolder:
+    """Where the external data of a model may lie; everything that reads it asks here.
+
+    Locations are relative to the folder of the model's path. With all links resolved, a file has to lie in that
+    folder, or in the folder of the file to which the model's own link leads. So the data may be a link beside the
+    model's, as in the cache of a model hub. onnxruntime has the same rule.
+
+    Attributes:
+        path: the folder that locations are relative to.
+        roots: the folders that files have to lie in.
+    """
+
+    path: Path
+    roots: frozenset[Path]
+
+    @staticmethod
+    def of(place: str | os.PathLike[str]) -> DataFolder:
+        """That of a model's file, or of a model that lies in a folder under a name that is not known."""
+        if os.path.isfile(place):  # noqa: PTH113 (a name that is too long for the system is none)
+            return DataFolder.beside(place)
+        return DataFolder(_absolute(place), frozenset({Path(os.path.realpath(place))}))
+
+    @staticmethod
+    def beside(path: str | os.PathLike[str]) -> DataFolder:
+        """That of a model's file."""
+        folder = _absolute(path).parent
+        return DataFolder(folder, frozenset({Path(os.path.realpath(folder)), Path(os.path.realpath(path)).parent}))
+
+    def find(
+        self, tensor: TensorProto, source: str = "", known: MutableMapping[str, ExternalFile] | None = None
+    ) -> ExternalFile:
+        """The file with a tensor's data, which is not opened.
+
+        Args:
+            tensor: a tensor with external data.
+            source: put before what is wrong.
+            known: files that were found already, by location, to which this one is added.
+
+        Raises:
+            UnreadableModelError: its location is absolute, leaves the folder, is missing, not a regular file, or too
+                small.
+        """
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        what = _says(source, tensor, location)
+        known = {} if known is None else known
+        if location not in known:
+            known[location] = _locate(location, self, what)
+        found = known[location]
+        _check_extent(entries, found.size, bytes_of(tensor), what)
+        return found
+
+    def read(self, tensor: TensorProto) -> bytes:
+        """A tensor's data.
+
+        Raises:
+            UnreadableModelError: see `find`, or it cannot be read.
+        """
+        file = self.find(tensor)
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        start, length = int(entries.get("offset", 0)), int(entries.get("length", 0)) or bytes_of(tensor)
+        try:
+            with file.path.open("rb") as opened:
+                opened.seek(start)
+                return opened.read(length)
+        except OSError as error:
+            what = _says("", tensor, file.location)
+            raise UnreadableModelError(what + f"which cannot be read: {error.strerror}") from None
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow links)
+
+
 def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor with external data, at any depth."""
     return (tensor for tensor in _tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
@@ -36,27 +111,17 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
 def external_files(
     model: ModelProto, path: Path, is_inline: Callable[[TensorProto], bool] = lambda _: False
 ) -> tuple[ExternalFile, ...]:
-    """Find the files with a model's tensors, without opening any.
+    """Find the files with a model's tensors, without opening any; see `DataFolder`.
 
-    A location has to stay in the model's folder. That is the folder of the path as given or, if it is a link, of the
-    file it points to (the layout of a Hugging Face cache). `is_inline` recognizes tensors that refer to the model's own
-    file.
+    `is_inline` recognizes tensors that refer to the model's own file.
 
     Raises:
         UnreadableModelError: a location is absolute, leaves the folder, is missing, not a regular file, or too small.
     """
-    found: dict[str, ExternalFile] = {}
-    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 (resolve() would follow the link)
-    roots = {Path(os.path.realpath(folder)), Path(os.path.realpath(path)).parent}
+    folder, found = DataFolder.beside(path), dict[str, ExternalFile]()
     for tensor in external_tensors(model):
-        if is_inline(tensor):
-            continue
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        location = entries.get("location", "")
-        what = _says(path, tensor, location)
-        if location not in found:
-            found[location] = _locate(location, folder, roots, what)
-        _check_extent(entries, found[location].size, bytes_of(tensor), what)
+        if not is_inline(tensor):
+            folder.find(tensor, f"{path}: ", found)
     return tuple(found.values())
 
 
@@ -69,13 +134,13 @@ def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...
     found: dict[str, None] = {}
     for tensor in external_tensors(model):
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        _check_location(location, _says(path, tensor, location))
+        _check_location(location, _says(f"{os.fspath(path)}: ", tensor, location))
         found[location] = None
     return tuple(found)
 
 
-def _says(path: str | os.PathLike[str], tensor: TensorProto, location: str) -> str:
-    return f"{os.fspath(path)}: tensor {tensor.name!r} has its data in {location!r}, "
+def _says(source: str, tensor: TensorProto, location: str) -> str:
+    return f"{source}tensor {tensor.name!r} has its data in {location!r}, "
 
 
 def _check_location(location: str, what: str) -> None:
@@ -89,12 +154,12 @@ def _check_location(location: str, what: str) -> None:
         )
 
 
-def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> ExternalFile:
+def _locate(location: str, folder: DataFolder, what: str) -> ExternalFile:
     _check_location(location, what)
-    path = folder / location
+    path = folder.path / location
     try:
         real = Path(os.path.realpath(path))
-        if not any(real.is_relative_to(root) for root in roots):
+        if not any(real.is_relative_to(root) for root in folder.roots):
             raise UnreadableModelError(what + "a link that leads out of the model's folder")
         status = path.stat()
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
-from reducelower.files.external import ExternalFile, external_files
+from reducelower.files.external import DataFolder, ExternalFile, external_files
 from reducelower.files.formats import LARGEST_MESSAGE, is_binary, parse
 from reducelower.model.document import Document
 from reducelower.model.wire import MalformedError
@@ -48,11 +48,14 @@ class LoadedModel:
         return self.document.message
 
     @property
+    def place(self) -> Path:
+        """The file beside which external data and what references to the model's file lead to are found."""
+        return self.path if self.inline is None or self.external else self.inline.path
+
+    @property
     def folder(self) -> Path:
-        """The folder that locations of external data and references to the model's file are relative to."""
-        if self.inline is not None and not self.external:
-            return self.inline.path.parent
-        return Path(os.path.abspath(self.path)).parent  # noqa: PTH100 (resolve() would follow the link)
+        """The folder that locations are relative to."""
+        return DataFolder.beside(self.place).path
 
     @property
     def is_partial(self) -> bool:

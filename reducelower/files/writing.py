@@ -27,9 +27,9 @@ __all__ = ["EXTERNAL_DATA_MODES", "is_there", "resolve_destination", "write_mode
 EXTERNAL_DATA_MODES = ("copy", "link", "keep")
 """What to do with external data when the output goes to another folder.
 
-``copy`` shares blocks with the original where the file system can and copies where not. ``link`` makes hard links,
-which costs nothing, but onnx (from 1.21 on) refuses to load external data that has more than one name, at both ends;
-where links cannot be made it copies. ``keep`` brings nothing: the user does.
+``copy`` shares blocks with the original where the file system can and copies where not. ``link`` means the same: onnx
+(from 1.21 on) refuses to load external data that has more than one name or is a link. ``keep`` brings nothing: the user
+does.
 """
 
 
@@ -129,7 +129,7 @@ def write_model(
             if external_data != "keep":
                 places = _places(source.external, real.parent)
                 counter = _counter(on_copied, sum(file.size for file in places.values()))
-                _bring(places, external_data, overwrite, undo, counter)
+                _bring(places, overwrite, undo, counter)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
     except FileExistsError:  # another process was faster
@@ -185,9 +185,7 @@ def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalF
     return {folder / file.location: file for file in files}
 
 
-def _bring(
-    places: Mapping[Path, ExternalFile], mode: str, overwrite: bool, undo: ExitStack, on_copied: OnCopied
-) -> None:
+def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack, on_copied: OnCopied) -> None:
     """Bring external data to its places; every file is complete before the first gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
@@ -197,9 +195,6 @@ def _bring(
             if target.exists() and not overwrite:
                 raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
             _make_folders(target.parent, undo)
-            if mode == "link" and not target.exists() and _link(file.path, target):
-                undo.callback(_try, target.unlink)
-                continue
             pending = stack.enter_context(PendingFile(target))
             fill(pending.descriptor, file.path, on_copied)
             complete.append(pending)
@@ -217,14 +212,6 @@ def is_there(file: ExternalFile, target: Path) -> bool:
         return True
     here, there = file.path.stat(), target.stat()
     return (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)
-
-
-def _link(source: Path, target: Path) -> bool:
-    try:
-        os.link(os.path.realpath(source), target)
-    except OSError:
-        return False
-    return True
 
 
 def _make_folders(folder: Path, undo: ExitStack) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
+from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
@@ -242,9 +242,9 @@ def _refuse_untyped_functions(draft: Draft) -> Refusal | None:
     return None
 
 
-def folder_of(settings: Settings) -> Path | None:
-    """The folder that locations of external data are relative to."""
-    return None if settings.base_dir is None else Path(settings.base_dir)
+def folder_of(settings: Settings) -> DataFolder | None:
+    """Where external data may lie; None if that is not known."""
+    return None if settings.base_dir is None else DataFolder.of(settings.base_dir)
 
 
 def ground_of(
@@ -270,7 +270,7 @@ def ground_of(
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,
-        base_dir=folder_of(settings),
+        data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,

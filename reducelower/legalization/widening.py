@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
-from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 from onnx.numpy_helper import from_array, to_array
 
+from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.graph import walk
@@ -27,6 +26,7 @@ from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import open_skeleton
+from reducelower.scope.values import loaded
 
 __all__ = ["widen_integers"]
 
@@ -54,7 +54,7 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 it."""
 
 
-def widen_integers(model: ModelProto, opset: int, base_dir: Path | None) -> tuple[ModelProto, Mended] | None:
+def widen_integers(model: ModelProto, opset: int, folder: DataFolder | None) -> tuple[ModelProto, Mended] | None:
     """A copy of the model with all integers widened that are too narrow for the opset version.
 
     None if there are none, or if not all of them can be widened.
@@ -63,17 +63,17 @@ def widen_integers(model: ModelProto, opset: int, base_dir: Path | None) -> tupl
     tensors = [tensor for graph in main_graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
     if not tensors and not any(_names_type(node) in absent for node in walk(model.graph.node)):
         return None
-    if base_dir is None and any(map(uses_external_data, tensors)):
+    if folder is None and any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
         return None
     types = _types(model)
     if not _are_all_inside(model, absent, types):
         return None
     made = deepcopy(model)
-    return made, _held(made, absent, types, str(base_dir), opset)
+    return made, _held(made, absent, types, folder, opset)
 
 
 def _held(
-    model: ModelProto, absent: Mapping[int, _Narrow], types: Mapping[str, int], base_dir: str, opset: int
+    model: ModelProto, absent: Mapping[int, _Narrow], types: Mapping[str, int], folder: DataFolder | None, opset: int
 ) -> Mended:
     names = Names(lambda: model, None)
     origins: list[list[int]] = []
@@ -82,7 +82,7 @@ def _held(
     for graph in reversed(main_graphs(model)):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
-                _widen(tensor, absent[tensor.data_type].wide, base_dir)
+                _widen(tensor, absent[tensor.data_type].wide, folder)
         for value in (*graph.input, *graph.output, *graph.value_info):
             if value.type.tensor_type.elem_type in absent:
                 value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type].wide
@@ -148,12 +148,11 @@ def _are_all_inside(model: ModelProto, absent: Collection[int], types: Mapping[s
     return not any(types.get(name) in absent for name in outside)
 
 
-def _widen(tensor: TensorProto, wide: int, base_dir: str) -> None:
+def _widen(tensor: TensorProto, wide: int, folder: DataFolder | None) -> None:
     """Store a tensor in a wider type; one without its values stays without them."""
-    if uses_external_data(tensor):
-        load_external_data_for_tensor(tensor, base_dir)
-        tensor.data_location = TensorProto.DEFAULT  # otherwise onnx 1.20 looks for the file once more
-        del tensor.external_data[:]
+    if tensor.data_location == TensorProto.EXTERNAL:
+        assert folder is not None
+        tensor.CopyFrom(loaded(tensor, folder))
     if tensor.raw_data or tensor.int32_data:
         values = to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(wide))
         held = from_array(values, tensor.name)

@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from operator import attrgetter
-from pathlib import Path
 
 from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
-from reducelower.legalization.run import refuse_declarations
+from reducelower.legalization.run import folder_of, refuse_declarations
 from reducelower.model.census import Census
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies, kind_may_hold_graphs
@@ -72,7 +71,8 @@ def raise_reductions(
         freeze_defaults: take initializers that are also graph inputs for constants.
         element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
         ranks: ranks of values that the model does not state, by name.
-        base_dir: folder that external data locations are relative to; without it external constants are not read.
+        base_dir: folder that external data locations are relative to, or the model's file; without it external
+            constants are not read.
         in_place: change and return the model itself rather than a copy.
 
     Returns:
@@ -133,7 +133,7 @@ def raise_with_plan(
         opset=as_it_is.source_opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},
-        base_dir=None if settings.base_dir is None else Path(settings.base_dir),
+        data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,

@@ -283,8 +283,8 @@ class GraphScope:
         if size > LARGEST_KEPT and self.key == ():
             tensor = self.ground.weight(name) or tensor
         if tensor.data_location == TensorProto.EXTERNAL:
-            folder = self.ground.base_dir
-            return 0 if folder is None else self.ground.values.number(read_tensor(tensor, str(folder)))
+            folder = self.ground.data_folder
+            return 0 if folder is None else self.ground.values.number(read_tensor(tensor, folder))
         return self.ground.values.number_of_tensor(tensor, dims)
 
     def _value_of_node(self, node: NodeProto) -> int:

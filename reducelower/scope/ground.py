@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from onnx import TensorProto, TypeProto
 
+from reducelower.files import DataFolder
 from reducelower.model.census import Stated
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
@@ -67,7 +67,7 @@ class Ground:
         opset: opset version of the target.
         element_types: element types that the user declared, by value name.
         ranks: ranks that the user declared, by value name.
-        base_dir: folder that locations of external data are relative to.
+        data_folder: where external data may lie; None if that is not known.
         freeze_defaults: whether an initializer that is also a graph input counts as constant.
         overridable: whether callers may override such an initializer (IR version 4 and later).
         initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
@@ -90,7 +90,7 @@ class Ground:
     opset: int
     element_types: Mapping[str, int]
     ranks: Mapping[str, int]
-    base_dir: Path | None
+    data_folder: DataFolder | None
     freeze_defaults: bool
     overridable: bool
     initializers_stand_alone: bool

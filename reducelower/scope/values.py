@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, UnreadableModelError
 from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
+    from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "dense", "read_tensor", "tensor_of", "value_key"]
+__all__ = ["Values", "dense", "loaded", "read_tensor", "tensor_of", "value_key"]
 
 _READ: Mapping[str, Callable[[AttributeProto], Array]] = {
     "value_int": lambda attribute: np.array(attribute.i, dtype=np.int64),
@@ -113,14 +114,29 @@ class Values:
         return self._spelled[spelling]
 
 
-def read_tensor(tensor: TensorProto, folder: str = "") -> Array:
-    """The value of a tensor, whose data may be in a file in a folder.
+def loaded(tensor: TensorProto, folder: DataFolder) -> TensorProto:
+    """A copy of a tensor with its external data in it.
+
+    Raises:
+        UnreadableModelError: it cannot be read.
+    """
+    made = TensorProto.FromString(tensor.SerializeToString())
+    made.raw_data = folder.read(tensor)
+    made.ClearField("external_data")
+    made.ClearField("data_location")
+    return made
+
+
+def read_tensor(tensor: TensorProto, folder: DataFolder | None = None) -> Array:
+    """The value of a tensor, whose data may be in a file.
 
     Raises:
         RefusedError: it cannot be read.
     """
     try:
-        return numpy_helper.to_array(tensor, folder)
+        return numpy_helper.to_array(tensor if folder is None else loaded(tensor, folder))
+    except UnreadableModelError as error:
+        raise RefusedError(str(error)) from error
     except Exception as error:  # numpy and onnx raise several types
         reason = one_line(error)
         raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "correct the model") from error

@@ -14,7 +14,7 @@ import onnx
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
 
 from reducelower.errors import UnreadableModelError
-from reducelower.files.external import external_files, external_tensors
+from reducelower.files.external import DataFolder, external_files, external_tensors
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, read_by
@@ -66,7 +66,7 @@ class Source:
     """
 
     proto: ModelProto
-    folder: Path | None = None
+    folder: DataFolder | None = None
     data: bytes | None = None
     weights: Sequence[Array] = ()
 
@@ -76,16 +76,16 @@ class Source:
     ) -> Source:
         """Wrap a model, or read one from a file without its external data.
 
+        `folder` is where the external data of a model in memory lies, or the model's file.
+
         Raises:
             UnreadableModelError: the file is missing or not an ONNX model, or its external data is missing or elsewhere
-                than in its folder.
+                than it may lie.
         """
-        around = None if folder is None else Path(folder).absolute()
+        around = None if folder is None else DataFolder.of(folder)
         if isinstance(model, Document):
             return Source(model.message, around, model.searchable)
         if isinstance(model, ModelProto):
-            if around is not None:
-                external_files(model, around / "the model", is_held)
             return Source(model, around)
         path = Path(model)
         try:
@@ -95,13 +95,16 @@ class Source:
         if not proto.HasField("graph"):
             raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
         external_files(proto, path)
-        return Source(proto, path.absolute().parent)
+        return Source(proto, DataFolder.beside(path))
 
     def light(self) -> Source:
         """The same with large weights beside the model (see `apart`), wherever they lie.
 
         Both sides of a comparison are made so, since onnxruntime adds up in another order what it holds otherwise.
-        Where external data is out of reach, it is the source itself.
+        Where nothing says where external data lies, it is the source itself.
+
+        Raises:
+            UnreadableModelError: external data is missing or elsewhere than it may lie.
         """
         if self.folder is None and has_external_data(self.proto):
             return self

@@ -11,14 +11,13 @@ import math
 import mmap
 from copy import deepcopy
 from itertools import count
-from pathlib import Path
 from weakref import WeakValueDictionary
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.files import all_graphs
-from reducelower.files.external import bytes_of, external_tensors
+from reducelower.files.external import DataFolder, bytes_of, external_tensors
 from reducelower.model.graph import all_nodes
 from reducelower.model.skeleton import skeleton
 from reducelower.numerics.measure import Array
@@ -42,15 +41,16 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """By name. Equal values have one name; a model that names an array is of no use once nobody holds that."""
 
 
-def apart(model: ModelProto, folder: Path | None = None) -> tuple[ModelProto, list[Array]]:
+def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
 
-    Of external data, which lies in the folder, what is not taken out is read into the copy. Defaults that a caller may
+    Of external data, what is not taken out is read into the copy. Defaults that a caller may
     override stay in the model; metadata is no part of the copy. Nor are initializers that nothing reads, where they are
     many: onnxruntime takes time that grows with their square. A model with none of these is returned itself.
 
     Raises:
-        OSError: a file of external data cannot be read.
+        UnreadableModelError: a file of external data is missing, or not where it may lie.
+        OSError: it cannot be read.
     """
     defaults = {value.name for value in model.graph.input} if model.ir_version >= _DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
@@ -99,7 +99,7 @@ def _is_large(tensor: TensorProto) -> bool:
     return math.prod(tensor.dims) * width >= _LARGE
 
 
-def _array_of(tensor: TensorProto, folder: Path | None) -> Array:
+def _array_of(tensor: TensorProto, folder: DataFolder | None) -> Array:
     """The values of a tensor, without a copy where they are bytes in the right order."""
     dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -114,10 +114,11 @@ _maps: WeakValueDictionary[object, mmap.mmap] = WeakValueDictionary()
 """Files as memory, as long as an array lies in them; both models of a comparison may lie in one."""
 
 
-def _mapped(tensor: TensorProto, folder: Path | None) -> memoryview:
+def _mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
     """The bytes of external data, which are read when they are looked at."""
+    assert folder is not None
+    path = folder.find(tensor).path
     entries = {item.key: item.value for item in tensor.external_data}
-    path = (folder or Path()) / entries["location"]
     with path.open("rb") as file:
         status = path.stat()
         key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
