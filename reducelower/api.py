@@ -58,17 +58,19 @@ def _settings(
     return Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
 
 
-def _version(target_version: int, without: Iterable[str], without_types: Iterable[str]) -> Target:
+def _version(
+    target_version: int, without: Iterable[str], without_types: Iterable[str], assume_nonempty: bool
+) -> Target:
     """The target of a conversion, its parts checked by the names that a caller has for them."""
     check_arguments(target_version=target_version, without=without, without_types=without_types)
-    return Target(target_version, frozenset(without), frozenset(without_types))
+    return Target(target_version, frozenset(without), frozenset(without_types), assume_nonempty=assume_nonempty)
 
 
-def _expansion(ops: Iterable[str] | None, rules: Book, without_types: Iterable[str]) -> Target:
+def _expansion(ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], assume_nonempty: bool) -> Target:
     """The target of an expansion, its parts checked."""
     check_arguments(ops=ops, rules=rules, without_types=without_types)
     names = Rules(rules).book.reductions if ops is None else ops
-    return Target(None, frozenset(names), frozenset(without_types))
+    return Target(None, frozenset(names), frozenset(without_types), assume_nonempty=assume_nonempty)
 
 
 def legalize(
@@ -133,6 +135,7 @@ def convert_version(
     rules: Book = "stable",
     ir_version: IrVersion = "auto",
     freeze_defaults: bool = False,
+    assume_nonempty: bool = False,
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
@@ -152,6 +155,7 @@ def convert_version(
         rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
         ir_version: see `legalize`, as all that follow.
         freeze_defaults: take initializers that are also graph inputs for constants.
+        assume_nonempty: no dimension is zero when the model runs, so that nothing is written for emptiness.
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
         base_dir: folder that external data locations are relative to, or the model's file.
@@ -174,7 +178,7 @@ def convert_version(
         (13, 7)
     """
     check_arguments(model=model)
-    target = _version(target_version, without, without_types)
+    target = _version(target_version, without, without_types, assume_nonempty)
     settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
     return _legalize(model, settings, in_place=in_place).model
 
@@ -186,6 +190,7 @@ def expand(
     rules: Book = "spec",
     without_types: Iterable[str] = (),
     freeze_defaults: bool = False,
+    assume_nonempty: bool = False,
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
@@ -202,6 +207,7 @@ def expand(
             is finite stays finite), ``core``, a folder of rules, or a rule book.
         without_types: element types that nothing added may use.
         freeze_defaults: see `legalize`, as all that follow.
+        assume_nonempty: no dimension is zero when the model runs, so that nothing is written for emptiness.
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
         base_dir: folder that external data locations are relative to, or the model's file.
@@ -222,7 +228,7 @@ def expand(
         ['Abs', 'ReduceMax']
     """
     check_arguments(model=model)
-    target = _expansion(ops, rules, without_types)
+    target = _expansion(ops, rules, without_types, assume_nonempty)
     settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, validate)
     return _legalize(model, settings, in_place=in_place).model
 
@@ -236,6 +242,7 @@ def convert_bytes(
     rules: Book = "stable",
     ir_version: IrVersion = "auto",
     freeze_defaults: bool = False,
+    assume_nonempty: bool = False,
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
@@ -249,8 +256,8 @@ def convert_bytes(
     Args:
         serialized: a ModelProto as bytes, the content of an ONNX file; it is trusted to be valid.
         target_version: opset version to convert to, up or down.
-        without, without_types, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate: the same
-            as for `convert_version`.
+        without, without_types, rules, ir_version: the same as for `convert_version`.
+        freeze_defaults, assume_nonempty, element_types, ranks, base_dir, validate: the same as well.
 
     Returns:
         The converted model as bytes.
@@ -269,7 +276,7 @@ def convert_bytes(
         13
     """
     check_arguments(serialized=serialized)
-    target = _version(target_version, without, without_types)
+    target = _version(target_version, without, without_types, assume_nonempty)
     settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
     return legalized(Document.of_bytes(serialized), settings)[0].data
 
@@ -281,6 +288,7 @@ def expand_bytes(
     rules: Book = "spec",
     without_types: Iterable[str] = (),
     freeze_defaults: bool = False,
+    assume_nonempty: bool = False,
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
@@ -291,7 +299,8 @@ def expand_bytes(
     Args:
         serialized: a ModelProto as bytes.
         ops: operators to replace, such as ``["LayerNormalization"]``; None means the same as for `expand`.
-        rules, without_types, freeze_defaults, element_types, ranks, base_dir, validate: the same as for `expand`.
+        rules, without_types, freeze_defaults: the same as for `expand`.
+        assume_nonempty, element_types, ranks, base_dir, validate: the same as well.
 
     Returns:
         The model without these operators, as bytes.
@@ -309,7 +318,7 @@ def expand_bytes(
         ['Abs', 'ReduceSum']
     """
     check_arguments(serialized=serialized)
-    target = _expansion(ops, rules, without_types)
+    target = _expansion(ops, rules, without_types, assume_nonempty)
     settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, validate)
     return legalized(Document.of_bytes(serialized), settings)[0].data
 

@@ -32,6 +32,8 @@ class Target:
         runtime: the runtime that the model is for, from a target file; nodes that come out wrong there or are refused
             are replaced by equivalent ones. Without an opset the model keeps its own or comes to the runtime's
             preferred one, whichever takes fewer rewrites.
+        assume_nonempty: no dimension is zero when the model runs, so that nothing is written for emptiness. A runtime
+            that refuses an If that the tool adds makes the same assumption.
 
     Raises:
         TypeError: a field is not of its type, such as a string for `without`.
@@ -41,6 +43,7 @@ class Target:
     without: frozenset[str] = frozenset()
     without_types: frozenset[str] = frozenset()
     runtime: Runtime | None = None
+    assume_nonempty: bool = False
 
     def __post_init__(self) -> None:
         """Check what a caller may confuse; any collection of names becomes a set."""

@@ -80,6 +80,7 @@ class Plan(InNotebooks):
             another shape, and cannot be mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
+        assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
         losses: where the form that was asked for loses range, as sentences, in a plan that nobody verified.
         steps: what was applied where, as data: verification rests on it. Copies in other processes are without.
     """
@@ -93,6 +94,7 @@ class Plan(InNotebooks):
     notes: tuple[str, ...] = field(default=())
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
+    assumes_nonempty: bool = False
     losses: tuple[str, ...] = ()
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
-from reducelower.adapters.reshaping import planned
+from reducelower.adapters.reshaping import plain_reshape
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, copy_marks, drop_attribute, make_node, set_attribute, value_of
 from reducelower.scope.body import AnyScope, BodyScope
@@ -166,9 +166,11 @@ class Writer:
         if known is not None and all(known):
             return self.yields("Reshape", data, shape)
         inside = BodyScope(self.scope, self.nodes, self.scope.opset)
-        plan = planned(inside.known(data), inside.known(shape), self.scope.known(self.node.output[0]))
+        plan = plain_reshape(inside.known(data), inside.known(shape), self.scope.known(self.node.output[0]))
         if plan is not None and plan.is_plain:
             return self.yields("Reshape", data, shape if plan.target is None else self.integers(plan.target, "shape"))
+        if not self.scope.heeds_zero():
+            return self.yields("Reshape", data, shape)
         nothing = "" if element_type == TensorProto.STRING else 0
         zero = self.scope.add_constant(np.array(nothing, helper.tensor_dtype_to_np_dtype(element_type)), "zero")
         return self.yields_either(
@@ -181,6 +183,20 @@ class Writer:
     def _has_zero(self, shape: str) -> str:
         product = self.add("ReduceProd", shape, tail="product", keepdims=0)
         return self.add("Equal", product, self.integers(0, "number_of_none"), tail="has_zero")
+
+    def unless_empty(
+        self, data: str, nothing: Callable[[], str], otherwise: Callable[[], str], element_type: int = 0
+    ) -> list[NodeProto]:
+        """Append what `otherwise` does for the first output of the node replaced; return all nodes so far.
+
+        Where the data may be without elements, `nothing` computes the output then, as a branch of `yields_either`. Its
+        element type is that of the first input where none is given.
+        """
+        if self.scope.may_be_empty(data):
+            return self.yields_either(self.is_empty(data), nothing, otherwise, element_type or self.element_type(0))
+        name = otherwise()
+        last = list(self.nodes[-1].output)
+        return self.yields_last(last.index(name)) if name in last else self.yields("Identity", name)
 
     def is_empty(self, data: str) -> str:
         """Append nodes that compute whether a tensor has no elements, and return the name of the result."""

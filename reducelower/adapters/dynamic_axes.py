@@ -101,8 +101,6 @@ def _by_reshape(op: Writer, mask: str, rank: int) -> list[NodeProto]:
     if not op.attribute("keepdims", 1):
         kept = op.add("Not", mask, tail="is_kept")
         final = op.add("Compress", final, kept, tail="kept_shape", axis=0)
-    count = op.add("Size", data, tail="count")
-    is_empty = op.add("Equal", count, op.integers(0, "zero"), tail="is_empty")
     element_type = op.scope.needed_element_type(data)
 
     def folded() -> str:
@@ -116,7 +114,7 @@ def _by_reshape(op: Writer, mask: str, rank: int) -> list[NodeProto]:
         return op.add("Reshape", value, final, tail="folded_away")
 
     nothing = partial(op.add, "ConstantOfShape", final, tail="nothing", value=_of_nothing(op.node, element_type))
-    return op.yields_either(is_empty, nothing, folded, element_type)
+    return op.unless_empty(data, nothing, folded, element_type)
 
 
 def _of_nothing(node: NodeProto, element_type: int) -> TensorProto:

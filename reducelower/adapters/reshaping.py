@@ -17,14 +17,14 @@ from itertools import combinations
 from reducelower.types.known import Elements, Known, Shape
 from reducelower.types.sizes import ONE, Size, product_of
 
-__all__ = ["Plan", "planned"]
+__all__ = ["PlainReshape", "plain_reshape"]
 
 _MOST_AXES = 8
 """Shapes with more axes get no ones inserted: there would be many places to try."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlainReshape:
     """A Reshape without allowzero.
 
     Attributes:
@@ -43,9 +43,9 @@ class Plan:
         return not self.ahead and not self.behind
 
 
-def planned(
+def plain_reshape(
     data: Known, target: Known, result: Known, never_zero: Collection[int] = (), *, is_empty_never: bool = False
-) -> Plan | None:
+) -> PlainReshape | None:
     """The plan for a Reshape with allowzero; None if what is known decides nothing.
 
     Args:
@@ -60,19 +60,19 @@ def planned(
         if result.shape is not None and data.shape is not None:
             constant = _constant(data.shape, result.shape)
             if constant is not None:
-                return Plan(constant)
-        return Plan(None) if is_empty_never else None
+                return PlainReshape(constant)
+        return PlainReshape(None) if is_empty_never else None
     own = next((axis for axis, size in enumerate(wanted) if size is not None and size.number == -1), None)
     sizes, given = _worked_out(data.shape, wanted, own), data.shape or ()
     zero = _Zeros(never_zero, is_empty_never)
     for shape in (sizes, result.shape):
         if shape is not None and (constant := _constant(given, shape)) is not None:
-            return Plan(constant)
+            return PlainReshape(constant)
     entries = [_entry(given, axis, size) for axis, size in enumerate(sizes)]
     found = _with_one_open(given, sizes, entries, own, zero) or _as_it_is(given, sizes, own, zero)
     if found is None and data.shape is not None:
         found = _with_ones(given, sizes, zero)
-    return found or (Plan(None) if is_empty_never else None)
+    return found or (PlainReshape(None) if is_empty_never else None)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _constant(data: Shape, sizes: Shape) -> tuple[int, ...] | None:
 
 def _with_one_open(
     data: Shape, sizes: Shape, entries: Sequence[int | None], own: int | None, zero: _Zeros
-) -> Plan | None:
+) -> PlainReshape | None:
     """A constant with -1 for the only size that no constant says."""
     left = [axis for axis, entry in enumerate(entries) if entry is None]
     if len(left) != 1:
@@ -130,17 +130,17 @@ def _with_one_open(
     # Beside a copy of zero, -1 has no meaning. Where the target itself has it there, it has none already.
     if left[0] != own and not all(map(zero.is_impossible, others)):
         return None
-    return Plan(tuple(-1 if entry is None else entry for entry in entries))
+    return PlainReshape(tuple(-1 if entry is None else entry for entry in entries))
 
 
-def _as_it_is(data: Shape, sizes: Shape, own: int | None, zero: _Zeros) -> Plan | None:
+def _as_it_is(data: Shape, sizes: Shape, own: int | None, zero: _Zeros) -> PlainReshape | None:
     """The computed target: it holds -1, so it has no zero where it has a meaning, or each zero copies a zero."""
     if own is not None or all(zero.is_copied(data, axis, size) for axis, size in enumerate(sizes)):
-        return Plan(None)
+        return PlainReshape(None)
     return None
 
 
-def _with_ones(data: tuple[Size, ...], sizes: Shape, zero: _Zeros) -> Plan | None:
+def _with_ones(data: tuple[Size, ...], sizes: Shape, zero: _Zeros) -> PlainReshape | None:
     """Ones inserted into the data or the result, so that sizes that may be zero stand where the data has them."""
     if len(data) > _MOST_AXES or len(sizes) > _MOST_AXES:
         return None
@@ -151,7 +151,7 @@ def _with_ones(data: tuple[Size, ...], sizes: Shape, zero: _Zeros) -> Plan | Non
                     continue
                 constant = _constant(wide, target)
                 if constant is not None or not behind:
-                    return Plan(constant, before, after)
+                    return PlainReshape(constant, before, after)
     return None
 
 

@@ -44,6 +44,7 @@ def verify_models(
     the data sets are compared too.
     """
     from reducelower.verification import compare_models
+    from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
     from reducelower.verification.running.providers import on_provider
     from reducelower.verification.running.source import Source
 
@@ -53,7 +54,7 @@ def verify_models(
         Source.of(_as_fed(model, settings), place).light()
         for model, place in zip((source.document, after), places, strict=True)
     )
-    with on_provider(settings.provider):
+    with on_provider(settings.provider), feeding_as_assumed(plan):
         runtimes, absent = _runtimes(settings)
         whole = compare_models(
             left,
@@ -69,6 +70,7 @@ def verify_models(
             on_progress=on_progress,
             protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
         )
+    whole = noted(whole, plan)
     if not settings.strict or not absent:
         return replace(whole, notes=(*whole.notes, *absent))
     # Strictly, a model is shown to be right for a runtime only in that runtime.

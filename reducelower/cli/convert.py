@@ -101,7 +101,8 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     from reducelower.rulebook import load_book
 
     names = operators or load_book(options["rules"]).reductions
-    target = Target(None, frozenset(names), frozenset(options["without_types"]))
+    without_types = frozenset(options["without_types"])
+    target = Target(None, frozenset(names), without_types, assume_nonempty=options["assume_nonempty"])
     return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
 
 

@@ -176,6 +176,10 @@ def conversion_options(default_rules: str) -> Sequence[Option]:
             default=default_rules,
             metavar="spec|stable|core|DIR",
         ),
+        option(
+            "--assume-nonempty",
+            "No dimension is 0 when the model runs: write nothing that asks for it.",
+        ),
         *MODEL_OPTIONS,
     )
 
@@ -199,7 +203,12 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
     from reducelower.options import Target
 
     opset: int | None = options["opset"]
-    target = Target(opset, frozenset(options["without"]), frozenset(options["without_types"]))
+    target = Target(
+        opset,
+        frozenset(options["without"]),
+        frozenset(options["without_types"]),
+        assume_nonempty=options["assume_nonempty"],
+    )
     if not options["for_runtimes"]:
         return target
     from reducelower.runtimes import TargetError, combined

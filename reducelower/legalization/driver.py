@@ -82,18 +82,18 @@ class Legalizer:
         self._records = records
         self._settler = Settler(target, rules)
         self._memo = memo
-        self._edits: list[Edit] = []
+        self.edits: list[Edit] = []
 
     def run(self, source_opset: int) -> None:
         """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
         self._walk(self._main_graph(source_opset))
         for number, function in enumerate(self.draft.model.functions):
             self._walk_function(function, number)
-        remove_unused(self._edits)
+        remove_unused(self.edits)
         self._treat_constants()
         self._fit_types()
         self.ground.check_what_was_trusted()
-        for edit in self._edits:
+        for edit in self.edits:
             # A node that was removed as unused need not be legal.
             gone = {index for index, nodes in edit.replaced.items() if not nodes}
             self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in gone]
@@ -115,9 +115,9 @@ class Legalizer:
     def unmended(self) -> tuple[str, ...]:
         """Sentences about overflow or wrong shapes on the target runtime that no form avoids."""
         runtime = self.target.runtime
-        if runtime is None or not self._edits:
+        if runtime is None or not self.edits:
             return ()
-        ranks = (self._edits[0].scope.rank(value.name) for value in self.draft.model.graph.output)
+        ranks = (self.edits[0].scope.rank(value.name) for value in self.draft.model.graph.output)
         return (*self._memo.unmended, *runtime.misshapes(ranks))
 
     @property
@@ -150,7 +150,7 @@ class Legalizer:
 
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope, applied={} if self._records else None)
-        self._edits.append(edit)
+        self.edits.append(edit)
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
         self._note_constants(scope)
@@ -277,7 +277,7 @@ class Legalizer:
     # After the pass
 
     def _treat_constants(self) -> None:
-        for edit in self._edits:
+        for edit in self.edits:
             scope = edit.scope
             treatment = self._settler.table(scope.opset)["Constant"]
             if treatment is None or treatment.is_nothing:
@@ -290,17 +290,17 @@ class Legalizer:
     # Element types, handled last
 
     def _fit_types(self) -> None:
-        tables = [self._settler.table(opset) for opset in {edit.scope.opset for edit in self._edits}]
+        tables = [self._settler.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
         if not any(table.dropped for table in tables):
             return
         self.occurring.foreign |= self._memo.foreign
-        self.occurring.note_scopes(edit.scope for edit in self._edits)
+        self.occurring.note_scopes(edit.scope for edit in self.edits)
         possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
         asked = {
             table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}
             for table in tables
         }
-        for edit in self._edits:
+        for edit in self.edits:
             suspects = {op for op in asked[edit.scope.opset] if not self._is_fit(op, edit.scope)}
             if suspects:
                 self._fit_edit(edit, suspects)
@@ -328,7 +328,7 @@ class Legalizer:
         """What was applied where, as data, if this run records it."""
         entries: dict[int, Entry] = {}
         found = []
-        for edit in self._edits:
+        for edit in self.edits:
             for index, done in sorted((edit.applied or {}).items()):
                 for read, outcome in done:
                     if read is None:
@@ -344,7 +344,7 @@ class Legalizer:
         """Splice in all replacements; return all sites if `report`, else an empty list."""
         found: list[list[Site]] = []
         # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
-        for edit in reversed(self._edits):
+        for edit in reversed(self.edits):
             path, nodes = edit.scope.path, edit.scope.node_list
             names = {index: nodes.name(index) for index in edit.sites} if report else {}
             edit.splice()

@@ -27,6 +27,7 @@ class Edit:
         sites: operator and label of each rewrite.
         types: value_info for new values, as bytes of a GraphProto.
         refused: why a node cannot be legalized.
+        zeros: the outcomes that ask at run time for dimensions of size zero, or assume that there are none.
         applied: what each node had and what came in its place, in order; None if nobody wants to know.
     """
 
@@ -35,6 +36,7 @@ class Edit:
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
     types: dict[int, bytes] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
+    zeros: dict[int, Outcome] = field(default_factory=dict)
     applied: dict[int, list[tuple[ReadNode | None, Outcome]]] | None = None
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:

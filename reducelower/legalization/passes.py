@@ -99,6 +99,7 @@ def _joined(first: Plan, second: Plan, source: ModelProto, between: ModelProto, 
         ir_version=(first.ir_version[0], second.ir_version[1]),
         notes=tuple(dict.fromkeys((*notes, *second.notes))),
         unmended=tuple(dict.fromkeys((*unmended, *second.unmended))),
+        assumes_nonempty=first.assumes_nonempty or second.assumes_nonempty,
         steps=(*first.steps, *second.steps),
     )
 

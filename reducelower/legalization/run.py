@@ -16,6 +16,7 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
+from reducelower.legalization.zeros import assumes_none, notes_about_zeros
 from reducelower.model.census import Stated, graph_field
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
@@ -93,14 +94,17 @@ def run(
         try:
             legalizer.run(opset)
             unmended = legalizer.unmended
+            is_conditional = assumes_none(legalizer.edits)
+            about_zeros = [*notes_about_zeros(legalizer.edits, goal, is_asked=target.assume_nonempty)]
         finally:
             ground.clear_caches()
     notes = (
         *filter(None, [goal.runtime.note if goal.runtime is not None else ""]),
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
         *(f"{says} No equivalent form avoids that there." for says in unmended),
+        *about_zeros,
     )
-    plan = replace(plan, notes=notes)
+    plan = replace(plan, notes=notes, assumes_nonempty=is_conditional)
     if legalizer.refusals:
         return replace(plan, refusals=tuple(legalizer.refusals))
     steps = (Step(source, legalizer.applied()),) if report else ()
@@ -275,6 +279,7 @@ def ground_of(
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         is_last_attempt=is_last_attempt,
+        assumes_nonempty=target.assume_nonempty,
         values=Values() if values is None else values,
         stated=stated,
         weight=source.weight,
@@ -311,7 +316,8 @@ def _goal(target: Target, source_opset: int) -> Target:
             raise ValueError(f"there is no operator {name!r} in the default domain")
     for name in target.without_types:
         parse_element_type(name)
-    return replace(target, opset=opset)
+    assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
+    return replace(target, opset=opset, assume_nonempty=assumes)
 
 
 def _fit_ir_version(draft: Draft, target: Target) -> Refusal | None:

@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
-from reducelower.runtimes.facts import Fact
+from reducelower.runtimes.facts import Fact, When
 from reducelower.runtimes.ranges import Ranges
 
 __all__ = ["Runtime", "combined"]
@@ -61,6 +61,11 @@ class Runtime:
         """The facts that exclude this way for nodes of an operator, because it is no better."""
         failing = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
         return tuple(fact for fact in failing if way in fact.not_by)
+
+    def refuses_added(self, op_type: str) -> bool:
+        """Whether the runtime does not run nodes of an operator that the tool adds, whatever they are."""
+        about = (fact for fact in self.facts if op_type in fact.operators and fact.outcome in ("absent", "refused"))
+        return any(not fact.when.conditions or fact.when == When(made=True) for fact in about)
 
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
         """Sentences about wrong shapes of model outputs with these ranks.

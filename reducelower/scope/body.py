@@ -120,6 +120,10 @@ class _NestedScope(Scope):
         """See `Scope.known`."""
         return Known() if self.defines(name) else self.parent.known(name)
 
+    def heeds_zero(self) -> bool:
+        """See `Scope.heeds_zero`."""
+        return self.node_scope.heeds_zero()
+
     def never_zero(self) -> Collection[int]:
         """See `Scope.never_zero`."""
         return self.parent.never_zero()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
@@ -113,6 +113,8 @@ def _kind(tensor: TensorProto) -> tuple[int, Sequence[int]]:
 class Mark(NamedTuple):
     """A point that `NodeScope.roll_back` returns to."""
 
+    zeros: frozenset[Literal["assumed", "heeded"]]
+
     added: int
     released: int
     stated: int
@@ -131,6 +133,7 @@ class NodeScope(Scope):
         adopted: tensors that become the value of operands, by number.
         derived: new names in order: stem, tail, name.
         types: types to state for new values.
+        zeros: ``heeded`` if the result asks at run time whether a dimension is zero, ``assumed`` if it would.
     """
 
     is_made = False
@@ -153,6 +156,7 @@ class NodeScope(Scope):
         self.adopted: list[tuple[int, TensorProto]] = []
         self.derived: list[tuple[str, str, str]] = []
         self.types: dict[str, TypeProto] = {}
+        self.zeros: set[Literal["assumed", "heeded"]] = set()
         self._operands = operands
         self._numbers: dict[Hashable, str] = {}
         self._declared: dict[str, int] = {}
@@ -288,6 +292,12 @@ class NodeScope(Scope):
         """See `Scope.never_zero`."""
         return () if self._operands is None else frozenset(self._ask_of_all(GraphScope.never_zero))
 
+    def heeds_zero(self) -> bool:
+        """See `Scope.heeds_zero`."""
+        is_assumed = self.graph.ground.assumes_nonempty
+        self.zeros.add("assumed" if is_assumed else "heeded")
+        return not is_assumed
+
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
         if self.is_new(name):
@@ -410,13 +420,14 @@ class NodeScope(Scope):
 
     def mark(self) -> Mark:
         """Return a point to roll back to if the next attempt fails."""
-        return Mark(len(self.added), len(self.released), len(self.stated), len(self.derived))
+        return Mark(frozenset(self.zeros), len(self.added), len(self.released), len(self.stated), len(self.derived))
 
     def roll_back(self, mark: Mark) -> None:
         """Undo every addition since the mark."""
         for name in list(self.added)[mark.added :]:
             del self.added[name]
         self._numbers = {key: name for key, name in self._numbers.items() if name in self.added}
+        self.zeros = set(mark.zeros)
         del self.released[mark.released :], self.stated[mark.stated :]
         if self._operands is not None:
             self._made.difference_update(name for _, _, name in self.derived[mark.fresh :])

@@ -109,6 +109,20 @@ class Scope(ABC):
         """The atoms that are not zero wherever an output of the model depends on the node and has a result."""
 
     @abstractmethod
+    def heeds_zero(self) -> bool:
+        """Whether what is written has to ask when it runs, since a dimension that matters may be zero then.
+
+        Ask only where it does: that it is assumed not to be zero is noted.
+        """
+
+    def may_be_empty(self, name: str) -> bool:
+        """Whether a tensor may have no elements, as far as is known or assumed; see `heeds_zero`."""
+        shape, known = self.shape(name), self.known(name).shape
+        if (shape is not None and all(shape)) or (known is not None and all(size.is_positive() for size in known)):
+            return False
+        return self.heeds_zero()
+
+    @abstractmethod
     def written_as(self, name: str) -> str:
         """How a value is defined.
 

@@ -198,7 +198,8 @@ _OF_ALL = {"known": ("⟦1⟧",), "never_zero": ()}
 """Questions about all operands together, with their arguments."""
 
 _NO_QUESTIONS = {
-    "add_constant", "add_reference", "declare", "fresh", "release", "replace_by_initializer", "type_inside"
+    "add_constant", "add_reference", "declare", "fresh", "heeds_zero", "release", "replace_by_initializer",
+    "type_inside",
 }  # fmt: skip
 _QUESTIONS = sorted(Scope.__abstractmethods__ - _NO_QUESTIONS - _OF_ALL.keys())
 

@@ -34,18 +34,11 @@ def _cumulative(op: Writer) -> list[NodeProto]:
         op.scope.release(op.input(1))
         return op.yields("Identity", data)
     if axes is None and (shape is None or len(shape) != 1):
-        return op.yields_either(
-            op.is_empty(data), lambda: data, lambda: _along_the_middle(op, data, element_type), element_type
-        )
+        return op.unless_empty(data, lambda: data, lambda: _along_the_middle(op, data, element_type), element_type)
     rank = op.scope.needed_rank(data)
     axis = 0 if axes is None else from_the_front(int(axes.reshape(-1)[0]), rank)
     op.scope.release(op.input(1))
-    if shape is None or None in shape:
-        return op.yields_either(
-            op.is_empty(data), lambda: data, lambda: _along(op, data, axis, rank, element_type), element_type
-        )
-    _along(op, data, axis, rank, element_type)
-    return op.yields_last(1)
+    return op.unless_empty(data, lambda: data, lambda: _along(op, data, axis, rank, element_type), element_type)
 
 
 def _along(op: Writer, data: str, axis: int, rank: int, element_type: int) -> str:

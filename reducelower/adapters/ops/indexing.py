@@ -105,7 +105,6 @@ def _gather_nd(op: Writer) -> list[NodeProto]:
     if op.attribute("batch_dims", 0):
         return without_batches(op)
     data, indices = op.node.input
-    shape = op.scope.shape(data)
     if _named(op) == 1:
         return op.yields("Gather", data, _rows(op), axis=0)
 
@@ -114,19 +113,15 @@ def _gather_nd(op: Writer) -> list[NodeProto]:
         rows = op.add("Reshape", data, op.add("Concat", op.number(-1), rest, tail="rows", axis=0), tail="flat")
         return op.add("Gather", rows, _rows(op), tail="gathered", axis=0)
 
-    if shape is not None and all(shape):
-        gathered()
-        return op.yields_last()
-    element_type = op.scope.needed_element_type(data)
-
     def nothing() -> str:
         rest = _rest(op, _sizes(op, data))
         ahead = op.add("Slice", _sizes(op, indices), op.number(0), op.number(-1), tail="ahead")
+        element_type = op.scope.needed_element_type(data)
         zero = op.constant("" if element_type == TensorProto.STRING else 0, element_type, "nothing")
         return op.add("Expand", zero, op.add("Concat", ahead, rest, tail="shape", axis=0), tail="empty")
 
     # A Reshape takes 0 for a size that the data has.
-    return op.yields_either(op.is_empty(data), nothing, gathered, element_type)
+    return op.unless_empty(data, nothing, gathered)
 
 
 _MULTIPLIES_INTEGERS = 9
@@ -195,10 +190,7 @@ def _scatter_nd(op: Writer) -> list[NodeProto]:
         rows = [op.add("Reshape", name, op.number(-1), tail="flat") for name in (data, places, op.input(2))]
         return op.add("Reshape", op.add("Scatter", *rows, tail="scattered", axis=0), sizes)
 
-    if shape is None or None in shape:
-        return op.yields_either(op.is_empty(data), lambda: data, scattered, op.scope.needed_element_type(data))
-    scattered()
-    return op.yields_last()
+    return op.unless_empty(data, lambda: data, scattered)
 
 
 def _places_of_rows(op: Writer) -> tuple[str, str]:
@@ -250,10 +242,7 @@ def _one_by_one(op: Writer, step: str) -> Outcome:
 
     if shape is not None and 0 in shape:
         return op.yields("Identity", data)
-    if shape is None or None in shape:
-        return op.yields_either(op.is_empty(updates), lambda: data, scanned, element_type)
-    scanned()
-    return op.yields_last()
+    return op.unless_empty(updates, lambda: data, scanned)
 
 
 def _step_graph(op: Writer, step: str, element_type: int) -> GraphProto:

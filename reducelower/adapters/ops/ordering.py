@@ -245,8 +245,11 @@ def _equal_strings(op: Writer) -> list[NodeProto]:
     def of_nothing() -> str:
         return op.add("Equal", *(op.add("ConstantOfShape", op.add("Shape", name)) for name in operands))
 
-    if all(shape is not None and None not in shape for shape in shapes):
-        of_nothing() if any(0 in (shape or ()) for shape in shapes) else compared()
+    if any(shape is not None and 0 in shape for shape in shapes):
+        of_nothing()
+        return op.yields_last()
+    if not scope.may_be_empty(operands[0]) and not scope.may_be_empty(operands[1]):
+        compared()
         return op.yields_last()
     # No Unique goes over nothing, and a Reshape takes 0 for a size that the data has.
     counts = [op.add("Size", name, tail="count") for name in operands]

@@ -15,7 +15,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.adapters.reshaping import Plan, planned
+from reducelower.adapters.reshaping import PlainReshape, plain_reshape
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
@@ -50,13 +50,16 @@ def _lower_allowzero(op: Writer) -> Outcome:
     return op.yields("Identity", op.scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
 
 
-def plan_of(op: Writer) -> Plan | None:
+def plan_of(op: Writer) -> PlainReshape | None:
     """The plan for the Reshape with allowzero that `op` replaces; None if what is known decides nothing."""
     data, target, result = map(op.scope.known, (*op.node.input[:2], op.node.output[0]))
-    return planned(data, target, result) or planned(data, target, result, op.scope.never_zero())
+    plan = plain_reshape(data, target, result) or plain_reshape(data, target, result, op.scope.never_zero())
+    if (plan is not None and plan.is_plain) or op.scope.heeds_zero():
+        return plan
+    return plain_reshape(data, target, result, is_empty_never=True)
 
 
-def without_allowzero(op: Writer, plan: Plan) -> Outcome:
+def without_allowzero(op: Writer, plan: PlainReshape) -> Outcome:
     """The Reshape by a plan, written for opset 13."""
     data, target = op.node.input[:2]
     if plan.target is not None:

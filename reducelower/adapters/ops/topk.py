@@ -153,7 +153,7 @@ def _of_int64(op: Writer, data: str) -> list[NodeProto]:
         for output in filter(op.wants, (0, 1)):
             op.yields("Slice", *uppermost(), output=output)
         return op.nodes
-    has_elements = known is not None and all(known) and count is not None
+    has_elements = not scope.may_be_empty(node.input[0]) and (count is not None or not scope.heeds_zero())
     order = [*(place for place in range(rank) if place != axis), axis]
     back = [order.index(place) for place in range(rank)]
     all_in_one = op.integers([-1], "all_in_one")
@@ -165,8 +165,9 @@ def _of_int64(op: Writer, data: str) -> list[NodeProto]:
         length = op.integers([size], f"length_{size}")
     else:
         length = op.add("Gather", shape, last, tail="size", axis=0)
-        is_none = op.add("Equal", length, op.number(0), tail="is_none")
-        length = op.add("Where", is_none, op.number(1), length, tail="length")  # as good for rows that are none
+        if not has_elements:
+            is_none = op.add("Equal", length, op.number(0), tail="is_none")
+            length = op.add("Where", is_none, op.number(1), length, tail="length")  # as good for rows that are none
     rows = op.add("Reshape", turned, op.add("Concat", all_in_one, length, tail="rows", axis=0))
     half = op.integers(1 << 32, "half")
     upper = op.add("Div", rows, half, tail="upper")

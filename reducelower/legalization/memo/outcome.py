@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -45,6 +45,7 @@ class Outcome:
         derived: new names in order: stem, tail, name.
         types: types to state for new values that inference may not find.
         unmended: sentences about problems on the target runtime that no form avoids.
+        zeros: see `NodeScope`.
         trail: every question that led to it, by the operand's number, with the answer; its scope's.
     """
 
@@ -61,6 +62,7 @@ class Outcome:
     derived: Sequence[tuple[str, str, str]] = ()
     types: Sequence[tuple[str, bytes]] = ()
     unmended: Sequence[str] = ()
+    zeros: Collection[str] = ()
     trail: Mapping[tuple[Question, int], Hashable] = field(default_factory=dict, repr=False)
     _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
     _templates: dict[int, Template] = field(default_factory=dict, repr=False)
@@ -133,6 +135,7 @@ class Outcome:
             adopted=scope.adopted,
             derived=scope.derived,
             unmended=unmended,
+            zeros=frozenset(scope.zeros),
             trail=scope.trail,
             types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
         )

@@ -62,6 +62,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
         edit.replaced[index] = list(nodes)
     if types:
         edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made if name in types])
+    if outcome.zeros:
+        edit.zeros[index] = outcome
     if edit.applied is not None:
         edit.applied.setdefault(index, []).append((None, outcome))
     if outcome.label:
@@ -153,6 +155,8 @@ class Writing:
                 graph.node_list.overwrite(index, written)
             else:
                 edit.replaced[index] = written
+        if outcome.zeros:
+            edit.zeros[index] = outcome
         if edit.applied is not None:
             edit.applied.setdefault(index, []).append((read, outcome))
         if self._makes_values:

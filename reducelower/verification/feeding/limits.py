@@ -13,6 +13,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, tables_of, texts_of, vectors_of
 from reducelower.verification.feeding.narrow import sizes_held_in
+from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
 from reducelower.verification.feeding.shapes import window
 from reducelower.verification.regions.bounded import MOVING
@@ -249,7 +250,9 @@ def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
 
 def takes_empty(nodes: Iterable[NodeProto]) -> bool:
     """Whether all of these operators are tried on empty tensors."""
-    return all(node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
+    return not feeds_no_empty() and all(
+        node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes
+    )
 
 
 def takes_any(nodes: Iterable[NodeProto]) -> bool:

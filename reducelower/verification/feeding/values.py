@@ -16,6 +16,7 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import FED, Limits
+from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.inputs.made import STRATEGIES, TOO_MANY, InputSpec, Values, bindings, random_array
 from reducelower.verification.regions.elementwise import any_size
 
@@ -230,7 +231,9 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
 
 
 def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Sizes of zero: all of them, and each of the first by itself."""
+    """Sizes of zero: all of them, and each of the first by itself; none where it is assumed that there are none."""
+    if feeds_no_empty():
+        return
     if sizes:
         yield dict.fromkeys(sizes, 0)
     if len(sizes) > 1:

@@ -13,6 +13,7 @@ from reducelower.arguments import check_arguments
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
+from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
 from reducelower.verification.inputs.given import check_given, refused_input
 from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import TestDataSet
@@ -114,7 +115,7 @@ def verify(
     if "onnxruntime" in runtimes:
         require_onnxruntime()
     data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
-    with on_provider(provider):
+    with on_provider(provider), feeding_as_assumed(plan):
         found = compare_models(
             source,
             result,
@@ -128,6 +129,7 @@ def verify(
             overrides=overrides,
             on_progress=on_progress,
         )
+    found = noted(found, plan)
     departs = bool(found.departing or found.departs)
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
 
