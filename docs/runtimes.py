@@ -265,7 +265,7 @@ def _by_fact(runtime: Runtime) -> dict[Fact, Runtime]:
 
 def _operators(fact: Fact) -> str:
     """The operators, reductions first; of many the first few."""
-    names = sorted(fact.operators, key=lambda name: (not name.startswith("Reduce"), name))
+    names = sorted(fact.operators or fact.model, key=lambda name: (not name.startswith("Reduce"), name))
     more = [] if len(names) <= _MOST_OPERATORS else [f"{len(names) - _MOST_OPERATORS} others"]
     return ", ".join(names[:_MOST_OPERATORS] + more)
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
+from reducelower.errors import ConversionError
 from reducelower.legalization.attempts import attempt
 from reducelower.legalization.in_place import attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting, refused
+from reducelower.legalization.whole_models import Fitted, fitted
 from reducelower.model.document import Document
 from reducelower.model.schemas import opset_of
 from reducelower.options import Book, IrVersion, Settings, Target
@@ -394,9 +396,11 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
     Plans of one document for trials (`Document.for_trials`) share the types that inference finds.
     """
     with explain_failures(document):
-        source = document.for_trials()
+        fit = fitted(document, goal.runtime)
+        source = fit.document.for_trials()
         goal = _with_opset(source, goal, settings)
         plan = attempt(source, goal, settings, report=True)[1]
+        plan = replace(_with_fit(plan, fit), refusals=(*fit.refusals, *plan.refusals))
         if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
             own = replace(goal, opset=plan.source_opset)
             plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
@@ -404,11 +408,20 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
         return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
 
 
+def _with_fit(plan: Plan, fit: Fitted) -> Plan:
+    """The plan with what was done to the model as a whole."""
+    return replace(plan, fitted=fit.done, notes=(*fit.done, *plan.notes))
+
+
 def legalized(document: Document, settings: Settings, *, report: bool = False) -> tuple[Document, Plan]:
     """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
     with explain_failures(document):
-        target = _with_opset(document, settings.target, settings)
-    return legal(document, target, settings, report=report)
+        fit = fitted(document, settings.target.runtime)
+        if fit.refusals:
+            raise ConversionError(fit.refusals)
+        target = _with_opset(fit.document, settings.target, settings)
+    made, plan = legal(fit.document, target, settings, report=report)
+    return made, _with_fit(plan, fit)
 
 
 def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: bool = False) -> Legalized:
@@ -417,8 +430,13 @@ def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: 
         made, plan = legalized(document, settings, report=report)
         return Legalized(made.message, plan)
     with explain_failures(document):
-        target = _with_opset(document, settings.target, settings)
-        plan = attempt_in_place(model, target, settings, report=report)
+        fit = fitted(document, settings.target.runtime)
+        if fit.refusals:
+            raise ConversionError(fit.refusals)
+        target = _with_opset(fit.document, settings.target, settings)
+        plan = attempt_in_place(fit.document.message, target, settings, report=report)
         if plan.refusals:
             raise refused(plan, document, target, settings)
-        return Legalized(model, plan)
+        if fit.done:
+            model.CopyFrom(fit.document.message)
+        return Legalized(model, _with_fit(plan, fit))

@@ -85,6 +85,7 @@ class Settings:
         budget: seconds for running the regions of two models and both whole, see `reducelower.verify`.
         strict: a model that cannot be run is a failure.
 
+        inline: copy local functions in place of their calls before the model is converted.
         repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
@@ -114,6 +115,7 @@ class Settings:
     budget: float = 60.0
     strict: bool = False
 
+    inline: bool = False
     repair: bool = False
     overwrite: bool = False
     in_place: bool = False

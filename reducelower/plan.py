@@ -75,6 +75,7 @@ class Plan(InNotebooks):
         refusals: every reason why there is no output; empty when there is one.
         carried: how many nodes are unchanged.
         ir_version: IR version before and after.
+        fitted: what was done to the model as a whole so that the runtime it is for takes it, in sentences.
         notes: sentences about the model as a whole that a user should read.
         unmended: what goes wrong for some values, such as very large ones, on the runtime it is for, or comes in
             another shape, and cannot be mended there.
@@ -92,6 +93,7 @@ class Plan(InNotebooks):
     carried: int = 0
     ir_version: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
+    fitted: tuple[str, ...] = ()
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
     assumes_nonempty: bool = False
@@ -127,6 +129,7 @@ class Plan(InNotebooks):
         """Whether the model is legal as it is."""
         return not (
             self.sites
+            or self.fitted
             or self.refusals
             or self.source_opset != self.target.opset
             or self.ir_version[0] != self.ir_version[1]

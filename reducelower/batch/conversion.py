@@ -17,6 +17,7 @@ from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
+from reducelower.legalization.whole_models import Fitted, fitted, inlined
 from reducelower.model.document import Document
 from reducelower.model.inference.declared import names_in
 from reducelower.model.validate import find_defect
@@ -103,6 +104,11 @@ def _convert(
         from reducelower.legalization.repair import repair
 
         source, notes = _repaired(source, repair(source.model))
+    of_functions = inlined(source.document) if settings.inline else Fitted(source.document)
+    fit = fitted(of_functions.document, settings.target.runtime)
+    if refusals := (*of_functions.refusals, *fit.refusals):
+        raise ConversionError(refusals)
+    source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)
     if wrong := what_is_wrong_with_source(source.document, external=external):
         return refused(task.source, wrong + _what_would_help(source, settings))
     on_step("rewrite", 0, 0)

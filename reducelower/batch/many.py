@@ -19,6 +19,7 @@ from reducelower.failures import SettingError
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.pending import sync_folder
 from reducelower.files.remote import is_in_memory, is_url
+from reducelower.legalization.whole_models import fitted
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.plan import Plan
@@ -276,7 +277,8 @@ def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
     """The report's details of the converted model, which is made for that and then dropped."""
     from reducelower.report.details import describe_models
 
+    model = fitted(source.document, settings.target.runtime).document.message  # the sites are in this one
     if plan.refusals or not plan.sites:
-        return describe_models(source.model, None, plan, plan.refusals, None)
-    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.place)
-    return describe_models(source.model, legalized.model, legalized.plan, (), None)
+        return describe_models(model, None, plan, plan.refusals, None)
+    legalized = legalize(model, **settings.for_engine(), base_dir=source.place)
+    return describe_models(model, legalized.model, legalized.plan, (), None)

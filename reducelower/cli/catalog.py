@@ -145,6 +145,6 @@ def _lines(fact: Fact) -> list[str]:
     where = "every opset" if fact.opsets is None else f"opsets {fact.opsets}"
     return [
         f"{fact.outcome}: {fact.says}",
-        f"  {', '.join(sorted(fact.operators))}; {where}{f'; {form}' if form else ''}",
+        f"  {', '.join(sorted(fact.operators or fact.model))}; {where}{f'; {form}' if form else ''}",
         f"  {fact.evidence}",
     ]

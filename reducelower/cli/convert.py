@@ -48,6 +48,7 @@ def _operators(text: str) -> Option:
         "Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
     ),
     conversion_options("stable"),
+    option("--inline", "First copy local functions in place of their calls."),
     (IR_VERSION_OPTION, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )
 @click.pass_context
@@ -63,7 +64,8 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    if options["opset"] is None and not options["for_runtimes"] and options["ir_version"] in ("auto", "keep"):
+    says_where = options["opset"] is not None or options["for_runtimes"] or options["inline"]
+    if not says_where and options["ir_version"] in ("auto", "keep"):
         raise click.UsageError(
             "say what to convert to: --opset N, --for NAME or both; --ir-version N alone changes nothing else", ctx
         )

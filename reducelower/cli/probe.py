@@ -73,6 +73,7 @@ def command(**options: Any) -> int:
     """
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
+    from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
     from reducelower.conformance.mending import mended
     from reducelower.conformance.process import UnusableError
     from reducelower.conformance.running import How, probe
@@ -83,6 +84,8 @@ def command(**options: Any) -> int:
     output = Path(options["output"])
     _check_paths(options, output)
     cases = suite(options["operators"] or None)
+    if not options["operators"]:
+        cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
     keep = Path(options["results"]) if options["results"] else None
     try:
         with progress("models", len(cases), quiet=options["quiet"]) as advance:

@@ -53,6 +53,7 @@ class Features:
     thin: ClassVar[bool] = False
     per_channel: ClassVar[bool] = True
     inputs: ClassVar[int] = 1
+    outputs: ClassVar[int] = 1
     first_read: ClassVar[bool] = True
     yielded: ClassVar[bool] = True
     last: ClassVar[str] = ""

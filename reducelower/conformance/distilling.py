@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 from operator import attrgetter
+from typing import cast
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import Condition, holds
+from reducelower.conformance.feature_cases import OF_MODEL
 from reducelower.conformance.learning import learn, since
 from reducelower.conformance.patterns import Pattern
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import Probed
 from reducelower.conformance.sentences import overflow_sentence, sentence
-from reducelower.runtimes.facts import Evidence, Fact, Is, When
+from reducelower.runtimes.facts import Evidence, Fact, Is, ModelFeature, When
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
 
@@ -64,15 +66,30 @@ def distil(probed: Probed, on: date) -> Distilled:
         f"Measured by reducelower probe on {len(probed.cases)} models.",
         Ranges.of(reads),
         _preferred(cases, results),
-        tuple(drafts.facts),
+        (*_of_models(cases, results, evidence), *drafts.facts),
     )
-    failing = [case for case in cases if results[case.name].word != "right"]
+    failing = [case for case in cases if results[case.name].word != "right" and case.tag != OF_MODEL]
     told = {name for pattern in drafts.patterns for name in pattern.explains}
     return Distilled(
         runtime,
         tuple(case for case in failing if case.name not in told and not drafts.is_told(case)),
         tuple(case for case in cases if not case.tag and results[case.name].word == "right" and drafts.is_told(case)),
     )
+
+
+def _of_models(cases: Sequence[Case], results: Mapping[str, Result], evidence: Evidence) -> list[Fact]:
+    """The facts about what models as a whole have: what came out right at no opset version."""
+    found: dict[str, list[Result]] = {}
+    for case in cases:
+        if case.tag == OF_MODEL:
+            found.setdefault(case.operator, []).append(results[case.name])
+    facts = []
+    for feature, each in found.items():
+        if not any(result.word == "right" for result in each):
+            outcome: Is = "wrong" if any(result.word == "wrong" for result in each) else "refused"
+            says = f"{feature.capitalize()} {'give wrong values' if outcome == 'wrong' else 'are not supported'}."
+            facts.append(Fact(says, outcome, evidence, model=frozenset({cast(ModelFeature, feature)})))
+    return facts
 
 
 class _Drafts:
@@ -145,7 +162,7 @@ class _Drafts:
     def _add(self, pattern: Pattern, outcome: Is, says: str, opsets: Ranges | None) -> None:
         self.patterns.append(pattern)
         when = When(**{condition.name: _value(condition) for condition in pattern.when})  # type: ignore[arg-type]
-        self.facts.append(Fact(says, frozenset(pattern.operators), outcome, self._evidence, opsets, when))
+        self.facts.append(Fact(says, outcome, self._evidence, frozenset(pattern.operators), opsets=opsets, when=when))
 
     def is_told(self, case: Case) -> bool:
         """Whether a fact about how nodes are written is true of a case."""

@@ -35,7 +35,8 @@ def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
 
 
 def _fact(fact: Fact) -> list[str]:
-    lines = ["[[fact]]", f"says = {_text(fact.says)}", f"operators = {_value(fact.operators)}"]
+    about = ("model", fact.model) if fact.model else ("operators", fact.operators)
+    lines = ["[[fact]]", f"says = {_text(fact.says)}", f"{about[0]} = {_value(about[1])}"]
     if fact.opsets is not None:
         lines.append(f'opsets = "{fact.opsets}"')
     lines.append(f'is = "{fact.outcome}"')

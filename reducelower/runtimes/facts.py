@@ -14,7 +14,7 @@ from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
 
-__all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
+__all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 
 Is = Literal["wrong", "overflows", "misshapen", "refused", "absent"]
 """How a node fails: silently wrong; wrong for some values only, mostly very large or small ones; right values in
@@ -29,6 +29,19 @@ that is computed or fed at run time; left out altogether; an input with an empty
 
 Definition = Literal["fed", "initializer", "constant", "dynamic"]
 """How a value is defined: as a model input, an initializer, by a Constant node, or computed."""
+
+ModelFeature = Literal[
+    "functions",
+    "sequences",
+    "sparse initializers",
+    "outputs that are inputs",
+    "named sizes",
+    "defaults of inputs",
+    "imports of other domains",
+]
+"""What a model as a whole may have: local functions; sequences; sparse initializers; outputs that are inputs; sizes
+of inputs that have names or are not known; inputs with an initializer, which callers may override; imports of other
+domains than ONNX's own and those of its functions."""
 
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
@@ -129,6 +142,7 @@ class When:
         index_depth: how many indices name a place: the last size of the second input, 0 if unknown.
         negative_indices: whether the second input has constant indices of which one is negative.
         inputs: how many inputs are given, up to the last one.
+        outputs: how many outputs are named, up to the last one.
         first_read: whether anything reads the first output.
         uneven: whether scales of Resize do not give an integer size; false if scales are unknown, true for any fraction
             if sizes are unknown. For other operators, whether the pads at the two ends of an axis differ; for Split
@@ -172,6 +186,7 @@ class When:
     thin: bool | None = None
     per_channel: bool | None = None
     inputs: Ranges | None = None
+    outputs: Ranges | None = None
     first_read: bool | None = None
     yielded: bool | None = None
     last: frozenset[Definition] | None = None
@@ -240,7 +255,9 @@ class Fact:
 
     Attributes:
         says: a sentence for people.
-        operators: operators of the default domain; ``Reduce*`` means all with this prefix, `ANY_OPERATOR` all.
+        operators: operators of the default domain; ``Reduce*`` means all with this prefix, `ANY_OPERATOR` all; none if
+            it is about whole models.
+        model: features of a model as a whole, any of which is affected; none if it is about nodes.
         outcome: how a node fails of which this is true.
         evidence: how it is known.
         opsets: opset versions of the model; None for all.
@@ -250,26 +267,29 @@ class Fact:
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
-    operators: frozenset[Operator] = field(metadata={HINT: f'name operators, or "{ANY_OPERATOR}" for all'})
     outcome: Is = field(metadata={KEY: "is", HINT: "write wrong, overflows, misshapen, refused or absent"})
     evidence: Evidence = field(
         metadata={HINT: 'write { measured = "NAME VERSION", on = DATE } or { documented = "ADDRESS" }'}
     )
+    operators: frozenset[Operator] = frozenset()
+    model: frozenset[ModelFeature] = frozenset()
     opsets: Ranges | None = None
     when: When = When()
     versions: Versions | None = None
     not_by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Check that it is a sentence about some operator.
+        """Check that it is a sentence about some operator, or about whole models.
 
         Raises:
-            ValueError: it has no sentence or no operator.
+            ValueError: it has no sentence, or names neither operators nor features of models, or both.
         """
         if not self.says.strip():
             raise ValueError("says nothing; say in a sentence what goes wrong")
-        if not self.operators:
-            raise ValueError(f'names no operator; "{ANY_OPERATOR}" stands for all')
+        if bool(self.operators) == bool(self.model):
+            raise ValueError(f'name operators, of which "{ANY_OPERATOR}" stands for all, or features of a model')
+        if self.model and (self.when != When() or self.not_by):
+            raise ValueError("is about whole models, and asks for nothing of a node")
         if self.outcome == "misshapen" and (
             self.operators != {ANY_OPERATOR} or self.when != When(rank_out=self.when.rank_out)
         ):

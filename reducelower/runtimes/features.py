@@ -230,6 +230,11 @@ class Features:
         return max((at for at, name in enumerate(self._node.input, 1) if name), default=0)
 
     @property
+    def outputs(self) -> int:
+        """How many outputs are named, up to the last one."""
+        return max((at for at, name in enumerate(self._node.output, 1) if name), default=0)
+
+    @property
     def first_read(self) -> bool:
         """Whether anything reads the first output."""
         return bool(self._output(0)) and self._scope.is_read(self._output(0))

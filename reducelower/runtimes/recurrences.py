@@ -97,11 +97,21 @@ def _last_of_steps(op: Writer) -> Written | None:
     return op.yields("Gather", steps, last, output=1, axis=0), op.scope.target_opset
 
 
+def _name_outputs(op: Writer) -> Written | None:
+    """Name the last states of an LSTM, which nothing reads."""
+    if op.node.op_type != "LSTM" or len(op.node.output) > 1:
+        return None
+    op.yields(op.node.op_type, *op.node.input, copied=op.node.attribute)
+    op.nodes[-1].output.extend(op.fresh(tail) for tail in ("last", "cell"))
+    return op.nodes, op.scope.target_opset
+
+
 RECURRENCES: Mapping[str, Mapping[str, Remedy]] = {
     op: {
         "its data turned round": _turn_round,
         "each direction by itself": _each_direction,
         "the last of its steps": _last_of_steps,
+        "its last states named": _name_outputs,
     }
     for op in ("GRU", "LSTM", "RNN")
 }

@@ -76,6 +76,12 @@ def _state_strides(op: Writer) -> Written | None:
     return made, op.scope.target_opset
 
 
+def _copy_after(op: Writer) -> Written:
+    """Let an Identity yield its result."""
+    result = op.add(op.node.op_type, *op.node.input, tail="result", copied=op.node.attribute)
+    return op.yields("Identity", result), op.scope.target_opset
+
+
 def _kernel(op: Writer) -> Sequence[int] | None:
     stated: Sequence[int] | None = op.attribute("kernel_shape")
     if stated is not None or len(op.node.input) < 2:
@@ -95,8 +101,8 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
 
 WINDOWS: Mapping[str, Mapping[str, Remedy]] = {
     "AveragePool": {"strides stated": _state_strides, "pads stated": _state_pads, "Pad before it": _pad_before},
-    "Conv": {"pads stated": _state_pads, "Pad before it": _pad_before},
-    "ConvTranspose": {"pads stated": _state_pads},
+    "Conv": {"pads stated": _state_pads, "Pad before it": _pad_before, "Identity after it": _copy_after},
+    "ConvTranspose": {"pads stated": _state_pads, "Identity after it": _copy_after},
     "LpPool": {"strides stated": _state_strides},
     "MaxPool": {"strides stated": _state_strides, "pads stated": _state_pads, "Pad before it": _pad_before},
 }

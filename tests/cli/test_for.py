@@ -126,3 +126,16 @@ def test_what_was_verified_in_another_release_is_said(cli: Cli, model: Path, tmp
     assert said in " ".join(ran.out.split())
     same = cli("convert", model, "-o", tmp_path / "same.onnx", "--for", f"onnxruntime@{onnxruntime.__version__}")
     assert "which is installed" not in same.out
+
+
+def test_functions_are_copied_in_place_of_their_calls_where_asked(cli: Cli, tmp_path: Path) -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 18, "own": 1]> g (float[3] x) => (float[3] y) { y = own.Twice (x) }'
+        '<domain: "own", opset_import: ["": 18]> Twice (x) => (y) { y = Add (x, x) }'
+    )
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    ran = cli("convert", tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--inline")
+    assert ran.status == 0, ran.err
+    assert "1 local function was copied in place of its calls." in " ".join(ran.out.split())
+    made = onnx.load(tmp_path / "out.onnx")
+    assert ([node.op_type for node in made.graph.node], len(made.functions)) == (["Add"], 0)

@@ -14,6 +14,7 @@ from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import Condition, candidates, holds
 from reducelower.conformance.distilling import NothingRightError, distil
+from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
 from reducelower.conformance.judging import Verdict
 from reducelower.runtimes.facts import Fact
 from tests.conformance.made import DAY, REFUSED, RIGHT, WRONG, distilled, everything, probed, reductions
@@ -225,3 +226,9 @@ def test_whatever_is_broken_is_covered_and_little_else(
     for case in found.overcast:
         assert any(condition.holds(case.features) is None for condition in when) or not holds(when, case.features)
     assert len(found.overcast) <= len(read) / 20
+
+
+def test_what_models_have_and_fails_at_every_opset_version_is_a_fact_about_models() -> None:
+    cases = [*reductions("ReduceSum"), *(case for opset in FEATURE_OPSETS for case in feature_cases(opset))]
+    found = distilled(cases, lambda case: case.operator == "functions" or case.name == "model-13 named sizes")
+    assert [(fact.model, fact.outcome) for fact in found.runtime.facts if fact.model] == [({"functions"}, "wrong")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, checker, numpy_helper, parser
+from onnx import ModelProto, checker, helper, numpy_helper, parser
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
 from tests.runtimes.toaster import runtime
@@ -370,3 +370,80 @@ def test_vectors_are_given_the_rank_of_the_result(inputs: str, body: str, expect
     shape = [dim.dim_value for dim in source.graph.input[1].type.tensor_type.shape.dim]
     values = {"x": np.abs(X), "y": np.resize(np.abs(ROW), shape)}
     np.testing.assert_array_equal(run(made, **values), run(source, **values))
+
+
+def attention(outputs: str, **attributes: int) -> ModelProto:
+    stated = f"<{', '.join(f'{name} = {value}' for name, value in attributes.items())}>" if attributes else ""
+    return parser.parse_model(
+        '<ir_version: 11, opset_import: ["": 23]> g (float[2,3,4,8] q, float[2,3,4,8] k, float[2,3,4,8] v) => '
+        f"(float[2,3,4,8] y{', float[2,3,4,4] p' if 'p' in outputs else ''}) "
+        f"{{ {outputs} = Attention {stated} (q, k, v) }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("outputs", "attributes", "is_taken"),
+    [
+        ("y", {}, True),
+        ("y", {"qk_matmul_output_mode": 0}, True),
+        ("y", {"qk_matmul_output_mode": 1}, False),
+        ("y, a, b, p", {}, False),
+    ],
+)
+def test_for_tract_a_default_that_is_stated_is_no_use_of_an_attribute(
+    outputs: str, attributes: dict[str, int], is_taken: bool
+) -> None:
+    found = check(attention(outputs, **attributes), target=Target(23, runtime=load_runtime("tract")))
+    assert found.changes_nothing == is_taken
+
+
+def recurrence(operator: str, outputs: str, **attributes: object) -> ModelProto:
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
+    sides = 2 if attributes.get("direction") == "bidirectional" else 1
+    weights = [np.ones((sides, gates * 5, width), np.float32) for width in (4, 5)]
+    node = helper.make_node(operator, ["x", "w", "r"], outputs.split(" "), hidden_size=5, **attributes)
+    kept = next(filter(None, outputs.split(" ")))
+    shape = [3, sides, 2, 5] if kept == "y" else [sides, 2, 5]
+    graph = helper.make_graph(
+        [node, helper.make_node("Abs", [kept], ["z"])],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [3, 2, 4])],
+        [helper.make_tensor_value_info("z", 1, shape)],
+        [numpy_helper.from_array(value, name) for name, value in zip("wr", weights, strict=True)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("operator", "outputs", "attributes", "is_taken"),
+    [
+        ("RNN", "y h", {"direction": "bidirectional"}, True),
+        ("LSTM", "y h c", {"direction": "bidirectional"}, True),
+        ("GRU", "y h", {"direction": "bidirectional", "linear_before_reset": 1}, True),
+        ("GRU", "y h", {}, False),
+        ("RNN", " h", {"direction": "bidirectional"}, False),
+    ],
+)
+def test_for_mnn_recurrences_of_both_directions_stay_where_every_step_is_read(
+    operator: str, outputs: str, attributes: dict[str, object], is_taken: bool
+) -> None:
+    found = check(recurrence(operator, outputs, **attributes), target=Target(14, runtime=load_runtime("mnn")))
+    assert found.changes_nothing == is_taken
+
+
+def test_for_mnn_the_last_states_of_an_lstm_get_names() -> None:
+    source = recurrence("LSTM", "y")
+    made = legalize(source, Target(14, runtime=load_runtime("mnn"))).model
+    assert [len(node.output) for node in made.graph.node] == [3, 1]
+    x = np.ones((3, 2, 4), np.float32)
+    np.testing.assert_array_equal(run(made, x=x), run(source, x=x))
+
+
+@pytest.mark.parametrize(("operator", "size"), [("Conv", 6), ("ConvTranspose", 10)])
+def test_for_mnn_an_identity_yields_what_has_one_spatial_dimension(operator: str, size: int) -> None:
+    weights = "<float[3,3,3] w = {" + ", ".join(["1"] * 27) + "}>"
+    source = model(f"{weights} {{ y = {operator} (x, w) }}", f"float[1,3,{size}] y", "float[1,3,8] x", 14)
+    made = legalize(source, Target(14, runtime=load_runtime("mnn"))).model
+    assert operators(made) == [operator, "Identity"]
+    x = np.arange(24, dtype=np.float32).reshape(1, 3, 8)
+    np.testing.assert_array_equal(run(made, x=x), run(source, x=x))

@@ -75,7 +75,7 @@ def test_a_family_of_operators(written: str, concerned: list[str]) -> None:
         ("prefer", "perfer", r"opsets\.perfer: a target file has no such key; did you mean 'prefer'\?"),
         ('says = "ReduceL1 reduces every axis."', "", r"fact 1\.says: is missing; say in a sentence"),
         ('operators = ["ReduceL1"]', 'operators = ["ReducL1"]', r"fact 1\.operators: .*did you mean 'ReduceL1'\?"),
-        ('operators = ["ReduceL1"]', "", r"fact 1\.operators: is missing"),
+        ('operators = ["ReduceL1"]', "", r"fact 1: name operators, of which"),
         ('operators = ["ReduceL1"]', 'operators = "ReduceL1"', "must be a list of strings"),
         (
             'is = "wrong"',

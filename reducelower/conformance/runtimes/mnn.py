@@ -28,7 +28,8 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     import onnx
 
     graph = onnx.load_from_string(model).graph
-    names, results = [value.name for value in graph.input], [value.name for value in graph.output]
+    names = [value.name for value in graph.input if value.name in inputs]
+    results = [value.name for value in graph.output]
     with tempfile.TemporaryDirectory() as folder:
         source, goal = Path(folder, "model.onnx"), Path(folder, "model.mnn")
         source.write_bytes(model)

@@ -1,0 +1,194 @@
+"""What a model as a whole has and a runtime does not take, and what is done about it before nodes are looked at.
+
+Local functions are copied in place of their calls, sparse initializers become dense, unused imports go. Names of inputs
+and outputs stay, so an output that is itself an input has no remedy here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from onnx import ModelProto, inliner, numpy_helper
+
+from reducelower.errors import Refusal
+from reducelower.model.calls import functions_of, reached, spell_out_defaults
+from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes, graphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.text import counted
+from reducelower.runtimes.facts import ModelFeature
+from reducelower.runtimes.runtime import Runtime
+from reducelower.scope.values import dense
+
+__all__ = ["Fitted", "fitted", "inlined"]
+
+_ONNX = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+
+_MOST_ELEMENTS = 1 << 28
+"""Elements of a sparse initializer that becomes dense, at most."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model that has none of the features that a runtime does not take, as far as there is a remedy.
+
+    Attributes:
+        document: the model; the given one if nothing had to be done.
+        done: what was done and why, in sentences.
+        refusals: what there is no remedy for.
+    """
+
+    document: Document
+    done: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+class _Feature(NamedTuple):
+    """How a feature is found, and what is done about it.
+
+    Attributes:
+        found: the names of what has it.
+        one, done: what each is called, and what was done to it.
+        mend: changes a model so that it no longer has the feature, as far as possible.
+        hint: what a user can do where it stays.
+    """
+
+    found: Callable[[ModelProto], list[str]]
+    one: str
+    done: str = ""
+    mend: Callable[[ModelProto], None] = lambda model: None
+    hint: str = ""
+
+
+def fitted(document: Document, runtime: Runtime | None) -> Fitted:
+    """The model without the features that a runtime does not take; the given one is not changed."""
+    if runtime is None or not any(fact.model for fact in runtime.facts):
+        return Fitted(document)
+    opset = opset_of(document.message)
+    facts = [fact for fact in runtime.facts if fact.opsets is None or opset in fact.opsets]
+    return _without(document, [(name, f"on {runtime}", fact.told) for fact in facts for name in sorted(fact.model)])
+
+
+def inlined(document: Document) -> Fitted:
+    """The model with every call of a local function replaced by the function's nodes; the given one is not changed."""
+    return _without(document, [("functions", "", "")])
+
+
+def _without(document: Document, unwanted: Iterable[tuple[ModelFeature, str, str]]) -> Fitted:
+    """The model without features, each with where it is not taken, and the sentence that says so."""
+    done: list[str] = []
+    refusals: list[Refusal] = []
+    for name, where, says in unwanted:
+        feature = _FEATURES[name]
+        if not (before := feature.found(document.message)):
+            continue
+        made = deepcopy(document.message)
+        feature.mend(made)
+        if left := feature.found(made):
+            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+            said = f"{where}, it is refused: {says.rstrip('.')}" if says else "it cannot be replaced"
+            refusals.append(Refusal("graph", "", "", f"{said}: {feature.one} {left[0]!r}{more}".strip(), feature.hint))
+            continue
+        document = document.with_message(made)
+        said = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
+        done.append(f"{said} ({where}: {says.rstrip('.')})." if says else f"{said}.")
+    return Fitted(document, tuple(done), tuple(refusals))
+
+
+def _inline(model: ModelProto) -> None:
+    spell_out_defaults(model)
+    model.CopyFrom(inliner.inline_local_functions(model))
+    called = reached(model.graph.node, functions_of(model))
+    kept = [function for key, function in functions_of(model).items() if key in called]
+    del model.functions[:]
+    model.functions.extend(kept)
+
+
+def _sequences(model: ModelProto) -> list[str]:
+    """What makes or takes a sequence."""
+    return [
+        node.name or node.op_type
+        for node in all_nodes(model)
+        if node.domain in DEFAULT_DOMAINS and ("Sequence" in node.op_type and node.op_type != "ReverseSequence")
+    ]
+
+
+def _sparse(model: ModelProto) -> list[str]:
+    return [tensor.values.name for _, graph in graphs(model) for tensor in graph.sparse_initializer]
+
+
+def _make_dense(model: ModelProto) -> None:
+    for _, graph in graphs(model):
+        for tensor in list(graph.sparse_initializer):
+            if prod(tensor.dims) <= _MOST_ELEMENTS:
+                graph.initializer.append(numpy_helper.from_array(dense(tensor), tensor.values.name))
+                graph.sparse_initializer.remove(tensor)
+
+
+def _passed_through(model: ModelProto) -> list[str]:
+    fed = {value.name for value in model.graph.input}
+    return [value.name for value in model.graph.output if value.name in fed]
+
+
+def _open_sizes(model: ModelProto) -> list[str]:
+    held = {tensor.name for tensor in model.graph.initializer}
+    return [
+        value.name
+        for value in model.graph.input
+        if value.name not in held and any(not dim.HasField("dim_value") for dim in value.type.tensor_type.shape.dim)
+    ]
+
+
+def _defaults(model: ModelProto) -> list[str]:
+    fed = {value.name for value in model.graph.input}
+    return [tensor.name for tensor in model.graph.initializer if tensor.name in fed]
+
+
+def _spare_imports(model: ModelProto) -> list[str]:
+    own = {function.domain for function in model.functions}
+    return [entry.domain for entry in model.opset_import if entry.domain not in _ONNX | own]
+
+
+def _drop_spare_imports(model: ModelProto) -> None:
+    used = _ONNX | {node.domain for node in all_nodes(model)}
+    for entry in [entry for entry in model.opset_import if entry.domain not in used]:
+        model.opset_import.remove(entry)
+
+
+_FEATURES: Mapping[ModelFeature, _Feature] = {
+    "functions": _Feature(
+        lambda model: [function.name for function in model.functions],
+        "local function",
+        "copied in place of its calls",
+        _inline,
+        "bring the functions to the opset versions that the model imports: reducelower convert --opset N",
+    ),
+    "sequences": _Feature(_sequences, "operator", hint="write tensors in place of sequences when exporting"),
+    "sparse initializers": _Feature(
+        _sparse, "sparse initializer", "made dense", _make_dense, "store its values as a dense tensor"
+    ),
+    "outputs that are inputs": _Feature(
+        _passed_through,
+        "output",
+        hint="export the model with another name for this output, which an Identity yields, or without it",
+    ),
+    "named sizes": _Feature(
+        _open_sizes,
+        "input",
+        hint="set its sizes in the model: onnx.tools.update_model_dims.update_inputs_outputs_dims",
+    ),
+    "defaults of inputs": _Feature(
+        _defaults, "input with a default", hint="remove it from the inputs of the graph: it is then a constant"
+    ),
+    "imports of other domains": _Feature(
+        _spare_imports,
+        "import of another domain",
+        "removed, since nothing uses it",
+        _drop_spare_imports,
+        "replace the operators of this domain",
+    ),
+}
