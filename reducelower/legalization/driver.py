@@ -32,6 +32,7 @@ from reducelower.legalization.memo import (
 )
 from reducelower.legalization.node import Settler
 from reducelower.legalization.occurring_types import OccurringTypes
+from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
 from reducelower.model.rewrites import Applied, Entry
@@ -203,10 +204,10 @@ class Legalizer:
     def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, settle: _Settle) -> None:
         """Legalize a node by rules, teach the memo, and apply the result."""
         node, scope = in_blanks(read), scope_of(read, edit.scope)
-        op_type, before = node.op_type, node.SerializeToString()
+        op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
         try:
             settled, label, unmended = self._settled(settle, node, scope)
-            nodes = settled
+            nodes = None if settled is None else tidied(settled, outputs, scope)
             if settled is None and node.SerializeToString() != before:
                 # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
                 nodes = [node]

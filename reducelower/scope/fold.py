@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.scope.scope import Foldable
 
-__all__ = ["LARGEST", "Folding", "places"]
+__all__ = ["LARGEST", "Folding", "evaluated", "places"]
 
 LARGEST = 65_536
 """The most elements of a folded constant."""
@@ -237,6 +237,13 @@ def _gathered_elements(node: NodeProto, inputs: list[Array | None]) -> Array | N
 _OWN = {"GatherElements": _gathered_elements, "Slice": _sliced, "Unsqueeze": _unsqueezed}
 """Operators that the reference evaluator gets wrong: Slice backward from before the first element, Unsqueeze with
 several negative axes, and GatherElements along more than 32 elements."""
+
+
+def evaluated(node: NodeProto, inputs: list[Array | None], opset: int) -> Array | None:
+    """What a node yields for constants, None for those that are absent; None if that is not computed here."""
+    if node.op_type not in _COMPUTABLE or not _is_small(node, inputs):
+        return None
+    return _evaluate(node, node.output[0], inputs, opset)
 
 
 def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:

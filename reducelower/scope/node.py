@@ -50,6 +50,16 @@ def _writes_initializers(graph: GraphScope, _: str) -> bool:
     return graph.writes_initializers
 
 
+_SMALL = 16
+"""The most elements of a constant that counts as small."""
+
+
+def _small_constant_number(graph: GraphScope, name: str) -> int:
+    number = graph.constant_number(name)
+    value = graph.ground.values[number]
+    return number if value is not None and value.size <= _SMALL else 0
+
+
 @cache
 def _may_hold(element_type: int) -> Question:
     return lambda graph, _: graph.may_hold(element_type)
@@ -210,6 +220,13 @@ class NodeScope(Scope):
         if self.is_new(name):
             return self.added[name].value if name in self.added else None
         return self.graph.ground.values[self._ask(GraphScope.constant_number, name)]
+
+    def small_constant(self, name: str) -> Array | None:
+        """The value of a constant operand of few elements; None for other operands.
+
+        Weights differ from node to node; asked for their values, each node would be worked out by itself.
+        """
+        return self.graph.ground.values[self._ask(_small_constant_number, name)]
 
     def reference(self, name: str) -> AttributeProto | None:
         """See `Scope.reference`."""

@@ -1,0 +1,122 @@
+"""What replaces a node, tidied: constants computed, equal nodes written once, nothing that is not read.
+
+Rules write what is plain to read; here, in one place, it becomes what one would write by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto, TensorProto, numpy_helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.model.graph import read_by, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.scope.fold import evaluated
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from reducelower.model.numbers import Array
+    from reducelower.scope.node import NodeScope
+
+__all__ = ["kind_of", "tidied"]
+
+_RANDOM = frozenset(
+    {
+        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+    }
+)  # fmt: skip
+"""Operators that may yield something else each time."""
+
+_LARGEST = 64
+"""The most elements of a constant that is computed here: a table may be smaller as what makes it."""
+
+
+def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope) -> list[NodeProto]:
+    """The nodes without those whose result is constant, known already, or not read.
+
+    Args:
+        nodes: what replaces a node, in order.
+        outputs: the outputs of the node replaced, which keep their names.
+        scope: the scope of the node replaced. Constants are added to it; those that are no longer read are released.
+    """
+    kept_names = set(outputs)
+    operands = {name for node in nodes for name in node.input if name and not scope.is_new(name)} - kept_names
+    instead: dict[str, str] = {}
+    known: dict[Hashable, NodeProto] = {}
+    kept: list[NodeProto] = []
+    for node in nodes:
+        _rename_read(node, instead)
+        if kept_names.isdisjoint(node.output) and not any(True for _ in subgraphs(node)):
+            if node.op_type == "Identity" and node.domain in DEFAULT_DOMAINS:
+                instead[node.output[0]] = node.input[0]
+                continue
+            first = known.setdefault(kind_of(node), node) if node.op_type not in _RANDOM else node
+            if first is not node:
+                instead.update(
+                    (name, instead.get(same, same)) for name, same in zip(node.output, first.output, strict=True)
+                )
+                continue
+            constant = _computed(node, scope)
+            if constant:
+                instead[node.output[0]] = constant
+                continue
+        kept.append(node)
+    kept = _read_ones(kept, kept_names)
+    read = {name for node in kept for name in read_by(node)}
+    scope.release(*sorted(operands - read))
+    return kept
+
+
+def kind_of(node: NodeProto) -> Hashable:
+    """Equal for nodes that compute the same; they read the same values, and differ in the names of outputs at most."""
+    attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+    return node.op_type, node.domain, tuple(node.input), tuple(attributes), tuple(map(bool, node.output))
+
+
+def _rename_read(node: NodeProto, names: dict[str, str]) -> None:
+    if not names:
+        return
+    for index, name in enumerate(node.input):
+        if name in names:
+            node.input[index] = names[name]
+    for _, _, graph in subgraphs(node):
+        for inner in graph.node:
+            _rename_read(inner, names)
+
+
+def _read_ones(nodes: list[NodeProto], wanted: set[str]) -> list[NodeProto]:
+    """The nodes with an output that is wanted, or read by such a node behind."""
+    read, kept = set(wanted), []
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.output):
+            kept.append(node)
+            read.update(filter(None, read_by(node)))
+    return kept[::-1]
+
+
+def _computed(node: NodeProto, scope: NodeScope) -> str:
+    """The name of a small constant that is what a node yields; empty if it is none."""
+    if node.domain not in DEFAULT_DOMAINS or len(node.output) != 1 or not node.input:
+        return ""
+    if any(scope.is_new(name) and scope.constant(name) is None for name in node.input if name):
+        return ""
+    values: list[Array | None] = []
+    for name in node.input:
+        value = None if not name else scope.constant(name) if scope.is_new(name) else scope.small_constant(name)
+        if name and value is None:
+            return ""
+        values.append(value)
+    result = evaluated(node, values, scope.target_opset)
+    if result is None or result.size > _LARGEST:
+        return ""
+    if node.op_type == "Cast" and value_of(node, "to") == TensorProto.BFLOAT16:
+        return ""
+    try:
+        scope.check_constant(numpy_helper.from_array(result))
+    except RefusedError:
+        return ""
+    return scope.add_constant(result, node.output[0].rpartition("/")[2])

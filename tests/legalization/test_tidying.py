@@ -1,0 +1,38 @@
+"""What replaces a node is tidied: constants computed, equal nodes written once, nothing that only passes on."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import ModelProto, numpy_helper, parser
+
+from tests.adapters.single import converted
+
+DEQUANTIZE = "(uint16[3] x) => (float[3] y) <float s = {0.5}, uint16 z = {7}> { y = DequantizeLinear (x, s, z) }"
+NORMALIZE = "(float[2, 3, 8] x, float[8] s) => (float[2, 3, 8] y) { y = RMSNormalization (x, s) }"
+ROTATE = (
+    "(float[2, 3, 8] x, float[2, 3, 2] c, float[2, 3, 2] s) => (float[2, 3, 8] y) "
+    "{ y = RotaryEmbedding <num_heads = 2> (x, c, s) }"
+)
+
+
+def model(opset: int, text: str) -> ModelProto:
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> g {text}')
+
+
+@pytest.mark.opset(21)
+def test_a_cast_of_a_small_constant_is_computed() -> None:
+    after = converted(model(21, DEQUANTIZE), 13)
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in after.graph.initializer}
+    assert "z" not in held
+    assert any(value == 7 for value in held.values())
+
+
+@pytest.mark.opset(23)
+@pytest.mark.parametrize("text", [NORMALIZE, ROTATE])
+@pytest.mark.parametrize("target", [13, 9])
+def test_no_node_is_written_twice_or_passes_on_what_it_reads(text: str, target: int) -> None:
+    after = converted(model(23, text), target)
+    attributes = [[attribute.SerializeToString() for attribute in node.attribute] for node in after.graph.node]
+    written = [(node.op_type, *node.input, *given) for node, given in zip(after.graph.node, attributes, strict=True)]
+    assert len(written) == len(set(written))
+    assert "Identity" not in [node.op_type for node in after.graph.node]
