@@ -48,6 +48,11 @@ def reduce_by_condition(op: Writer) -> list[NodeProto]:
         )
     if not rank:
         return op.yields("Identity", data)
+    if op.scope.shape(axes) == (rank,):
+        # As many axes as dimensions, none of them twice: all of them.
+        op.scope.release(axes)
+        keepdims = int(bool(value_of(op.node, "keepdims", 1)))
+        return op.yields(op.node.op_type, data, axes=[*range(rank)], keepdims=keepdims)
     mask = _mask(op, rank)
     return _by_if(op, mask, rank) if op.scope.target_opset >= 11 else _by_reshape(op, mask, rank)
 

@@ -46,7 +46,7 @@ class PlainReshape:
 def plain_reshape(
     data: Known, target: Known, result: Known, never_zero: Collection[int] = (), *, is_empty_never: bool = False
 ) -> PlainReshape | None:
-    """The plan for a Reshape with allowzero; None if what is known decides nothing.
+    """The Reshape that means the same without allowzero; None if what is known decides nothing.
 
     Args:
         data: what is known about the data.

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import AttributeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
+from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.model.schemas import default_attributes, schema
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
@@ -99,12 +100,9 @@ def _reshape(op: Writer) -> Written | None:
 
 
 def _reshape_no_zeros(op: Writer) -> Written | None:
-    """Leave allowzero out if the shape has no zeros."""
-    sizes, own = op.constant_input(1), op.shape(0)
-    may_have_zeros = 0 in sizes if sizes is not None else own is None or not all(own)
-    if not op.attribute("allowzero", 0) or may_have_zeros:
-        return None
-    return op.yields("Reshape", *op.node.input), _OPSET
+    """Leave allowzero out if a zero in the shape means the same, or there is none."""
+    plain = without_allowzero(op) if op.attribute("allowzero", 0) else None
+    return None if plain is None else (plain, _OPSET)
 
 
 def _times_ones(op: Writer) -> Written | None:

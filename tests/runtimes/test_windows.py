@@ -177,13 +177,13 @@ def test_operands_that_depend_on_constants_alone_are_stored() -> None:
     np.testing.assert_array_equal(run(made, x=x), x + bias)
 
 
-@pytest.mark.parametrize(("size", "shape", "opset"), [("2", [3, -1], 21), ("n", [3, -1], 21), ("0", [3, 0], 13)])
-def test_allowzero_is_left_out_where_the_shape_has_no_zeros(size: str, shape: list[int], opset: int) -> None:
+@pytest.mark.parametrize(("size", "shape"), [("2", [3, -1]), ("n", [3, -1]), ("0", [3, 0])])
+def test_allowzero_is_left_out_where_the_shape_means_the_same(size: str, shape: list[int]) -> None:
     source = model("{ z = Reshape <allowzero = 1> (x, s) }", "float[a,b] z", f"float[{size},3] x", 21)
     source.graph.initializer.append(numpy_helper.from_array(np.array(shape), "s"))
     made = fitted(source, fact("Reshape", "attributes = ['allowzero=1']"))
     assert operators(made) == ["Reshape"]
-    assert made.opset_import[0].version == opset
+    assert made.opset_import[0].version == 21
     x = numbers(0 if size == "0" else 2, 3)
     np.testing.assert_array_equal(run(made, x=x), x.reshape(3, x.size // 3))
 

@@ -22,6 +22,7 @@ from reducelower.adapters.ops.run_time_interpolation import can_interpolate_at_r
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
 
 
@@ -269,6 +270,10 @@ _SAME_AS_TF = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
 def _lower_coordinates(op: Writer) -> Outcome:
     """Before 11 there are scales and asymmetric coordinates only."""
     scales, sizes = _given(op, 2), _given(op, 3)
+    if sizes and (multiples := _multiples(op, sizes)) is not None:
+        op.scope.release(sizes)
+        scales, sizes = op.scope.add_constant(multiples, "scales"), ""
+        _set_inputs(op, op.input(0), op.input(1), scales)
     axes = _axes(op, scales, sizes)
     if not _fits_asymmetric(op, scales, axes):
         transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
@@ -285,6 +290,16 @@ def _lower_coordinates(op: Writer) -> Outcome:
             op.scope.release(name)
     kept = filter(None, (attribute_of(op.node, "mode"),))
     return op.yields("Resize", op.input(0), scales, copied=kept)
+
+
+def _multiples(op: Writer, sizes: str) -> Array | None:
+    """The scales where every size asked for is a known multiple of the data's, whatever that is."""
+    before, after = op.scope.known(op.input(0)).shape, op.scope.known(sizes).elements
+    if before is None or after is None or len(before) != len(after) or op.scope.constant(sizes) is not None:
+        return None
+    quotients = (None if asked is None else asked.over(size) for asked, size in zip(after, before, strict=True))
+    found = [0 if quotient is None else quotient.number or 0 for quotient in quotients]
+    return np.array(found, np.float32) if all(factor > 0 for factor in found) else None
 
 
 def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:

@@ -15,13 +15,14 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.adapters.reshaping import PlainReshape, plain_reshape
+from reducelower.adapters.reshaping import plain_reshape
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name
+from reducelower.types import Size
 
-__all__ = ["without_batches"]
+__all__ = ["without_allowzero", "without_batches"]
 
 
 @lowers("Reshape", 14)
@@ -34,10 +35,7 @@ def _lower_allowzero(op: Writer) -> Outcome:
         return None
     shape = op.constant_input(1)
     if shape is None:
-        plan = plan_of(op)
-        if plan is None:
-            return op.yields_reshaped(op.input(0), op.input(1), op.element_type(0))
-        return without_allowzero(op, plan)
+        return without_allowzero(op) or op.yields_reshaped(op.input(0), op.input(1), op.element_type(0))
     op.drop("allowzero")
     zeros = int((shape == 0).sum())
     if zeros == 0:
@@ -50,30 +48,23 @@ def _lower_allowzero(op: Writer) -> Outcome:
     return op.yields("Identity", op.scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
 
 
-def plan_of(op: Writer) -> PlainReshape | None:
-    """The plan for the Reshape with allowzero that `op` replaces; None if what is known decides nothing."""
-    data, target, result = map(op.scope.known, (*op.node.input[:2], op.node.output[0]))
-    plan = plain_reshape(data, target, result) or plain_reshape(data, target, result, op.scope.never_zero())
-    if (plan is not None and plan.is_plain) or op.scope.heeds_zero():
-        return plan
-    return plain_reshape(data, target, result, is_empty_never=True)
-
-
-def without_allowzero(op: Writer, plan: PlainReshape) -> Outcome:
-    """The Reshape by a plan, written for opset 13."""
+def without_allowzero(op: Writer) -> list[NodeProto] | None:
+    """The Reshape that means the same without allowzero, for opset 13; None where nothing known of sizes says it."""
     data, target = op.node.input[:2]
-    if plan.target is not None:
-        op.scope.release(target)
-        target = op.integers(plan.target, "shape")
-    if plan.is_plain:
-        op.drop("allowzero")
-        op.node.input[1] = target
+    known = op.scope.known(data), op.scope.known(target), op.scope.known(op.node.output[0])
+    plain = plain_reshape(*known) or plain_reshape(*known, op.scope.never_zero())
+    if (plain is None or not plain.is_plain) and not op.scope.heeds_zero():
+        plain = plain_reshape(*known, is_empty_never=True)
+    if plain is None:
         return None
-    if plan.ahead:
-        data = op.add("Unsqueeze", data, op.integers(plan.ahead, "axes"))
-    if not plan.behind:
+    if plain.target is not None:
+        op.scope.release(target)
+        target = op.integers(plain.target, "shape")
+    if plain.ahead:
+        data = op.add("Unsqueeze", data, op.integers(plain.ahead, "axes"))
+    if not plain.behind:
         return op.yields("Reshape", data, target)
-    return op.yields("Squeeze", op.add("Reshape", data, target), op.integers(plan.behind, "axes"))
+    return op.yields("Squeeze", op.add("Reshape", data, target), op.integers(plain.behind, "axes"))
 
 
 @lowers("Shape", 15)
@@ -189,10 +180,10 @@ def _lower_number_of_outputs(op: Writer) -> Outcome:
             "name as many outputs as there are parts",
         )
     data, axis = op.input(0), int(op.attribute("axis", 0))
-    shape = op.scope.shape(data)
+    shape, known = op.scope.shape(data), op.scope.known(data).shape
     size = None if shape is None else shape[from_the_front(axis, len(shape))]
     op.drop("num_outputs")
-    if size is not None and size % count == 0:
+    if known is not None and known[from_the_front(axis, len(known))].over(Size.of(count)) is not None:
         return None
     part = 0 if size is None else -(-size // count)
     # With fewer elements than parts it fails where it runs, which a branch never taken may.
