@@ -17,7 +17,7 @@ from onnx.numpy_helper import to_array
 
 from reducelower.model.attributes import value_of
 from reducelower.types.known import LONGEST, Elements, Known, Shape
-from reducelower.types.sizes import ONE, Size, product_of
+from reducelower.types.sizes import ONE, Size, product_of, quotient
 
 __all__ = ["ELEMENTS", "SHAPES", "Call", "UnknownError", "broadcast"]
 
@@ -238,7 +238,7 @@ def _window(call: Call) -> Shape:
     found = [data[0], call.shape(1)[0] if is_convolution else data[1]]
     for axis, size in enumerate(sizes):
         spare = data[axis + 2] + Size.of(pads[axis] + pads[axis + count] - dilations[axis] * (size - 1) - 1)
-        steps = _quotient(call, spare, Size.of(strides[axis]))
+        steps = quotient(spare, Size.of(strides[axis]), call.atom)
         if steps is None:
             raise UnknownError
         found.append(steps + ONE)
@@ -311,20 +311,6 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
 # Contents
 
 _Number: TypeAlias = "Callable[[Call, Size, Size], Size | None]"
-
-
-def _quotient(call: Call, left: Size, right: Size) -> Size | None:
-    """An integer division by zero has no result."""
-    if right.number == 0:
-        return None
-    if left.number is not None and right.number is not None:
-        whole = abs(left.number) // abs(right.number)
-        return Size.of(whole if left.number * right.number >= 0 else -whole)
-    exact = left.over(right)
-    if exact is not None:
-        return exact
-    # The quotient of what may be negative may be negative, and a size is not.
-    return call.atom(("Div", left, right)) if left.is_never_negative and right.is_never_negative else None
 
 
 def _remainder(call: Call, left: Size, right: Size) -> Size | None:
@@ -438,7 +424,7 @@ ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     "Concat": _concatenated_elements,
     "Constant": _stated,
     "ConstantOfShape": _filled,
-    "Div": _pairwise(_quotient),
+    "Div": _pairwise(lambda call, left, right: quotient(left, right, call.atom)),
     "Equal": _pairwise(_equal),
     "Expand": _expanded,
     "Gather": _gathered_elements,

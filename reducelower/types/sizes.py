@@ -7,13 +7,13 @@ polynomials are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import product
 from typing import TypeAlias
 
-__all__ = ["ONE", "ZERO", "Size", "of_text", "product_of"]
+__all__ = ["ONE", "ZERO", "Size", "of_text", "product_of", "quotient"]
 
 _Monomial: TypeAlias = "tuple[int, ...]"
 """Atoms in order, each as often as it is a factor."""
@@ -93,6 +93,13 @@ class Size:
         """Whether no coefficient is negative."""
         return all(coefficient > 0 for _, coefficient in self.terms)
 
+    @property
+    def least(self) -> int | None:
+        """The number that this is never below; None if an atom takes something away."""
+        if any(coefficient < 0 for monomial, coefficient in self.terms if monomial):
+            return None
+        return next((coefficient for monomial, coefficient in self.terms if not monomial), 0)
+
     def makes_zero(self, other: Size) -> bool:
         """Whether `other` is zero wherever this is."""
         if self == other:
@@ -126,14 +133,33 @@ def product_of(sizes: Iterable[Size]) -> Size:
     return reduce(Size.__mul__, sizes, ONE)
 
 
-def of_text(text: str, atom: Callable[[str], Size]) -> Size:
-    """The size that a name in a model stands for: exporters write products and sums of names, such as ``2*s33 + 1``.
+def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size | None:
+    """The quotient of two numbers, rounded towards zero, where it is exact or never negative; else None.
+
+    It has no meaning where the divisor is zero.
+    """
+    if right.number == 0:
+        return None
+    if left.number is not None and right.number is not None:
+        whole = abs(left.number) // abs(right.number)
+        return Size.of(whole if left.number * right.number >= 0 else -whole)
+    exact = left.over(right)
+    if exact is not None:
+        return exact
+    least = left.least
+    is_rounded_up = right.number is not None and least is not None and -right.number < least
+    is_never_negative = (left.is_never_negative and right.is_never_negative) or is_rounded_up
+    return atom(("Div", left, right)) if is_never_negative else None
+
+
+def of_text(text: str, atom: Callable[[Hashable], Size]) -> Size:
+    """The size that a name in a model stands for: exporters write what is computed, such as ``(s33 - 1)//2 + 1``.
 
     Any other text is one name. `atom` gives the size of a name.
     """
     if text.isidentifier():
         return atom(text)
-    parsed = _parsed(text)
+    parsed = _parsed(text) if " - " in text or "-" not in text else None
     found = None if parsed is None else _evaluated(parsed, atom)
     return atom(text) if found is None else found
 
@@ -146,14 +172,24 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
-def _evaluated(node: ast.expr, atom: Callable[[str], Size]) -> Size | None:
+def _evaluated(node: ast.expr, atom: Callable[[Hashable], Size]) -> Size | None:
     if isinstance(node, ast.Name):
         return atom(node.id)
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Size.of(node.value)
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Mult):
+    if not isinstance(node, ast.BinOp):
         return None
     left, right = _evaluated(node.left, atom), _evaluated(node.right, atom)
     if left is None or right is None:
         return None
-    return left + right if isinstance(node.op, ast.Add) else left * right
+    if isinstance(node.op, ast.FloorDiv):
+        return quotient(left, right, atom)
+    combine = _OPERATIONS.get(type(node.op))
+    return None if combine is None else combine(left, right)
+
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[Size, Size], Size]] = {
+    ast.Add: Size.__add__,
+    ast.Mult: Size.__mul__,
+    ast.Sub: Size.__sub__,
+}

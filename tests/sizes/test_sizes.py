@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import pytest
 
-from reducelower.types.sizes import Size, of_text
+from reducelower.types.sizes import Size, of_text, quotient
 
 NAMES = ["a", "b", "c"]
 
 
 def size(text: str) -> Size:
-    return of_text(text, lambda name: Size.atom(NAMES.index(name)))
+    return of_text(text, atom)
+
+
+def atom(name: Hashable) -> Size:
+    return Size.atom(NAMES.index(name) if name in NAMES else 9)
 
 
 @pytest.mark.parametrize(
@@ -21,15 +27,27 @@ def test_sizes_are_the_same_whatever_the_order(left: str, right: str) -> None:
 
 
 def test_other_texts_are_names() -> None:
-    asked: list[str] = []
+    asked: list[Hashable] = []
 
-    def atom(name: str) -> Size:
+    def atom(name: Hashable) -> Size:
         asked.append(name)
         return Size.atom(len(asked))
 
-    for text in ("past-length", "s0//2", "dim 1", "Max(1, s)"):
+    for text in ("past-length", "dim 1", "Max(1, s)", "a//b"):
         of_text(text, atom)
-    assert asked == ["past-length", "s0//2", "dim 1", "Max(1, s)"]
+    assert [each for each in asked if isinstance(each, str) and len(each) > 1] == [
+        "past-length",
+        "dim 1",
+        "Max(1, s)",
+    ]
+
+
+def test_the_size_of_a_window_is_that_of_its_name() -> None:
+    assert quotient(size("a") - size("1"), size("4"), atom) == size("(a - 1)//4")
+
+
+def test_a_quotient_that_may_be_negative_is_no_size() -> None:
+    assert quotient(size("a") - size("4"), size("4"), atom) is None
 
 
 @pytest.mark.parametrize(
