@@ -57,8 +57,8 @@ def run_all(
     executor: Executor | None = None,
     is_apart: bool = False,
     on_step: Callable[..., None] | None = None,
-) -> Iterator[Result]:
-    """Yield the result of every job, in the order of the jobs.
+) -> Generator[Result, None, None]:
+    """Yield the result of every job, in the order of the jobs; close it and no work goes on.
 
     Args:
         work: does a job and does not raise. It, its jobs and its results must be picklable if they go to an executor or
@@ -82,7 +82,7 @@ def run_all(
 
 def _elsewhere(
     executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job, str], Result]
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """The results in order; a job that the executor gives up counts as crashed."""
     futures: list[Future[Result]] = []
     try:
@@ -217,16 +217,16 @@ def check_files(
     return run_all(partial(check_file, settings=Settings(goal, **settings)), files, jobs, crashed, executor=executor)
 
 
-def with_names_on_disk(outcomes: Iterator[Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+def with_names_on_disk(
+    outcomes: Generator[Outcome, None, None], tasks: Iterable[Task]
+) -> Generator[Outcome, None, None]:
     """Pass on outcomes and flush the folders of outputs at the end, each only once.
 
     Closing this generator closes `outcomes`, so that no work goes on.
     """
     with ExitStack() as stack:
         stack.callback(_sync_folders, tasks)
-        if isinstance(outcomes, Generator):
-            stack.enter_context(closing(outcomes))
-        yield from outcomes
+        yield from stack.enter_context(closing(outcomes))
 
 
 def _sync_folders(tasks: Iterable[Task]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -49,20 +50,21 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
         check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
     as_text = options["form"] == "text"
     outcomes: list[Outcome] = []
-    for outcome in map(files.named, with_names_on_disk(_outcomes(tasks, settings, options), tasks)):
-        outcomes.append(outcome)
-        if as_json:
-            from reducelower.report.plain import json_line
+    with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as found:
+        for outcome in map(files.named, found):
+            outcomes.append(outcome)
+            if as_json:
+                from reducelower.report.plain import json_line
 
-            console.data_result(json_line(outcome))
-        if as_text:
-            for problem in outcome.problems:
-                console.problem(problem)
-            if quiet and outcome.output:
-                for warning in outcome.warnings:
-                    console.warning(f"{outcome.source}: {warning}")
-            if not quiet and not as_json and (outcome.output or verbose):
-                show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
+                console.data_result(json_line(outcome))
+            if as_text:
+                for problem in outcome.problems:
+                    console.problem(problem)
+                if quiet and outcome.output:
+                    for warning in outcome.warnings:
+                        console.warning(f"{outcome.source}: {warning}")
+                if not quiet and not as_json and (outcome.output or verbose):
+                    show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
     if as_text and len(tasks) > 1 and not quiet and not as_json:
         show_summary(outcomes)
     if reports or not as_text:
@@ -96,7 +98,7 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
     return tasks, settings
 
 
-def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Iterator[Outcome]:
+def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Generator[Outcome, None, None]:
     """The outcome of each model, with a progress bar for many, or the steps of a single one."""
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
@@ -107,7 +109,7 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
         yield from outcomes_of(tasks, options, **how)
 
 
-def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Iterator[Outcome]:
+def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Generator[Outcome, None, None]:
     """The outcome of each job, by the workers that the options name, with a progress bar; `how` is for `run_all`.
 
     Even a single worker is a separate process, since libraries may crash.
@@ -115,7 +117,8 @@ def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> 
     scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
     with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
         is_apart = len(jobs) > 1 and all(map(may_leave, jobs))
-        outcomes = run_all(jobs=jobs, processes=processes, executor=executor, is_apart=is_apart, **how)
-        for done, outcome in enumerate(outcomes, 1):
-            advance(done, len(jobs))
-            yield outcome
+        how |= {"jobs": jobs, "processes": processes, "executor": executor, "is_apart": is_apart}
+        with closing(run_all(**how)) as outcomes:
+            for done, outcome in enumerate(outcomes, 1):
+                advance(done, len(jobs))
+                yield outcome

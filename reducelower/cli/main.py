@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from threading import Timer, main_thread
 from typing import NoReturn
 
 import click
@@ -141,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # tenth.
     gc.set_threshold(100_000)
     signal.signal(signal.SIGTERM, _terminate)
+    if hasattr(signal, "pthread_kill"):
+        sys.unraisablehook = _repeat_interrupt
     os._exit(run(arguments))
 
 
@@ -150,6 +153,18 @@ class _Terminated(KeyboardInterrupt):
 
 def _terminate(*_: object) -> NoReturn:
     raise _Terminated
+
+
+def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
+    """Let an interrupt arrive again that came while Python deleted an object, where it drops every exception."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    number = signal.SIGTERM if issubclass(dropped.exc_type, _Terminated) else signal.SIGINT
+    Timer(_A_MOMENT, signal.pthread_kill, (main_thread().ident, number)).start()
+
+
+_A_MOMENT = 0.01  # seconds, after which it is about something else
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -77,4 +77,4 @@ def test_whoever_stops_half_way_has_on_disk_what_there_is(
 def test_nothing_to_do_for_what_is_not_here() -> None:
     outcomes = [Outcome("b.onnx", output="/nowhere/at/all/b.onnx"), Outcome("c.onnx", output="memory://there/c.onnx")]
     tasks = [Task(outcome.source, outcome.output) for outcome in outcomes]
-    assert list(with_names_on_disk(iter(outcomes), tasks)) == outcomes
+    assert list(with_names_on_disk((outcome for outcome in outcomes), tasks)) == outcomes

@@ -14,12 +14,11 @@ import weakref
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reducelower.batch import processes
 from reducelower.batch.many import run_all
+from reducelower.batch.processes import run_in_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what these workers do is found by forked ones only")
 
@@ -118,11 +117,10 @@ def test_after_a_crash_all_processes_work_on() -> None:
     assert len(set(results) - {0}) <= 4
 
 
-def test_processes_that_are_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_are_spawned() -> None:
     """As on systems where forking is not safe: what they need is sent to them."""
-    monkeypatch.setattr(processes, "FORKS", False)
-    monkeypatch.setattr(processes, "_CONTEXT", multiprocessing.get_context("spawn"))
-    assert list(run_all(abs, range(-9, 1), 3, lambda job, _: -1)) == list(range(9, -1, -1))
+    results = run_in_processes(abs, range(-9, 1), 3, lambda job, _: -1, method="spawn")
+    assert list(results) == list(range(9, -1, -1))
 
 
 def test_interrupts_are_for_the_parent() -> None:
@@ -182,19 +180,18 @@ def test_warnings_of_a_process_are_passed_on(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == "careful"
 
 
-def test_nothing_is_kept_of_processes_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    crews: list[weakref.ref[Any]] = []
-    begun = processes._Crew._start
+def test_nothing_is_kept_of_processes_that_have_ended() -> None:
+    class Work:
+        def __call__(self, job: int) -> int:
+            return _squared(job, poison=(3,))
 
-    def start(crew: Any, *arguments: Any) -> None:
-        crews.append(weakref.ref(crew))
-        begun(crew, *arguments)
-
-    monkeypatch.setattr(processes._Crew, "_start", start)
-    assert list(run_all(partial(_squared, poison=(3,)), range(6), 2, lambda job, _: 9)) == [0, 1, 4, 9, 16, 25]
+    work = Work()
+    kept = weakref.ref(work)
+    assert list(run_all(work, range(6), 2, lambda job, _: 9)) == [0, 1, 4, 9, 16, 25]
+    del work
     gc.collect()
-    assert len(crews) > 2
-    assert not any(crew() for crew in crews)
+    assert kept() is None
+    assert multiprocessing.active_children() == []
 
 
 def test_results_larger_than_a_pipe_holds() -> None:
@@ -224,48 +221,56 @@ def test_who_wants_no_more_results_leaves_no_process_behind(tmp_path: Path) -> N
     assert multiprocessing.active_children() == []
 
 
-def test_processes_that_never_begin_are_not_started_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where they are spawned, and import a script that starts processes whoever imports it."""
-    monkeypatch.setattr(processes, "_serve", lambda *_: os._exit(1))
-    with pytest.raises(RuntimeError, match="__main__"):
-        list(run_all(abs, range(10), 2, lambda job, _: -1))
+NEVER_BEGINS = """
+from reducelower.batch.processes import run_in_processes
+print(list(run_in_processes(abs, range(10), 2, abs, method="spawn")))
+"""
 
 
-class _Deadly:
-    """The number of the next job, whose lock kills the process that takes it a second time."""
-
-    def __init__(self, honest: Any, marker: Path) -> None:
-        self._honest = honest
-        self._marker = marker
-        self._times = 0
-
-    def get_lock(self) -> Any:
-        self._times += 1
-        if self._times > 1 and not self._marker.exists():
-            self._marker.touch()
-            self._honest.get_lock().acquire()
-            os._exit(1)
-        return self._honest.get_lock()
-
-    @property
-    def value(self) -> int:
-        return int(self._honest.value)
-
-    @value.setter
-    def value(self, index: int) -> None:
-        self._honest.value = index
+def test_processes_that_never_begin_are_not_started_for_ever(tmp_path: Path) -> None:
+    """They are spawned, and import a script that starts processes whoever imports it."""
+    script = tmp_path / "script.py"
+    script.write_text(NEVER_BEGINS)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 1
+    assert "__main__" in ran.stderr
 
 
-def test_a_process_that_dies_with_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = processes._serve
+def _hanging(job: int, folder: Path) -> int:
+    _note(folder, job)
+    if job:
+        subprocess.run(["sleep", "600"], check=False)
+    return job
 
-    def serve(work: Any, jobs: Any, next_job: Any, *rest: Any) -> None:
-        honest(work, jobs, _Deadly(next_job, tmp_path / "died"), *rest)
 
-    monkeypatch.setattr(processes, "_serve", serve)
-    monkeypatch.setattr(processes, "_PATIENCE", 0.3)
-    assert list(run_all(_squared, range(50), 3, lambda job, _: -1)) == [job * job for job in range(50)]
-    assert (tmp_path / "died").exists()
+INTERRUPTED = """
+import os, signal, sys, time
+from functools import partial
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from batch.test_processes import _hanging
+from reducelower.batch.many import run_all, with_names_on_disk
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = Path(sys.argv[2])
+for result in with_names_on_disk(run_all(partial(_hanging, folder=folder), range(3), 3, abs), []):
+    while len(list(folder.iterdir())) < 3:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_an_interrupt_while_a_result_is_handled_waits_for_no_job(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1]), str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.stderr.endswith("KeyboardInterrupt\n")
+    assert ran.returncode == -signal.SIGINT
+
+
+def test_who_wants_no_more_results_waits_for_no_job(tmp_path: Path) -> None:
+    results = run_all(partial(_hanging, folder=tmp_path), range(3), 3, lambda job, _: -1)
+    assert next(iter(results)) == 0
+    results.close()
+    assert multiprocessing.active_children() == []
 
 
 def _large(job: int, folder: Path) -> bytes:
@@ -292,27 +297,12 @@ def test_a_script_that_leaves_half_way_ends(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) < 100
 
 
-def test_processes_are_dismissed_when_one_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = processes._Crew._start
-
-    def start(crew: Any, *arguments: Any) -> None:
-        if crew._workers:
-            raise OSError("no more processes")
-        started(crew, *arguments)
-
-    monkeypatch.setattr(processes._Crew, "_start", start)
-    with pytest.raises(OSError, match="no more"):
-        list(run_all(abs, range(10), 2, lambda job, _: -1))
-    assert multiprocessing.active_children() == []
-
-
 KILLED = """
 import sys
 from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from batch.test_processes import _slow
-from reducelower.batch import processes
 from reducelower.batch.many import run_all
 for result in run_all(partial(_slow, folder=Path(sys.argv[2])), range(100_000), 3, abs):
     print(result, flush=True)

@@ -40,6 +40,43 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the te
 main(arguments)
 """
 
+HANDLING = """
+import io, os, signal, sys, time
+from pathlib import Path
+from reducelower.batch import conversion
+from reducelower.cli import main
+
+number, begun, place, arguments = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:]
+honest = conversion.write_model
+
+def endless(made, output, **told):
+    if Path(output).name == "b.onnx":
+        begun.touch()
+        time.sleep(600)
+    return honest(made, output, **told)
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), number)
+        time.sleep(600)
+
+class Handling(io.TextIOWrapper):
+    def write(self, text):
+        while not begun.exists():
+            time.sleep(0.01)
+        if place == "where an object is deleted":
+            Dropped()
+        else:
+            os.kill(os.getpid(), number)
+        time.sleep(600)
+
+conversion.write_model = endless
+sys.stdout = Handling(sys.stdout.buffer)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main(arguments)
+"""
+"""Interrupted while the result of the first model is printed, and the second is at work."""
+
 
 @pytest.fixture
 def folder(models: Path, tmp_path: Path) -> Path:
@@ -50,8 +87,10 @@ def folder(models: Path, tmp_path: Path) -> Path:
     return root
 
 
-def interrupted(number: int, others: Path | str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", STUCK, str(number), str(others), *map(str, arguments)]
+def interrupted(
+    number: int, others: Path | str, *arguments: object, script: str = STUCK
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, str(number), str(others), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -73,6 +112,19 @@ def test_a_folder_goes_on_where_it_was_interrupted(
     assert re.search(r"^kept +[12]$", again.stdout, re.MULTILINE)
     whole = (out / "a.onnx").read_bytes()
     assert [(out / f"{name}.onnx").read_bytes() for name in "bc"] == [whole, whole]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("place", ["in a call", "where an object is deleted"])
+def test_an_interrupt_while_a_result_is_printed_waits_for_no_model(
+    folder: Path, tmp_path: Path, place: str, number: int, status: int
+) -> None:
+    """Python drops exceptions where it deletes objects."""
+    out, begun = tmp_path / "out", tmp_path / "begun"
+    arguments = ("convert", folder, "--output-dir", out, "--opset", 13, "--no-verify", "--jobs", 2, "--json")
+    ran = interrupted(number, begun, place, *arguments, script=HANDLING)
+    assert (ran.returncode, ran.stderr.strip()) == (status, SENTENCE)
+    assert not (out / "b.onnx").exists()
 
 
 @pytest.mark.parametrize("verify", ["--verify", "--no-verify"])

@@ -83,7 +83,7 @@ class IsolatedSession:
     def _start(self) -> None:
         context: Any = multiprocessing.get_context("fork")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._load, other), daemon=True)
+        self._process = context.Process(target=_serve, args=(self._load, other, self._pipe), daemon=True)
         self._process.start()
         other.close()
         weakref.finalize(self, _end, self._process, self._pipe)
@@ -112,8 +112,12 @@ def _end(process: Any, pipe: Any) -> None:
     process.join()
 
 
-def _serve(load: Callable[[], Any], pipe: Any) -> None:
-    """What the process does: load the model, then run it until nobody asks any more."""
+def _serve(load: Callable[[], Any], pipe: Any, parents: Any) -> None:
+    """What the process does: load the model, then run it until nobody asks any more.
+
+    It closes the parent's end of its pipe, and so notices when the parent is gone, however that ended.
+    """
+    parents.close()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)  # what C++ says when it ends the process
     try:
