@@ -138,7 +138,7 @@ OPERATORS: Sequence[tuple[str, int, str, int]] = (
     ),
     (
         "RotaryEmbedding", 23,
-        f"({_HEADS} x, float[2, 6, 4] c, float[2, 6, 4] s) => ({_HEADS} y) {{ y = RotaryEmbedding (x, c, s) }}", 9,
+        f"({_HEADS} x, float[2, 6, 4] c, float[2, 6, 4] s) => ({_HEADS} y) {{ y = RotaryEmbedding (x, c, s) }}", 10,
     ),
     (
         "QuantizeLinear and DequantizeLinear of 16 bits", 21,

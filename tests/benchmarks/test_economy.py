@@ -31,7 +31,6 @@ def economy() -> Any:
 MOST = {
     "Attention": 6,
     "Attention with a mask": 11,
-    "RotaryEmbedding": 34,
     "QuantizeLinear and DequantizeLinear of 16 bits": 11,
     "DequantizeLinear of 16 bits": 5,
     "QuantizeLinear of 16 bits": 6,

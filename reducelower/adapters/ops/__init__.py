@@ -41,6 +41,7 @@ FAMILIES: Mapping[str, str] = {
     "rearranging": "DepthToSpace ReverseSequence SpaceToDepth TensorScatter",
     "recurrent": "GRU LSTM RNN",
     "resize": "Resize Upsample",
+    "rotary_embedding": "RotaryEmbedding",
     "sampling": "GridSample",
     "shaping": "GatherND Reshape Shape Split Tile",
     "slicing": "Range Slice Trilu",
