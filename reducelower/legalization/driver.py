@@ -18,7 +18,7 @@ from reducelower.errors import Refusal, RefusedError
 from reducelower.legalization.checking import find_invalid_node
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.legality import Treatment
+from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.memo import (
     NOTHING,
     Memo,
@@ -32,6 +32,7 @@ from reducelower.legalization.memo import (
 )
 from reducelower.legalization.node import Settler
 from reducelower.legalization.occurring_types import OccurringTypes
+from reducelower.legalization.quantized_pairs import QUANTIZED, with_quantized
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
@@ -158,9 +159,10 @@ class Legalizer:
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
         treated = {op_type for op_type in nodes.operators() if table[op_type] is not None} - {"Constant"}
         positions = nodes.positions(treated.__contains__)
-        for index, read in self._memo.repeat(
-            "operators", edit, zip(positions, map(nodes.original, positions), strict=True)
-        ):
+        originals: Iterable[bytes] = map(nodes.original, positions)
+        if self._writes_quantizers_out(table):
+            originals = (with_quantized(data, scope) for data in originals)
+        for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
             node = in_blanks(read)
             is_foreign = node.domain not in DEFAULT_DOMAINS
             treatment = None if is_foreign else table[node.op_type]
@@ -177,6 +179,11 @@ class Legalizer:
                     self._memo.put(outcome, edit, index, read)
             elif node.op_type != "Constant":
                 self._treat("operators", edit, index, read, treatment)
+
+    def _writes_quantizers_out(self, table: Treatments) -> bool:
+        """Whether the target may lack element types that DequantizeLinear takes here, or blocks."""
+        treatment = table["DequantizeLinear"]
+        return treatment is not None and not treatment.expand and self.goal < 21 <= table.opset
 
     def _note_constants(self, scope: GraphScope) -> None:
         """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
@@ -332,7 +339,10 @@ class Legalizer:
         for edit in self.edits:
             for index, done in sorted((edit.applied or {}).items()):
                 for read, outcome in done:
-                    if read is None:
+                    is_of_two = (
+                        outcome.op_type == "DequantizeLinear" and read is not None and read.signature[0] > QUANTIZED
+                    )
+                    if read is None or is_of_two:
                         found.append(Applied(edit.scope.path, index))
                         continue
                     if id(outcome) not in entries:

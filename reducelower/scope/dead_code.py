@@ -31,7 +31,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
     """Remove constants that only rewritten nodes read, and everything that was computed only for them."""
     by_scope = {edit.scope: edit for edit in edits}
     wanted = {home: home.released - home.inputs for home in by_scope if home.released}
-    computed = {(home, name) for home, names in wanted.items() for name in home.folded & names}
+    computed = {(home, name) for home, names in wanted.items() for name in home.computed & names}
     if not computed:
         still_read = _read_among(wanted, edits) if any(wanted.values()) else wanted
         for home, names in wanted.items():

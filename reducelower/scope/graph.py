@@ -137,7 +137,7 @@ class GraphScope:
         self.added_nodes: list[NodeProto] = []
         self.released: set[str] = set()
         """Values that some node no longer reads."""
-        self.folded: set[str] = set()
+        self.computed: set[str] = set()
         """Names of computed values that may be no longer needed: folded constants, and sizes."""
         self.deferred: list[Callable[[], object]] = []
         """Edits of subgraphs to make after their nodes have been legalized."""
@@ -251,7 +251,7 @@ class GraphScope:
                 value = self.ground.folding.value(name, home)
                 if value is not None:
                     number = self.ground.values.number(value)
-                    home.folded.add(name)
+                    home.computed.add(name)
             home._constants[name] = number
         return number
 
@@ -738,7 +738,7 @@ class GraphScope:
         home = self.home(name)
         home.released.add(name)
         if not home._holds(name) and name not in home.constant_nodes:
-            home.folded.add(name)
+            home.computed.add(name)
 
 
 def constant_takes(element_type: int, opset: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, helper, parser
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from tests.adapters.single import converted, model_of, operators_of, yields
 
@@ -142,3 +142,55 @@ def test_the_default_optimizer_does_not_quantize_weights_by_channel_anew(target:
     # Fused or not, a sum that falls on a tie may go to the next step; weights quantized anew are off by many.
     assert np.abs(session.run(None, feeds)[0] - plain).max() <= 0.05 * 1.001
     assert (session.run(None, feeds)[0] == plain).mean() > 0.97
+
+
+PAIR = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2, 3] x) => (float[2, 3] y) <float{scales} s = {scale}, {narrow}{scales} z = {zero}>
+{{ q = QuantizeLinear <axis = 1> (x, s, z) y = DequantizeLinear <axis = 1> (q, s, z) }}
+"""
+
+
+@pytest.mark.parametrize("target", [20, 13, 9])
+@pytest.mark.parametrize(
+    ("narrow", "scales", "scale", "zero"),
+    [
+        ("uint16", "", "{0.1}", "{7}"),
+        ("int16", "", "{0.1}", "{0}"),
+        ("uint16", "[3]", "{0.1, 0.3, 2}", "{5, 5, 5}"),
+        ("uint16", "[3]", "{0.1, 0.3, 2}", "{5, 6, 65535}"),
+    ],
+)
+def test_quantized_and_back_is_a_whole_number_of_steps(
+    narrow: str, scales: str, scale: str, zero: str, target: int
+) -> None:
+    text = PAIR.format(narrow=narrow, scales=scales, scale=scale, zero=zero)
+    model = parser.parse_model(text)
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    data = np.array([[0.05, -3, 1e6], [-1e6, 0.149999, 0.15]], np.float32)
+    result = converted(model, target)
+    narrowed = quantized(data, held["s"], held["z"])
+    expected = dequantized(narrowed, held["s"], held["z"], np.float32)
+    np.testing.assert_array_equal(yields(result, {"x": data})[0], expected)
+    if target == 13 and zero != "{5, 6, 65535}":
+        assert operators_of(result) == ["Div", "Round", "Clip", "Mul"]
+        assert sorted(tensor.name for tensor in result.graph.initializer)[-1] == "s"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z) v = DequantizeLinear (q, t, z)", 0),
+        ("q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, t, z) v = Identity (x)", 0),
+    ],
+)
+def test_other_readers_get_what_was_quantized(text: str, count: int) -> None:
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (float[3] y, float[3] v) '
+        f"<float s = {{0.1}}, float t = {{0.3}}, uint16 z = {{7}}> {{ {text} }}"
+    )
+    data = {"x": np.array([0.05, -0.3, 100], np.float32)}
+    result = converted(model, 13)
+    assert operators_of(result).count("QuantizeLinear") == count
+    for ours, expected in zip(yields(result, data), yields(model, data), strict=True):
+        np.testing.assert_array_equal(ours, expected)

@@ -26,6 +26,9 @@ __all__ = ["by_row", "saturated"]
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _SHORTS = (TensorProto.INT16, TensorProto.UINT16)
 
+_QUANTIZED = 3
+"""What was quantized with the same parameters, which `legalization.quantized_pairs` lets DequantizeLinear read too."""
+
 
 @lowers("QuantizeLinear", 23)
 def _lower_precision(op: Writer) -> Outcome:
@@ -128,10 +131,34 @@ def _in_float(op: Writer, wanted: int) -> Outcome:
 @lowers("DequantizeLinear", 21)
 def _lower_blocks(op: Writer) -> Outcome:
     """Scales per block are repeated for the elements of the block."""
-    if op.attribute("block_size", 0):
+    has_blocks = bool(op.attribute("block_size", 0))
+    if op.input(_QUANTIZED):
+        found = _rounded_to_scale(op, _repeated(op) if has_blocks else _beside(op))
+        if found is not None:
+            return found
+        op.set_inputs(_QUANTIZED)
+    if has_blocks:
         return _dequantized(op, _repeated(op))
-    wide = op.scope.element_type(op.input(0)) in _SHORTS
-    return _dequantized(op, _beside(op)) if wide else None
+    return _dequantized(op, _beside(op)) if op.scope.element_type(op.input(0)) in _SHORTS else None
+
+
+def _rounded_to_scale(op: Writer, beside: Callable[[str], str]) -> list[NodeProto] | None:
+    """Quantized and back: a whole number of steps, as many as the narrow type has on either side of the zero point.
+
+    None unless the zero point is known, and the same for all.
+    """
+    zeros = op.constant_input(2)
+    if op.input(2) and (zeros is None or len(np.unique(zeros)) != 1):
+        return None
+    zero = int(zeros.reshape(-1)[0]) if zeros is not None else 0
+    narrow = op.element_type(0)
+    if element_type_name(narrow).startswith("float"):
+        return None
+    scale = beside(op.input(1))
+    steps = _whole(op, op.add("Div", op.input(_QUANTIZED), scale, tail="scaled"))
+    bounds = [op.constant(bound - zero, TensorProto.FLOAT, "bound") for bound in whole_range(narrow)]
+    op.scope.release(*op.node.input[:3])
+    return op.yields("Mul", op.add("Clip", steps, *bounds, tail="steps"), scale)
 
 
 def _repeated(op: Writer) -> Callable[[str], str]:
@@ -214,12 +241,21 @@ def _dequantized(op: Writer, beside: Callable[[str], str]) -> list[NodeProto]:
     """(x - zero point) * scale in float32, cast to the element type of the scale."""
     scale_type = op.element_type(1)
     data = op.input(0)
+    zeros = op.constant_input(2)
     # The zero point of floats of 8 bits and fewer is zero.
-    if op.input(2) and not element_type_name(op.scope.needed_element_type(data)).startswith("float"):
-        data = op.add("Cast", data, tail="integers", to=TensorProto.INT32)
-        zero = op.add("Cast", beside(op.input(2)), tail="zero", to=TensorProto.INT32)
-        data = op.add("Sub", data, zero, tail="difference")
-    data = op.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
+    is_zero = element_type_name(op.scope.needed_element_type(data)).startswith("float") or (
+        zeros is not None and not zeros.any()
+    )
+    if not op.input(2) or is_zero:
+        data = op.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
+    else:
+        # Float32 holds the differences of narrow types; those of int32 may overflow, as they do in runtimes.
+        exact = TensorProto.INT32 if op.element_type(0) == TensorProto.INT32 else TensorProto.FLOAT
+        data = op.add("Cast", data, tail="integers", to=exact)
+        zero = op.add("Cast", beside(op.input(2)), tail="zero", to=exact)
+        data = op.cast(op.add("Sub", data, zero, tail="difference"), exact, TensorProto.FLOAT, "numbers")
+    if is_zero:
+        op.scope.release(op.input(2))
     scale = op.cast(beside(op.input(1)), scale_type, TensorProto.FLOAT, "scale")
     return op.yields_cast(op.add("Mul", data, scale, tail="product"), TensorProto.FLOAT, scale_type)
 
@@ -255,11 +291,19 @@ def saturated(op: Writer, data: str, zero: str, element_type: int) -> list[NodeP
         raise RefusedError(
             f"it quantizes to {element_type_name(element_type)}, and opset {op.scope.target_opset} has no such type"
         )
-    data = op.add("Round", data, tail="rounded") if op.scope.target_opset >= 11 else _rounded(op, data)
+    data = _whole(op, data)
+    known = op.scope.constant(zero) if zero else None
+    if known is not None and not known.any():
+        op.scope.release(op.input(2))
+        zero = ""
     if zero:
         data = op.add("Add", data, op.add("Cast", zero, tail="zero", to=TensorProto.FLOAT), tail="shifted")
     bounds = [op.constant(bound, TensorProto.FLOAT, "bound") for bound in whole_range(element_type)]
     return op.yields("Cast", op.add("Clip", data, *bounds), to=element_type)
+
+
+def _whole(op: Writer, data: str) -> str:
+    return op.add("Round", data, tail="rounded") if op.scope.target_opset >= 11 else _rounded(op, data)
 
 
 def _rounded(op: Writer, data: str) -> str:
