@@ -262,6 +262,15 @@ def _resized(call: Call) -> Shape:
     return call.elements(3)
 
 
+def _attended(call: Call) -> Shape:
+    query, value = call.shape(0), call.shape(2)
+    if len(query) == 4:
+        return (*query[:3], value[3])
+    heads, of_values = (Size.of(int(call.attribute(name))) for name in ("q_num_heads", "kv_num_heads"))
+    width = value[2].over(of_values)
+    return (*query[:2], None if width is None else width * heads)
+
+
 def _split_in_equal_parts(call: Call) -> Shape:
     """Only where every output is of one size: as many parts as outputs, which divide the axis."""
     shape, axis = call.shape(0), call.axis()
@@ -291,6 +300,7 @@ def _tiled(call: Call) -> Shape:
 
 
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
+    "Attention": _attended,
     **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _window),
     "Concat": _concatenated,
     "ConstantOfShape": lambda call: call.elements(0),

@@ -226,6 +226,8 @@ class Resolver:
         by_schema = schema(node.op_type, opset)
         if by_schema is None or may_crash(node, node.input):
             return unknown
+        if node.op_type in _TAKES_NAMES_FOR_ZERO and not all(map(_has_numbers, inputs)):
+            return unknown
         types = {name: self._type(known or _NOTHING) for name, known in zip(node.input, inputs, strict=True) if name}
         data = {
             name: TensorProto.FromString(known.data)
@@ -276,6 +278,14 @@ class Resolver:
 
 _ALIKE = frozenset({"Split", "TopK"})
 """Operators all of whose outputs are of one shape where `SHAPES` tells it."""
+
+_TAKES_NAMES_FOR_ZERO = frozenset({"Attention"})
+"""Operators for which onnx's inference computes with zero for a size that is not a number (seen with onnx 1.23)."""
+
+
+def _has_numbers(known: Known | None) -> bool:
+    return known is None or known.shape is None or all(size.number is not None for size in known.shape)
+
 
 _Rule: TypeAlias = Callable[[Call], Sequence[Size | None]]
 

@@ -1,0 +1,108 @@
+"""What the resolver tells of a value is what a run shows, whatever the sizes are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.legalization.run import ground_of
+from reducelower.model.document import Document
+from reducelower.options import Settings, Target
+from reducelower.scope.graph import GraphScope
+from reducelower.types import Atoms, Resolver, Size
+from tests.backend.node_cases import Case, cases
+
+
+class _Told(Atoms):
+    """Atoms with what they stand for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: dict[int, Hashable] = {}
+
+    def __call__(self, key: Hashable) -> Size:
+        size = super().__call__(key)
+        self.keys[next(iter(size.atoms))] = key
+        return size
+
+
+class _UnknownError(Exception):
+    pass
+
+
+def with_named_sizes(model: ModelProto) -> tuple[ModelProto, dict[Hashable, int]]:
+    """A copy whose inputs have a name for every size, and that states nothing else; and the sizes by name."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.value_info[:]
+    for output in copy.graph.output:
+        output.ClearField("type")
+    sizes: dict[Hashable, int] = {}
+    for value in copy.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            name = f"{value.name.replace('-', '_')}_{axis}_size"
+            sizes[name] = dim.dim_value
+            dim.dim_param = name
+    return copy, sizes
+
+
+def number(size: Size, told: _Told, sizes: dict[Hashable, int]) -> int:
+    """What a size comes to."""
+    total = 0
+    for monomial, coefficient in size.terms:
+        product = coefficient
+        for atom in monomial:
+            product *= _of_atom(told.keys[atom], told, sizes)
+        total += product
+    return total
+
+
+def _of_atom(key: Hashable, told: _Told, sizes: dict[Hashable, int]) -> int:
+    if key in sizes:
+        return sizes[key]
+    match key:
+        case ("Div" | "Mod" | "Max" | "Min" as operation, Size() as left, Size() as right):
+            one, other = number(left, told, sizes), number(right, told, sizes)
+            return {"Div": int(one / other), "Mod": one % other, "Max": max(one, other), "Min": min(one, other)}[
+                operation
+            ]
+    raise _UnknownError  # the size of a value of which nothing else is known
+
+
+def disagreements(case: Case) -> tuple[list[str], int]:
+    """Where the resolver tells something else than the case, and how much it tells."""
+    model, sizes = with_named_sizes(case.model)
+    opset = model.opset_import[0].version
+    ground = ground_of(model, Document.of_message(model), Target(opset), Settings(Target(opset)))
+    graph, told, found, wrong = GraphScope(ground, model.graph, opset, "graph", key=()), _Told(), 0, []
+    resolver = Resolver(told)
+    for value, given in zip(model.graph.output, case.outputs, strict=True):
+        if not isinstance(given, np.ndarray | np.generic):
+            continue
+        known = resolver.known(value.name, graph)
+        actual = np.asarray(given)
+        pairs = [] if known.shape is None else [*zip(known.shape, actual.shape, strict=False)]
+        if known.shape is not None and len(known.shape) != actual.ndim:
+            wrong.append(f"{case.name}: rank {len(known.shape)}, not {actual.ndim}")
+        if known.elements is not None:
+            pairs += zip(known.elements, actual.reshape(-1).tolist(), strict=False)
+        for size, expected in pairs:
+            try:
+                if size is not None and number(size, told, sizes) != expected:
+                    wrong.append(f"{case.name}: {size} of {sizes}, not {expected}")
+                found += size is not None
+            except _UnknownError:
+                continue
+    return wrong, found
+
+
+def test_sizes_are_those_of_onnx_s_own_cases() -> None:
+    wrong, known = [], 0
+    for case in cases():
+        unlike, found = disagreements(case)
+        wrong += unlike
+        known += found
+    assert not wrong
+    assert known > 1500
