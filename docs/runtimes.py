@@ -24,7 +24,7 @@ from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.reading import load_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.runtime import Runtime
 
-_MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "misshapen": "▯", "refused": "–", "absent": "∅"}
+_MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "misshapen": "▯", "refused": "–", "absent": "∅", "elsewhere": "→"}
 """The mark of each outcome, the worst first: an answer that is not right is worse than none."""
 
 _RIGHT = "✓"
@@ -115,6 +115,7 @@ What is known of each runtime, how it is known, and what is written instead; all
 | {_MARKS["overflows"]} | **overflows**: wrong for some values only, mostly very large or very small ones |
 | {_MARKS["misshapen"]} | **misshapen**: right values in another shape, where the model yields them, which is said |
 | {_MARKS["refused"]} | **refused**: the runtime has the operator and does not take it in some form |
+| {_MARKS["elsewhere"]} | **elsewhere**: right, but not on the hardware that is meant |
 | {_MARKS["absent"]} | **absent**: the runtime has no such operator, or none for some element type or opset version |
 | {_RIGHT} | **right**: measured, and nothing found against it |
 | ( ) | what is in parentheses is **documented, not measured** |

@@ -46,6 +46,8 @@ class Features:
     sizes_known: ClassVar[bool] = True
     second_read: ClassVar[bool] = False
     index_depth: ClassVar[int] = 0
+    second_value: ClassVar[int] = -1
+    shifted: ClassVar[bool] = False
     negative_indices: ClassVar[bool] = False
     uneven: ClassVar[bool] = False
     overhangs: ClassVar[bool] = False

@@ -9,7 +9,7 @@ from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["target_text"]
+__all__ = ["fact_lines", "target_text"]
 
 
 def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
@@ -30,11 +30,12 @@ def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
     if runtime.ml is not None:
         lines.append(f"ml = {runtime.ml}")
     for fact in runtime.facts:
-        lines += ["", *_fact(fact)]
+        lines += ["", *fact_lines(fact)]
     return "\n".join(lines) + "\n"
 
 
-def _fact(fact: Fact) -> list[str]:
+def fact_lines(fact: Fact) -> list[str]:
+    """The lines of a fact, as a target file has them."""
     about = ("model", fact.model) if fact.model else ("operators", fact.operators)
     lines = ["[[fact]]", f"says = {_text(fact.says)}", f"{about[0]} = {_value(about[1])}"]
     if fact.opsets is not None:

@@ -110,7 +110,7 @@ class Mender:
             if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_ways(node.op_type):
                 continue
             found = misfit(node, scope, treatment.facts)
-            if found is not None and not found.overflows:
+            if found is not None and not found.is_excusable:
                 raise found.refusal(self._runtime, ())
 
     def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
@@ -163,12 +163,13 @@ class Mender:
         reasons: list[str] = []
         data = node.SerializeToString()
         nodes = self._find_alternative(data, scope, found, reasons, expression)
-        self._obstacles.overflow |= nodes is None and found.overflows
-        if nodes is None and found.overflows and self._excused is not None:
-            self._excused.update((f"on {self._runtime}: {says}", None) for says in found.overflowing)
-            if found.only_overflows:
+        self._obstacles.overflow |= nodes is None and found.is_excusable
+        if nodes is None and found.is_excusable and self._excused is not None:
+            self._excused.update((f"on {self._runtime}: {says}", None) for says in found.excuses(node.op_type))
+            rest = found.without_excusable()
+            if not rest.facts and rest.unknown is None:
                 return None, ""
-            nodes = self._find_alternative(data, scope, found.without_overflow(), reasons, expression)
+            nodes = self._find_alternative(data, scope, rest, reasons, expression)
         if nodes is None:
             raise found.refusal(self._runtime, reasons)
         return nodes, Label(f"{nodes.label} for {self._runtime.name}", found.says)

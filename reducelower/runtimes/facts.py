@@ -16,9 +16,9 @@ from reducelower.runtimes.structure import HINT, KEY
 
 __all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 
-Is = Literal["wrong", "overflows", "misshapen", "refused", "absent"]
+Is = Literal["wrong", "overflows", "misshapen", "refused", "absent", "elsewhere"]
 """How a node fails: silently wrong; wrong for some values only, mostly very large or small ones; right values in
-another shape, where the model yields them; not taken; no such operator."""
+another shape, where the model yields them; not taken; no such operator; right, but not on the hardware meant."""
 
 ANY_OPERATOR = "*"
 """Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
@@ -140,6 +140,8 @@ class When:
         sizes_known: whether every size of the first input is known.
         second_read: whether anything reads the second output.
         index_depth: how many indices name a place: the last size of the second input, 0 if unknown.
+        second_value: the number that the second input holds, if that is constant and holds one, such as k of TopK.
+        shifted: whether the third input is constant and not zero, such as the zero point of a quantization.
         negative_indices: whether the second input has constant indices of which one is negative.
         inputs: how many inputs are given, up to the last one.
         outputs: how many outputs are named, up to the last one.
@@ -178,6 +180,8 @@ class When:
     sizes_known: bool | None = None
     second_read: bool | None = None
     index_depth: Ranges | None = None
+    second_value: Ranges | None = None
+    shifted: bool | None = None
     negative_indices: bool | None = None
     uneven: bool | None = None
     overhangs: bool | None = None
@@ -267,7 +271,7 @@ class Fact:
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
-    outcome: Is = field(metadata={KEY: "is", HINT: "write wrong, overflows, misshapen, refused or absent"})
+    outcome: Is = field(metadata={KEY: "is", HINT: "write wrong, overflows, misshapen, refused, absent or elsewhere"})
     evidence: Evidence = field(
         metadata={HINT: 'write { measured = "NAME VERSION", on = DATE } or { documented = "ADDRESS" }'}
     )

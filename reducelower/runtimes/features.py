@@ -256,6 +256,18 @@ class Features:
         return shape[-1] or 0 if shape else 0
 
     @property
+    def second_value(self) -> int:
+        """The constant number that the second input holds; -1 if it is another."""
+        value = self._scope.constant(self._second_input) if self._second_input else None
+        return int(value.reshape(())) if value is not None and value.size == 1 and value.dtype.kind in "iu" else -1
+
+    @property
+    def shifted(self) -> bool:
+        """Whether the third input is constant and not zero."""
+        value = self._scope.constant(self._node.input[2]) if any(self._node.input[2:3]) else None
+        return value is not None and bool(value.astype(np.float64).any())
+
+    @property
     def negative_indices(self) -> bool:
         """Whether a constant index is negative."""
         indices = self._scope.constant(self._second_input) if self._second_input else None

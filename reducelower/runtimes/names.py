@@ -19,6 +19,7 @@ _ALIASES: Mapping[str, str] = {
     "openvino": "openvino-dev openvino-runtime ov",
     "qnn": "hexagon hexagon-nn qairt snpe",
     "rknn": "rknn-toolkit2 rknn-toolkit-lite2 rknpu2 rockchip",
+    "tidl": "edgeai edgeai-tidl-tools ti-tidl",
     "tensorrt": "nvidia-tensorrt onnx-tensorrt tensorrt-cu11 tensorrt-cu12 tensorrt-cu13 trt trtexec",
     "tflite": "ai-edge-litert litert tensorflow-lite tf-lite tflite-runtime",
     "tract": "sonos-tract tract-onnx",

@@ -37,12 +37,16 @@ That of ReduceLogSumExp never is: it overflows for values that are common, and e
 """
 
 
+_EXCUSABLE = frozenset({"overflows", "elsewhere"})
+"""Outcomes of nodes that stay, and are told, if nothing avoids them."""
+
 _FAILURES: Mapping[Is, str] = {
     "wrong": "its result is wrong",
     "overflows": "its result is wrong for large or small values",
     "misshapen": "its result has the wrong shape",
     "refused": "it is refused",
     "absent": "it is missing",
+    "elsewhere": "it runs elsewhere",
 }
 """How a node fails, for people."""
 
@@ -65,21 +69,24 @@ class Misfit:
     @property
     def overflows(self) -> bool:
         """Whether large or small values go wrong."""
-        return bool(self.overflowing)
+        return any(fact.outcome == "overflows" for fact in self.facts)
+
+    def excuses(self, op_type: str) -> tuple[str, ...]:
+        """What may stay if nothing avoids it, for people: large values that go wrong, and what runs elsewhere."""
+        return tuple(
+            f"{op_type}: {fact.told}" if fact.outcome == "elsewhere" else fact.told
+            for fact in self.facts
+            if fact.outcome in _EXCUSABLE
+        )
 
     @property
-    def overflowing(self) -> tuple[str, ...]:
-        """What goes wrong with large or small values, for people."""
-        return tuple(fact.told for fact in self.facts if fact.outcome == "overflows")
+    def is_excusable(self) -> bool:
+        """Whether any of it may stay if nothing avoids it."""
+        return any(fact.outcome in _EXCUSABLE for fact in self.facts)
 
-    @property
-    def only_overflows(self) -> bool:
-        """Whether the node is right except for large or small values."""
-        return bool(self.facts) and all(fact.outcome == "overflows" for fact in self.facts)
-
-    def without_overflow(self) -> Misfit:
-        """The rest of the misfit if overflow is accepted."""
-        return Misfit(tuple(fact for fact in self.facts if fact.outcome != "overflows"), self.unknown)
+    def without_excusable(self) -> Misfit:
+        """The rest of the misfit if that is accepted."""
+        return Misfit(tuple(fact for fact in self.facts if fact.outcome not in _EXCUSABLE), self.unknown)
 
     def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
         """The refusal if no way works."""
@@ -125,7 +132,7 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
 
     Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
     """
-    if any(fact.holds_of_any_form and fact.outcome != "overflows" for fact in found.facts):
+    if any(fact.holds_of_any_form and fact.outcome not in _EXCUSABLE for fact in found.facts):
         return
     seen = set().union(*(fact.not_by for fact in found.facts))
     # One fact after the other: what does nothing about the first only defers it.

@@ -80,7 +80,7 @@ def test_a_family_of_operators(written: str, concerned: list[str]) -> None:
         (
             'is = "wrong"',
             'is = "bad"',
-            r"fact 1\.is: is 'bad'; it must be one of wrong, overflows, misshapen, refused, absent",
+            r"fact 1\.is: is 'bad'; it must be one of wrong, overflows, misshapen, refused, absent, elsewhere",
         ),
         ('["attribute"]', '["attr"]', r"fact 1\.when\.axes: is 'attr'; it must be one of attribute, initializer"),
         ('["float"]', '["float32"]', r"fact 1\.when\.element_types: names 'float32', which ONNX writes 'float'"),

@@ -1,0 +1,149 @@
+"""What the scripts share that turn a vendor's list of operators into facts: rows merged over releases, as TOML.
+
+Such a script reads lists that someone downloaded, one for each release, and replaces what follows `MARK` in a target
+file. Nothing of a list is kept but the facts, each with its address, release and date. A remark that a script does not
+know stops it, so that a new list shows what is new in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from reducelower.conformance.target_file import fact_lines
+from reducelower.model.schemas import all_operators, schema
+from reducelower.runtimes.facts import Evidence, Fact, Is, When
+from reducelower.runtimes.ranges import Ranges, Versions, release
+
+__all__ = ["Release", "Row", "UnknownRemarkError", "missing_types", "of_remark", "others_than", "table_rows", "write"]
+
+MARK = "# From here on made by tools/{script}; change that instead."
+
+_TYPES = (
+    "float16", "float", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool",
+)  # fmt: skip
+"""Element types that facts name; double has facts of its own, and the rest are storage for quantized weights."""
+
+
+class UnknownRemarkError(ValueError):
+    """A list says something that the script does not know."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One statement of a list about operators."""
+
+    operators: frozenset[str]
+    outcome: Is
+    says: str
+    when: tuple[tuple[str, Any], ...] = ()
+    opsets: str = ""
+
+    @classmethod
+    def of(cls, operators: Iterable[str], outcome: Is, says: str, opsets: str = "", **when: Any) -> Row:
+        """A row with conditions by name; lists are sets of texts, and texts are ranges."""
+        found = {name: frozenset(value) if isinstance(value, list | tuple) else value for name, value in when.items()}
+        return cls(frozenset(operators), outcome, says, tuple(sorted(found.items())), opsets)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A list of one release: its version, where and when it stands, and what it says."""
+
+    version: str
+    address: str
+    on: date
+    rows: Sequence[Row]
+    reads: str
+    prefer: int | None = None
+
+
+def others_than(listed: Iterable[str], reads: str) -> frozenset[str]:
+    """The operators of ONNX that a list leaves out, of those that the opset versions have."""
+    newest = max(number for number in range(1, 40) if number in Ranges.parse(reads))
+    return frozenset(name for name in all_operators() if schema(name, newest) is not None) - set(listed)
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of each row of the tables in a page of Markdown."""
+    rows = [line.strip().strip("|").split("|") for line in text.splitlines() if line.lstrip().startswith("|")]
+    return [[" ".join(cell.split()) for cell in row] for row in rows]
+
+
+def missing_types(taken: Iterable[str]) -> list[str]:
+    """The element types that are not among those taken."""
+    return [name for name in _TYPES if name not in set(taken)]
+
+
+def write(target: Path, script: str, releases: Sequence[Release], *, own: str, until: str = "") -> None:
+    """Replace the part of a target file that a script makes: the facts, and an entry for every version but its own."""
+    mark = MARK.format(script=script)
+    head = target.read_text(encoding="utf-8").partition(mark)[0].rstrip("\n")
+    lines = [head, "", mark]
+    for fact in _facts(sorted(releases, key=lambda each: release(each.version)), until):
+        lines += ["", *fact_lines(fact)]
+    for each in (each for each in releases if each.version != own):
+        lines += ["", f'[versions."{each.version}"]', f'reads = "{each.reads}"']
+        lines += [f"prefer = {each.prefer}"] if each.prefer else []
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _facts(releases: Sequence[Release], until: str) -> list[Fact]:
+    """A fact for each statement, with the releases and the operators that it is about.
+
+    Before the first list and after the last one, a statement is taken to go on, unless `until` names the last version.
+    """
+    where: dict[Row, dict[str, list[int]]] = {}
+    for at, each in enumerate(releases):
+        for row in each.rows:
+            key = Row(frozenset(), row.outcome, row.says, row.when, row.opsets)
+            for operator in row.operators:
+                where.setdefault(key, {}).setdefault(operator, []).append(at)
+    facts: list[Fact] = []
+    for key, operators in where.items():
+        together: dict[tuple[int, ...], list[str]] = {}
+        for operator, places in operators.items():
+            together.setdefault(tuple(sorted(set(places))), []).append(operator)
+        for places, names in sorted(together.items()):
+            facts.append(_fact(key, names, places, releases, until))
+    return facts
+
+
+def _fact(key: Row, names: list[str], places: Sequence[int], releases: Sequence[Release], until: str) -> Fact:
+    last = releases[places[-1]]
+    spans = []
+    for low, high in Ranges.of(places).pairs:
+        assert high is not None
+        begin = "" if low == 0 else releases[low].version
+        end = until if high == len(releases) - 1 else releases[high].version
+        spans.append(begin if begin and begin == end else f"{begin}-{end}")
+    everywhere = spans == ["-"]
+    versions = None if everywhere else Versions.parse(", ".join(spans))
+    when = When(**{name: _condition(value) for name, value in key.when})
+    first = releases[places[0]].version
+    span = last.version if first == last.version else f"{first} to {last.version}"
+    evidence = Evidence(documented=last.address, release=span, on=last.on)
+    opsets = Ranges.parse(key.opsets) if key.opsets else None
+    return Fact(key.says, key.outcome, evidence, frozenset(names), opsets=opsets, when=when, versions=versions)
+
+
+def _condition(value: Any) -> Any:
+    return Ranges.parse(value) if isinstance(value, str) else value
+
+
+def of_remark(
+    remark: str, operator: str, known: Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None]
+) -> list[Row]:
+    """The rows for a remark on an operator, of those known by pattern; None stands for what says nothing of nodes.
+
+    Raises:
+        UnknownRemarkError: no pattern matches.
+    """
+    for pattern, rows in known.items():
+        if re.search(pattern, f"{operator}: {remark}"):
+            return [Row.of([operator], outcome, says, **when) for says, outcome, when in rows or ()]
+    raise UnknownRemarkError(f"what does this mean? {operator}: {remark}")
