@@ -24,7 +24,14 @@ from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.reading import load_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.runtime import Runtime
 
-_MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "misshapen": "▯", "refused": "–", "absent": "∅", "elsewhere": "→"}
+_MARKS: dict[Is, str] = {
+    "wrong": "✗",
+    "overflows": "∞",
+    "misshapen": "▯",
+    "refused": "–",
+    "absent": "∅",
+    "elsewhere": "→",
+}
 """The mark of each outcome, the worst first: an answer that is not right is worse than none."""
 
 _RIGHT = "✓"
