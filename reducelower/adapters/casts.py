@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, defs, helper
+from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
 
 from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
@@ -209,6 +209,23 @@ def _logarithm(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     return _cast_around(op, element_type, _T.DOUBLE, goal)
 
 
+_SHORT_FLOATS = frozenset(
+    number for name, number in _T.DataType.items() if name == "BFLOAT16" or name.startswith("FLOAT8")
+)
+
+
+def _made_as_float(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """What makes numbers rather than takes them makes floats, which hold every value of the narrow type."""
+    if element_type not in _SHORT_FLOATS:
+        raise refusal(op, element_type)
+    if op.node.op_type == "ConstantOfShape":
+        value = numpy_helper.to_array(op.attribute("value")).astype(np.float32)
+        op.set("value", numpy_helper.from_array(value))
+    else:
+        op.set("dtype", _T.FLOAT)
+    return _cast_around(op, element_type, _T.FLOAT, goal)
+
+
 # Values move or are chosen; nothing is computed.
 retypes(
     "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
@@ -230,5 +247,8 @@ retypes(
 )(_rounded_once)  # fmt: skip
 # Its scales alone are floats, and float32 holds those of sixteen bits exactly.
 retypes("QLinearMatMul")(_rounded_once)
+retypes(
+    "ConstantOfShape", "EyeLike", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+)(_made_as_float)  # fmt: skip
 retypes("ReduceMax", "ReduceMin")(_highest_of_small)
 retypes("ReduceLogSum", "ReduceLogSumExp")(_logarithm)

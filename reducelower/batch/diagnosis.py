@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from copy import deepcopy
 
-from onnx import ModelProto, checker
+from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
 
 from reducelower.batch.axes import what_is_wrong_with_axes
@@ -13,7 +14,16 @@ from reducelower.batch.stand_ins import states_every_shape, with_every_shape_sta
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference.protected import infer_shapes
-from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, opset_of, versions
+from reducelower.model.schemas import (
+    DEFAULT_DOMAINS,
+    EXPERIMENTAL,
+    all_operators,
+    deprecated_from_start,
+    first_version,
+    is_runtime_name,
+    opset_of,
+    versions,
+)
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
@@ -33,6 +43,9 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
     compare them with the stated ones.
     """
     model = document.message
+    if (eased := _with_foreign(model, lambda node, _: node.op_type in EXPERIMENTAL)) is not None:
+        # The checker would print a warning, and inference as well.
+        model, document = eased, Document.of_message(eased)
     # Checker and inference would recurse without end, or take forever.
     if problem := find_call_defect(model):
         return problem
@@ -52,22 +65,38 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
 
 
 def what_is_wrong_with_source(document: Document, *, external: bool = False) -> str:
-    """As `what_is_wrong`, for a source model, which may have operators that onnxruntime adds."""
+    """As `what_is_wrong`, for a source model, which may have operators that onnxruntime adds, or that exporters write
+    although they were withdrawn as soon as they came."""
     wrong = what_is_wrong(document, external=external)
-    if not wrong:
-        return ""
-    model = document.message
+    eased = _with_foreign(document.message, _is_run_all_the_same) if wrong else None
+    return wrong if eased is None else what_is_wrong(Document.of_message(eased), external=external)
+
+
+def _is_run_all_the_same(node: NodeProto, opset: int) -> bool:
+    """Whether runtimes run a node that the checker refuses."""
+    return bool(first_version(node.op_type, opset)) or any(
+        (is_runtime_name(node.op_type), deprecated_from_start(node.op_type, opset))
+    )
+
+
+def _with_foreign(model: ModelProto, is_such: Callable[[NodeProto, int], bool]) -> ModelProto | None:
+    """A copy in which such nodes stand in a domain that the checker does not look into; None if there are none."""
     opset = opset_of(model)
+    found = [
+        (number, index)
+        for number, graph in enumerate(all_graphs(model))
+        for index, node in enumerate(graph.node)
+        if node.domain in DEFAULT_DOMAINS and is_such(node, opset)
+    ]
+    if not found:
+        return None
     copy = deepcopy(model)
-    added = False
-    for graph in all_graphs(copy):
-        for node in graph.node:
-            if node.domain in DEFAULT_DOMAINS and (first_version(node.op_type, opset) or is_runtime_name(node.op_type)):
-                node.domain, added = "onnxruntime", True
-    if not added:
-        return wrong
-    copy.opset_import.add(domain="onnxruntime", version=1)
-    return what_is_wrong(Document.of_message(copy), external=external)
+    held = [*all_graphs(copy)]
+    for number, index in found:
+        held[number].node[index].domain = "onnxruntime"
+    for imports in (copy.opset_import, *(function.opset_import for function in copy.functions)):
+        imports.add(domain="onnxruntime", version=1)
+    return copy
 
 
 def _checkable(document: Document, external: bool) -> bytes | ModelProto:

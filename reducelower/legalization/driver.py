@@ -39,6 +39,7 @@ from reducelower.model.inference import function_key
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.sole_type import reads_and_yields_one_type
+from reducelower.model.written_for import foreign_attributes, has_hidden_form
 from reducelower.options import Target
 from reducelower.plan import Label, Site
 from reducelower.rulebook.rules import Rules
@@ -57,6 +58,17 @@ _REGISTERING = (constants, reductions)
 """Modules that register adapters when they are imported."""
 
 
+_BRANCHES = ("else_branch", "then_branch")
+
+
+def _branch_never_taken(node: NodeProto, graph: GraphScope) -> str:
+    """The attribute that holds the branch of an If that its constant condition never takes; empty if there is none."""
+    if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS or not node.input:
+        return ""
+    condition = graph.constant(node.input[0])
+    return "" if condition is None or condition.size != 1 else _BRANCHES[0 if condition.reshape(-1)[0] else 1]
+
+
 class Legalizer:
     """One run over one model."""
 
@@ -70,6 +82,7 @@ class Legalizer:
         *,
         checks: bool = True,
         records: bool = False,
+        repairs: bool = False,
     ) -> None:
         """Prepare a run, which `records` what is applied where if asked to."""
         assert target.opset is not None
@@ -82,9 +95,10 @@ class Legalizer:
         self.nodes = 0
         self._checks = checks
         self._records = records
-        self._settler = Settler(target, rules)
+        self._settler = Settler(target, rules, repairs=repairs)
         self._memo = memo
         self.edits: list[Edit] = []
+        self._never_run: list[tuple[Edit, NodeProto, str, list[Edit]]] = []
 
     def run(self, source_opset: int) -> None:
         """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
@@ -94,6 +108,7 @@ class Legalizer:
         remove_unused(self.edits)
         self._treat_constants()
         self._fit_types()
+        self._replace_dead_branches()
         self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
@@ -157,7 +172,9 @@ class Legalizer:
         self.nodes += len(nodes)
         self._note_constants(scope)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
-        treated = {op_type for op_type in nodes.operators() if table[op_type] is not None} - {"Constant"}
+        operators = set(nodes.operators()) - {"Constant"}
+        doubtful = {op_type for op_type in operators if self._may_be_of_another_opset(op_type, scope.opset)}
+        treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.original, positions)
         if self._writes_quantizers_out(table):
@@ -172,6 +189,8 @@ class Legalizer:
                 self._walk_inside(edit, index)
                 if treatment is not None and not treatment.is_nothing:
                     self._work_out_holder(edit, index, partial(self._settle, treatment))
+            elif not is_foreign and node.op_type in doubtful:
+                self._treat("operators", edit, index, read, treatment or Treatment())
             elif treatment is None or treatment.is_nothing:
                 outcome = Outcome(node.op_type, node.domain) if is_foreign else NOTHING
                 if is_foreign or node.op_type != "Constant":
@@ -184,6 +203,12 @@ class Legalizer:
         """Whether the target may lack element types that DequantizeLinear takes here, or blocks."""
         treatment = table["DequantizeLinear"]
         return treatment is not None and not treatment.expand and self.goal < 21 <= table.opset
+
+    def _may_be_of_another_opset(self, op_type: str, opset: int) -> bool:
+        """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at."""
+        if has_hidden_form(op_type, opset):
+            return True
+        return any(map(self.draft.may_hold_attribute, foreign_attributes(op_type, opset)))
 
     def _note_constants(self, scope: GraphScope) -> None:
         """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
@@ -245,10 +270,24 @@ class Legalizer:
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Legalize the subgraphs of a node."""
         graph, node = edit.scope, edit.scope.node_list[index]
+        dead = _branch_never_taken(node, graph)
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
             key = None if graph.key is None else (*graph.key, index, number)
+            first = len(self.edits)
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
+            if attribute == dead:
+                self._never_run.append((edit, node, dead, self.edits[first:]))
+
+    def _replace_dead_branches(self) -> None:
+        """Let the branch that is taken stand for one that is never taken and holds what cannot be legalized."""
+        for edit, node, dead, inside in self._never_run:
+            if any(inner.refused for inner in inside):
+                branches = {attribute.name: attribute.g for attribute in node.attribute if attribute.name in _BRANCHES}
+                (taken,) = (name for name in branches if name != dead)
+                edit.scope.deferred.append(partial(branches[dead].CopyFrom, branches[taken]))
+                for inner in inside:
+                    inner.refused.clear()
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""

@@ -11,6 +11,7 @@ from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.occurring_types import dropped_types
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import (
+    EXPERIMENTAL,
     deprecated_from_start,
     first_version,
     is_deprecated,
@@ -93,12 +94,23 @@ class Treatments(dict[str, "Treatment | None"]):
         source, goal = schema(op_type, source_opset), schema(op_type, goal_opset)
         if is_runtime_name(op_type):
             return Treatment(absent=True)
+        if op_type in EXPERIMENTAL:
+            return _dropped(op_type) if self.opset < _NOT_EXPERIMENTAL <= goal_opset else Treatment()
         if source is None and not deprecated_from_start(op_type, self.opset):
             return _unknown(op_type, self.opset)
         if source is None or goal is None:
             return Treatment(absent=True)
         path = tuple(step for step in crossings(op_type, source_opset, goal_opset) if not step.is_plain)
         return Treatment(path, dropped=dropped_types(source, goal))
+
+
+_NOT_EXPERIMENTAL = 10
+"""Below this opset version onnxruntime runs the operators of the first years that no schema has any more."""
+
+
+def _dropped(op_type: str) -> Treatment:
+    reason = f"{op_type} was never in ONNX itself, and onnxruntime has it below opset {_NOT_EXPERIMENTAL} only"
+    return Treatment(refusal=reason, hint=f"stay below opset {_NOT_EXPERIMENTAL}")
 
 
 def _unknown(op_type: str, opset: int) -> Treatment:

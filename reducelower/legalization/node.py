@@ -19,6 +19,7 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
+from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import Label
 from reducelower.rulebook.rules import SHIPPED, Rules
@@ -43,10 +44,11 @@ that are expanded into each other would never end."""
 class Settler:
     """Legalizes the nodes of one run, with a table of treatments per opset version."""
 
-    def __init__(self, target: Target, rules: Rules) -> None:
-        """Prepare a run."""
+    def __init__(self, target: Target, rules: Rules, *, repairs: bool = False) -> None:
+        """Prepare a run; one that `repairs` moves nodes in the form of another opset version, and no others."""
         assert target.opset is not None
         self.target = target
+        self.repairs = repairs
         self.goal: int = target.opset
         self.rules = rules
         self.tables: dict[int, Treatments] = {}
@@ -76,6 +78,18 @@ class Settler:
 
         `mistyped`: the node replaces one whose element type its own version may not take.
         """
+        if not scope.is_made:
+            written = written_for(node, opset)
+            if self.repairs and written is None:
+                return None, ""
+            if self.repairs and written is not None:
+                scope.opset = opset = written
+                treatment = self.table(written)[node.op_type] or Treatment()
+            elif written is not None:
+                raise RefusedError(
+                    f"it is written for opset {written}, and the model imports opset {opset}",
+                    "repair moves it: --repair, or reducelower.repair",
+                )
         if treatment.refusal:
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)

@@ -13,15 +13,20 @@ from itertools import count
 from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from reducelower.arguments import check_arguments
+from reducelower.legalization.draft import Draft
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
+from reducelower.legalization.run import run
+from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
-from reducelower.model.inference import infer
+from reducelower.model.inference import ContradictionError, infer
 from reducelower.model.inference.protected import objection
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import counted
 from reducelower.model.validate import find_call_defect
 from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
+from reducelower.model.written_for import written_for
+from reducelower.options import Settings, Target
 
 __all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
 
@@ -50,8 +55,9 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     order. Missing opset imports are added, and nodes of the domain ``ai.onnx`` are written as the import has it.
     The IR version is adjusted. Stated types of computed values that contradict inference, and of initializers that
     hold something else, are dropped, and outputs without a type get one. Graphs without a name get one, and nodes
-    with equal names, which onnxruntime does not load, get different ones. Values, attributes and weights stay as
-    they are. A valid model that runs comes back unchanged.
+    with equal names, which onnxruntime does not load, get different ones. Nodes in the form that their operator has
+    at another opset version, such as ReduceSum with axes as an attribute at opset 13, are moved to that of the import.
+    All else stays as it is. A valid model that runs comes back unchanged.
 
     Args:
         model: any model.
@@ -79,7 +85,10 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     if not in_place:
         mended = ModelProto()
         mended.CopyFrom(model)
-    mends = (_add_imports, _fit_ir_version, _name_graphs, _rename_duplicates, _put_in_order, _drop_contradictions)
+    mends = (
+        _add_imports, _fit_ir_version, _name_graphs, _rename_duplicates, _put_in_order, _move_to_import,
+        _drop_contradictions,
+    )  # fmt: skip
     return Repaired(mended, tuple(said for mend in mends for said in mend(mended)))
 
 
@@ -263,6 +272,31 @@ def _order(nodes: Collection[NodeProto], given: Collection[str] = ()) -> list[in
                 return None
             pending += reversed(missing)
     return [*order]
+
+
+# Nodes of another opset version
+
+
+def _move_to_import(model: ModelProto) -> Iterator[str]:
+    """Move nodes in the form of another opset version to that of the import, as a conversion from there does."""
+    opset = opset_of(model)
+    meant = {
+        (node.op_type, written)
+        for node in all_nodes(model)
+        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, opset)) is not None
+    }
+    if not meant:
+        return
+    document = Document.of_message(model)
+    draft = Draft.of_document(document)
+    try:
+        plan = run(draft, document, Target(), Settings(ir_version="keep"), lenient=True, repairs=True)
+    except ContradictionError:
+        return
+    if not plan.refusals:
+        model.CopyFrom(draft.document().message)
+        named = ", ".join(f"{op_type} of opset {written}" for op_type, written in sorted(meant))
+        yield f"moved nodes to opset {opset}, which the model imports: {named}"
 
 
 # Stated types

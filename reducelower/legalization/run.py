@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from onnx import FunctionProto, ModelProto, OperatorSetIdProto
+from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
 from reducelower.files import DataFolder
@@ -37,6 +37,7 @@ from reducelower.model.schemas import (
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import find_call_defect
+from reducelower.model.written_for import has_form
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
@@ -59,11 +60,13 @@ def run(
     report: bool = True,
     is_last_attempt: bool = False,
     lenient: bool = False,
+    repairs: bool = False,
 ) -> Plan:
     """Legalize a draft; `source` is the same model before any edit.
 
-    If `lenient`, shape inference may object to the model, and the types found until then are used. The plan lists sites
-    only if `report`: on a large model, listing them takes longer than everything else.
+    If `lenient`, shape inference may object to the model, and the types found until then are used. If `repairs`, only
+    nodes in the form of another opset version are moved, to that of the import. The plan lists sites only if `report`:
+    on a large model, listing them takes longer than everything else.
     """
     model = draft.model
     old_ir = model.ir_version
@@ -76,7 +79,8 @@ def run(
     assert goal.opset is not None
     sole_type = partial(sole_element_type, model.graph, draft.census, opset)
     rules = Rules(settings.rules, goal.without_types)
-    with kept(_kind_of_run(goal, settings, is_last_attempt=is_last_attempt)) as memory:
+    kind = None if repairs else _kind_of_run(goal, settings, is_last_attempt=is_last_attempt)
+    with kept(kind) as memory:
         ground = ground_of(
             model,
             source,
@@ -90,7 +94,9 @@ def run(
             lenient=lenient,
         )
         memo = Memo(memory, remembers=settings.memo)
-        legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate, records=report)
+        legalizer = Legalizer(
+            draft, goal, ground, rules, memo, checks=settings.validate, records=report, repairs=repairs
+        )
         try:
             legalizer.run(opset)
             unmended = legalizer.unmended
@@ -334,7 +340,7 @@ def _fit_ir_version(draft: Draft, target: Target) -> Refusal | None:
 
 
 def _fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
-    """Lower ai.onnx.ml imports to the newest version that the runtime reads, if its operators are unchanged.
+    """Lower ai.onnx.ml imports to the newest version that the runtime reads, if no node uses what came later.
 
     Exporters import the newest version they know, whichever of its operators they use, if any.
     """
@@ -345,7 +351,7 @@ def _fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
         return None
     used = max(entry.version for entry in imports)
     for node in all_nodes(draft.document().message):
-        if node.domain == _ML and _ml_since(node.op_type, used) != _ml_since(node.op_type, newest):
+        if node.domain == _ML and not _is_of_ml_version(node, used, newest):
             reason = f"{target.runtime} reads {_ML} up to version {newest}, and this is of version {used}"
             return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
     for entry in imports:
@@ -353,10 +359,13 @@ def _fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
     return None
 
 
-def _ml_since(op_type: str, version: int) -> int:
-    """The version that introduced an ai.onnx.ml operator as it is in another version; 0 if there is none."""
-    found = schema_in_force(op_type, version, _ML)
-    return 0 if found is None else int(found.since_version)
+def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
+    """Whether an ai.onnx.ml node means the same in an older version: the operator is unchanged, or the node has nothing
+    that came later. No later version of an operator means something else by what an older one has."""
+    own, older = (schema_in_force(node.op_type, version, _ML) for version in (used, newest))
+    if older is None or own is None:
+        return own is older
+    return older.since_version == own.since_version or (not older.deprecated and has_form(node, older))
 
 
 def _new_ir_at_most(asked: IrVersion, old: int) -> int:

@@ -9,17 +9,19 @@ Sources: the pages of If (1, 11), Loop (1, 11).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
 from reducelower.legalization.mended_source import Mended
 from reducelower.model.attributes import copy_marks, make_node
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
-from reducelower.model.inference import infer
+from reducelower.model.inference import GraphKey, Inference, function_key
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
+from reducelower.scope.values import tensor_of
 
 __all__ = ["may_be_unlike", "rewrite_ifs_as_loops"]
 
@@ -31,8 +33,13 @@ def may_be_unlike(model: ModelProto, opset: int) -> bool:
 
 def rewrite_ifs_as_loops(model: ModelProto) -> Mended | None:
     """Rewrite, in place, every If known to give different shapes; None if there is none."""
+    inference = Inference(lambda: _with_constants_inside(model), lenient=True)
     work = _Rewriting(model)
-    work.rewrite(model.graph, infer(open_skeleton(model)).graph)
+    work.rewrite(model.graph, (), inference)
+    of_functions = _Rewriting(model)
+    for number, function in enumerate(model.functions):
+        of_functions.rewrite(function, function_key(number), inference)
+    work.has_found |= of_functions.has_found
     said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
     return Mended(said, tuple(map(tuple, work.origins)), frozenset()) if work.has_found else None
 
@@ -43,17 +50,17 @@ class _Rewriting:
         self.has_found = False
         self._fresh = Names(lambda: model, None).fresh
 
-    def rewrite(self, graph: GraphProto, inferred: GraphProto) -> None:
-        """Rewrite the nodes of a graph, subgraphs first; `inferred` is the same graph with types."""
+    def rewrite(self, graph: GraphProto | FunctionProto, key: GraphKey, inference: Inference) -> None:
+        """Rewrite the nodes of a graph or function body, subgraphs first; the key is that of `Inference.type`."""
         origins: list[int] = []
         self.origins.append(origins)
         written: list[NodeProto] = []
-        for place, (node, seen) in enumerate(zip(graph.node, inferred.node, strict=True)):
+        for place, node in enumerate(graph.node):
+            types = _types_of_unlike(node, (*key, place), inference)
             of_branches = []
-            for (_, _, inner), (_, _, beside) in zip(subgraphs(node), subgraphs(seen), strict=True):
+            for number, _, inner in subgraphs(node):
                 of_branches.append(len(self.origins))
-                self.rewrite(inner, beside)
-            types = _types_of_unlike(node, seen)
+                self.rewrite(inner, (*key, place, number), inference)
             if types:
                 for number in of_branches:  # of the node that computes the loop condition
                     self.origins[number].append(self.origins[number][-1])
@@ -105,15 +112,17 @@ class _Rewriting:
         return body
 
 
-def _types_of_unlike(node: NodeProto, seen: NodeProto) -> list[int]:
+def _types_of_unlike(node: NodeProto, key: GraphKey, inference: Inference) -> list[int]:
     """The element types of the outputs of an If with different shapes; empty for any other node."""
     if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS:
         return []
-    branches = [graph for _, _, graph in subgraphs(seen)]
-    if not all(graph.node for graph in branches):
+    branches = [(number, graph) for number, _, graph in subgraphs(node)]
+    if not all(graph.node for _, graph in branches):
         return []
-    types = [{value.name: value.type for value in (*graph.value_info, *graph.output)} for graph in branches]
-    named = ([one[value.name] for value in graph.output] for one, graph in zip(types, branches, strict=True))
+    named = (
+        [inference.type((*key, number), value.name) or value.type for value in graph.output]
+        for number, graph in branches
+    )
     results = [*zip(*named, strict=True)]
     if all(map(_may_be_alike, results)):
         return []
@@ -124,3 +133,31 @@ def _types_of_unlike(node: NodeProto, seen: NodeProto) -> list[int]:
 def _may_be_alike(types: Iterable[TypeProto]) -> bool:
     shapes = [known for known in map(sizes, types) if known is not None]
     return len(shapes) < 2 or may_be_of_one_shape(*shapes)
+
+
+_LARGEST_LIST = 64
+"""Constants up to this size may be axes or a shape."""
+
+
+def _with_constants_inside(model: ModelProto) -> ModelProto:
+    """The model for inference, which does not look at constants outside of a subgraph: each has those it reads."""
+    bare = open_skeleton(model)
+    pending: list[tuple[GraphProto | FunctionProto, dict[str, TensorProto]]] = [(bare.graph, {})]
+    pending += [(function, {}) for function in bare.functions]
+    while pending:
+        holder, known = pending.pop()
+        if isinstance(holder, GraphProto):
+            if known:
+                read = {name for node in holder.node for name in node.input}
+                own = {tensor.name for tensor in holder.initializer}
+                holder.initializer.extend(known[name] for name in sorted(read & known.keys() - own))
+            known = known | {tensor.name: tensor for tensor in holder.initializer if prod(tensor.dims) <= _LARGEST_LIST}
+        for node in holder.node:
+            tensor = tensor_of(node) if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS else None
+            if tensor is not None and prod(tensor.dims) <= _LARGEST_LIST:
+                held = TensorProto()
+                held.CopyFrom(tensor)
+                held.name = node.output[0]
+                known[held.name] = held
+            pending += [(graph, known) for _, _, graph in subgraphs(node)]
+    return bare

@@ -15,6 +15,7 @@ from onnx import FunctionProto, ModelProto, TensorProto, TypeProto, defs, helper
 
 __all__ = [
     "DEFAULT_DOMAINS",
+    "EXPERIMENTAL",
     "all_operators",
     "attribute_type",
     "default_attributes",
@@ -98,6 +99,17 @@ def deprecated_from_start(op_type: str, opset: int) -> bool:
     found = schema_in_force(op_type, opset, "")
     return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
 
+
+EXPERIMENTAL = frozenset(
+    {
+        "ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler",
+        "ParametricSoftplus", "Scale", "ScaledTanh",
+    }
+)  # fmt: skip
+"""Operators of the first years that no schema has any more; the checker lets them pass, and onnxruntime runs most.
+
+Source: `experimental_ops` in onnx/checker.cc.
+"""
 
 _WRITTEN_EARLY: Mapping[str, int] = {"LayerNormalization": 17}
 # onnxruntime's name for RMSNormalization, before ONNX had that operator.

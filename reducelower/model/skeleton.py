@@ -37,6 +37,10 @@ def skeleton(model: ModelProto) -> ModelProto:
     if model.HasField("graph"):
         _copy_fields(model.graph, bare.graph, but="initializer")
         bare.graph.initializer.extend(map(without_values, model.graph.initializer))
+        for value in (*bare.graph.input, *bare.graph.output, *bare.graph.value_info):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_value < 0:  # an unknown size, as other frameworks write it
+                    dim.Clear()
     return bare
 
 

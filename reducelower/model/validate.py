@@ -63,8 +63,6 @@ def _field_defect(model: ModelProto) -> str:
                 pending.extend(values)
             elif field.type == field.TYPE_STRING and any(isinstance(item, bytes) for item in values):
                 return "it holds a name or text that is not UTF-8"
-            elif field.name == "dim_value" and value < 0:
-                return f"it states a size of {value}"
             elif field.name in _ELEMENT_TYPE_FIELDS and not element_types.issuperset(values):
                 return f"it uses element type {value}, which the onnx installed does not know"
     return ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 
-from onnx import GraphProto, TensorProto, TypeProto
+from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto
 
 from reducelower.model.wire import LENGTH, varint
 
-__all__ = ["entry", "is_known", "may_be_of_one_shape", "sizes", "tensor_type", "without_made_up_symbols"]
+__all__ = ["entry", "is_known", "may_be_of_one_shape", "size_of", "sizes", "tensor_type", "without_made_up_symbols"]
 
 _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
@@ -20,15 +20,24 @@ _MADE_UP = "unk__"
 def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
     """The type without symbols that inference invented for unknown sizes; the same object if it has none.
 
-    These symbols are unique per value and carry no information.
+    These symbols are unique per value and carry no information. Neither do sizes below zero, which exporters of other
+    frameworks write for unknown ones.
     """
-    if not any(dim.dim_param.startswith(_MADE_UP) for dim in value_type.tensor_type.shape.dim):
+    if not any(map(_says_nothing, value_type.tensor_type.shape.dim)):
         return value_type
     kept = deepcopy(value_type)
-    for dim in kept.tensor_type.shape.dim:
-        if dim.dim_param.startswith(_MADE_UP):
-            dim.Clear()
+    for dim in filter(_says_nothing, kept.tensor_type.shape.dim):
+        dim.Clear()
     return kept
+
+
+def _says_nothing(dim: TensorShapeProto.Dimension) -> bool:
+    return dim.dim_value < 0 or dim.dim_param.startswith(_MADE_UP)
+
+
+def size_of(dim: TensorShapeProto.Dimension) -> int | None:
+    """The size that a dimension states as a number; None if it states none, or one below zero."""
+    return dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else None
 
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
@@ -65,8 +74,7 @@ def sizes(value_type: TypeProto | None) -> list[int | None] | None:
     """The sizes of a tensor, with None for those that are not numbers; None if the rank is not stated."""
     if value_type is None or not value_type.tensor_type.HasField("shape"):
         return None
-    dims = value_type.tensor_type.shape.dim
-    return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in dims]
+    return [size_of(dim) for dim in value_type.tensor_type.shape.dim]
 
 
 def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:

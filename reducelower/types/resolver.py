@@ -18,6 +18,7 @@ from reducelower.model.element_types import output_element_type
 from reducelower.model.inference.protected import may_crash
 from reducelower.model.inference.ranks import RANKS, Inputs, evaluate_rule
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.value_info import size_of
 from reducelower.types.known import Elements, Known, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
 from reducelower.types.sizes import Size, of_text
@@ -150,7 +151,7 @@ class Resolver:
             return None
         return tuple(
             Size.of(dim.dim_value)
-            if dim.WhichOneof("value") == "dim_value"
+            if size_of(dim) is not None
             else of_text(dim.dim_param, self.atoms)
             if dim.dim_param
             else None
@@ -270,7 +271,7 @@ class Resolver:
         if not tensor.HasField("shape"):
             return element_type, None, None
         sizes = (
-            Size.of(dim.dim_value) if dim.WhichOneof("value") == "dim_value" else self._sizes.get(dim.dim_param)
+            Size.of(dim.dim_value) if size_of(dim) is not None else self._sizes.get(dim.dim_param)
             for dim in tensor.shape.dim
         )
         return element_type, tuple(sizes), None

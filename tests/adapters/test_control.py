@@ -109,6 +109,29 @@ def test_branches_that_state_no_types_get_the_element_types_of_what_they_yield(t
         assert_same(made, {"x": x, "z": z, "c": np.array(condition)}, target, expected)
 
 
+_BY_OUTER_AXES = """If (c) <
+    then_branch = t () => (float[p,q] a) { a = ReduceMean (x, first) },
+    else_branch = e () => (float[r,s] b) { b = ReduceMean (x, last) }
+>"""
+_AXES = "first = Constant <value_ints = [0]> () last = Constant <value_ints = [1]> ()"
+_UNLIKE = {
+    "in the main graph": f"""g (bool c, float[2,3] x) => (float[k,l] y) {{ {_AXES} y = {_BY_OUTER_AXES} }}""",
+    "as initializers": f"""g (bool c, float[2,3] x) => (float[k,l] y) <int64[1] first = {{0}}, int64[1] last = {{1}}> {{
+        y = {_BY_OUTER_AXES} }}""",
+    "in a function": f"""g (bool c, float[2,3] x) => (float[k,l] y) {{ y = local.F (c, x) }}
+        <domain: "local", opset_import: ["": 18]> F (c, x) => (y) {{ {_AXES} y = {_BY_OUTER_AXES} }}""",
+}
+
+
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize("place", _UNLIKE)
+def test_branches_may_reduce_along_different_constants_of_outside(place: str, target: int) -> None:
+    made = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "local": 1]> {_UNLIKE[place]}')
+    x = floats(2, 3)
+    for condition in (True, False):
+        assert_same(made, {"c": np.array(condition), "x": x}, target, x.mean(0 if condition else 1, keepdims=True))
+
+
 @pytest.mark.parametrize("condition", [True, False])
 def test_only_the_branch_that_is_taken_has_a_shape(condition: bool) -> None:
     made, _ = _if(floats(2, 3), floats(3, 2), 13)

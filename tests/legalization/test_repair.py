@@ -257,3 +257,68 @@ def test_a_wrong_type_of_an_initializer_is_dropped() -> None:
     mended = reducelower.repair(source)
     assert "initializers 'a'" in " ".join(mended.done)
     checker.check_model(mended.model, full_check=True)
+
+
+_ELSEWHERE = {
+    "axes of ReduceSum": (13, 12, "float[2,3] x", "float[2,1] y", "", "ReduceSum<axes=[1]>(x)"),
+    "axes of Squeeze": (13, 12, "float[2,1] x", "float[2] y", "", "Squeeze<axes=[1]>(x)"),
+    "axes of Unsqueeze": (15, 12, "float[2,3] x", "float[2,1,3] y", "", "Unsqueeze<axes=[1]>(x)"),
+    "axes of ReduceMean": (18, 17, "float[2,3] x", "float[2,1] y", "", "ReduceMean<axes=[1]>(x)"),
+    "axes of ReduceMean too early": (16, 18, "float[2,3] x", "float[2,1] y", "int64[1] a={1}", "ReduceMean(x,a)"),
+    "axes of ReduceSum too early": (11, 13, "float[2,3] x", "float[2,1] y", "int64[1] a={1}", "ReduceSum(x,a)"),
+    "parts of Split": (13, 12, "float[4] x", "float[1] y, float[3] z", "", "Split<split=[1,3]>(x)"),
+    "parts of Split too early": (11, 13, "float[4] x", "float[1] y, float[3] z", "int64[2] s={1,3}", "Split(x,s)"),
+    "bounds of Clip": (11, 10, "float[2,3] x", "float[2,3] y", "", "Clip<min=-1.0,max=2.0>(x)"),
+    "bounds of Clip too early": (9, 11, "float[2,3] x", "float[2,3] y", "float a={-1}, float b={2}", "Clip(x,a,b)"),
+    "pads": (11, 10, "float[2,3] x", "float[2,5] y", "", "Pad<pads=[0,1,0,1]>(x)"),
+    "ratio of Dropout": (13, 11, "float[2,3] x", "float[2,3] y", "", "Dropout<ratio=0.5>(x)"),
+    "scales of Upsample": (
+        9, 8, "float[1,1,1,3] x", "float[1,1,1,6] y", "", 'Upsample<mode="nearest",scales=[1.0,1.0,1.0,2.0]>(x)',
+    ),
+    "Upsample that was withdrawn": (
+        13, 9, "float[1,1,1,3] x", "float[1,1,1,6] y", "float[4] s={1,1,1,2}", 'Upsample<mode="nearest">(x,s)',
+    ),
+    "a slice": (10, 9, "float[2,3] x", "float[2,2] y", "", "Slice<axes=[1],starts=[1],ends=[3]>(x)"),
+    "broadcasting": (7, 6, "float[2,3] x", "float[2,3] y", "float[2] b={1,2}", "Add<axis=0,broadcast=1>(x,b)"),
+    "a cast": (9, 5, "float[2,3] x", "int32[2,3] y", "", 'Cast<to="INT32">(x)'),
+}  # fmt: skip
+
+
+def _elsewhere(case: str) -> tuple[ModelProto, int]:
+    opset, written, taken, given, held, node = _ELSEWHERE[case]
+    names = ", ".join(value.split()[-1] for value in given.split(", "))
+    graph = f"g ({taken}) => ({given}) <{held}> {{ {names} = {node} }}"
+    return model(graph, imports=f'"": {opset}'), written
+
+
+@pytest.mark.parametrize("case", _ELSEWHERE)
+def test_a_node_in_the_form_of_another_opset_is_moved(case: str) -> None:
+    source, written = _elsewhere(case)
+    mended = reducelower.repair(source)
+    (said,) = mended.done
+    assert f"{source.graph.node[0].op_type} of opset {written}" in said
+    checker.check_model(mended.model, full_check=True)
+    meant = ModelProto()
+    meant.CopyFrom(source)
+    meant.opset_import[0].version = written
+    shape = [dim.dim_value for dim in source.graph.input[0].type.tensor_type.shape.dim]
+    x = np.linspace(-2, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    by_hand = {"broadcasting": lambda: x + np.array([[1], [2]], np.float32), "a cast": lambda: x.astype(np.int32)}
+    expected = [by_hand[case]()] if case in by_hand else run(meant, {"x": x})
+    for found, wanted in zip(run(mended.model, {"x": x}), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert reducelower.repair(mended.model).done == ()
+
+
+@pytest.mark.parametrize("case", _ELSEWHERE)
+def test_a_conversion_passes_no_such_node_on_and_names_repair(case: str) -> None:
+    source, written = _elsewhere(case)
+    opset = source.opset_import[0].version
+    for target in (opset - 1, opset, opset + 5):
+        with pytest.raises(ConversionError) as refused:
+            reducelower.convert_version(source, target)
+        (reason,) = refused.value.refusals
+        assert f"it is written for opset {written}, and the model imports opset {opset}" in reason.reason
+        assert "repair" in reason.hint
+        if target >= opset:
+            reducelower.convert_version(reducelower.repair(source).model, target)

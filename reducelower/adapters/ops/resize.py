@@ -23,6 +23,7 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.model.numbers import Array
+from reducelower.model.value_info import size_of
 from reducelower.scope.scope import Scope
 
 
@@ -55,7 +56,7 @@ def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
     wanted = _known_sizes(op, sizes, len(places)) if sizes and _plain(op.node) else None
     found = []
     for number, place in sorted(enumerate(places), key=lambda pair: pair[1]):
-        size = dims[place].dim_value if dims[place].WhichOneof("value") == "dim_value" else None
+        size = size_of(dims[place])
         if factors is not None:
             scale = float(factors.reshape(-1)[number])
             if not 0 < scale < math.inf:

@@ -15,6 +15,7 @@ from onnx import NodeProto, TensorProto, TypeProto
 
 from reducelower.arguments import LARGEST_RANK
 from reducelower.model.attributes import value_of
+from reducelower.model.value_info import size_of
 
 __all__ = [
     "CONTRIB",
@@ -44,7 +45,7 @@ def length_of(found: TypeProto | None) -> int | None:
     if found is None or rank_of(found) != 1:
         return None
     dim = found.tensor_type.shape.dim[0]
-    return dim.dim_value if dim.WhichOneof("value") == "dim_value" else None
+    return size_of(dim)
 
 
 class _UnknownError(Exception):

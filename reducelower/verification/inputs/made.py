@@ -11,6 +11,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
 from reducelower.model.schemas import element_type_name
+from reducelower.model.value_info import size_of
 from reducelower.numerics.measure import Array, is_float
 
 __all__ = [
@@ -58,9 +59,7 @@ def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | 
     """Declared sizes: numbers, symbols, or None; None as a whole where no shape is declared."""
     if not value_type.HasField("shape"):
         return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in value_type.shape.dim
-    )
+    return tuple(dim.dim_param or size_of(dim) for dim in value_type.shape.dim)
 
 
 def _initializers(graph: GraphProto) -> set[str]:

@@ -1,0 +1,98 @@
+"""Tell that a node has the form that its operator has at another opset version than the one the model imports.
+
+Converters and scripts that change the import alone leave such nodes: ReduceSum with axes as an attribute at opset 13,
+or with axes as an input at 12. The checker refuses them, and there is only one reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from onnx import NodeProto, defs
+
+from reducelower.model.schemas import deprecated_from_start, first_version, schema_in_force, versions
+
+__all__ = ["foreign_attributes", "has_form", "has_hidden_form", "written_for"]
+
+
+def written_for(node: NodeProto, opset: int) -> int | None:
+    """The opset version nearest to `opset` whose form a node has, the older of two; None if it has that of `opset`, or
+    of none."""
+    own = schema_in_force(node.op_type, opset, "")
+    if own is None or (not own.deprecated and has_form(node, own)):
+        return None
+    if first_version(node.op_type, opset) or deprecated_from_start(node.op_type, opset):
+        return None
+    known = versions(node.op_type)
+    found = [
+        version if version > opset else min(x for x in known if x > version) - 1
+        for version in known
+        if version != own.since_version and _has_form_of(node, version)
+    ]
+    return min(found, key=lambda version: (abs(version - opset), version), default=None)
+
+
+def _has_form_of(node: NodeProto, version: int) -> bool:
+    found = schema_in_force(node.op_type, version, "")
+    return found is not None and not found.deprecated and has_form(node, found)
+
+
+def has_form(node: NodeProto, found: defs.OpSchema) -> bool:
+    """Whether a node has inputs, outputs and attributes as a version of its operator has them, by number and type."""
+    if len(node.input) < found.min_input or _count(node.input) > found.max_input:
+        return False
+    if _count(node.output) > found.max_output:
+        return False
+    names = {attribute.name for attribute in node.attribute}
+    if any(formal.required and name not in names for name, formal in found.attributes.items()):
+        return False
+    for attribute in node.attribute:
+        formal = found.attributes.get(attribute.name)
+        if formal is None or attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
+            return False
+    return True
+
+
+def _count(names: Iterable[str]) -> int:
+    """How many names there are, without empty ones at the end."""
+    return max((place for place, name in enumerate(names, start=1) if name), default=0)
+
+
+_WITHOUT_EFFECT = frozenset({"axis", "consumed_inputs"})
+"""Attributes of the first versions that say nothing by themselves; an axis of broadcasting goes with ``broadcast``."""
+
+
+@cache
+def foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
+    """The attributes that tell a form of another opset version."""
+    own = schema_in_force(op_type, opset, "")
+    if own is None:
+        return frozenset()
+    return _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
+
+
+@cache
+def _attributes(op_type: str) -> frozenset[str]:
+    known = (schema_in_force(op_type, version, "") for version in versions(op_type))
+    return frozenset(name for found in known if found is not None for name in found.attributes)
+
+
+@cache
+def has_hidden_form(op_type: str, opset: int) -> bool:
+    """Whether the form of another opset version does not tell itself by the name of an attribute.
+
+    It has more inputs, or an attribute of the same name and of another type.
+    """
+    own = schema_in_force(op_type, opset, "")
+    known = (schema_in_force(op_type, version, "") for version in versions(op_type))
+    return own is not None and any(
+        found.max_input > own.max_input or _has_other_types(found.attributes, own.attributes)
+        for found in known
+        if found is not None
+    )
+
+
+def _has_other_types(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return any(name in other and other[name].type != formal.type for name, formal in one.items())

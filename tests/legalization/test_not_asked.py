@@ -1,0 +1,176 @@
+"""What runtimes run is not refused: unknown sizes written as -1, operators of the first years, branches never taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, checker, helper, parser
+
+import reducelower
+from reducelower.verification import verify
+from tests.legalization.running import run
+
+
+def _model(text: str, opset: int, *, ir_version: int = 8, imports: str = "") -> ModelProto:
+    return parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}{imports}]> g {text}')
+
+
+def _with_unknown_sizes(text: str, opset: int) -> ModelProto:
+    """A model whose inputs and outputs state -1 for their first size."""
+    made = _model(text, opset)
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = -1
+    return made
+
+
+_UNKNOWN = {
+    "a mean": ("(float[n,3] x) => (float[n,1] y) <int64[1] a={1}> { y = ReduceMean(x, a) }", 18, 13),
+    "a resized image": (
+        '(float[n,1,4,4] x) => (float[n,1,8,8] y) <float[4] s={1,1,2,2}> { y = Resize<mode="linear">(x,,s) }', 19, 10,
+    ),
+    "a normalization": ("(float[n,2] x) => (float[n,2] y) <float[2] s={1,2}> { y = LayerNormalization(x,s) }", 17, 13),
+    "at its own opset": ("(float[n,3] x) => (float[n,3] y) { y = Relu(x) }", 18, 18),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _UNKNOWN)
+def test_a_size_of_minus_one_is_unknown_and_stays_as_it_is_written(case: str) -> None:
+    text, opset, target = _UNKNOWN[case]
+    made = _with_unknown_sizes(text, opset)
+    result = reducelower.convert_version(made, target)
+    checker.check_model(result, full_check=True)
+    assert result.graph.input == made.graph.input
+    assert result.graph.output == made.graph.output
+    verified = verify(made, result)
+    assert verified.verdict == "equivalent"
+    assert "states the shape" not in str(verified)
+
+
+_FIRST_YEARS = {
+    "ImageScaler": "ImageScaler<bias=[0.5,0.5,0.5], scale=2.0>(x)",
+    "Crop": "Crop<border=[1,1,1,1]>(x)",
+    "Affine": "Affine<alpha=0.5, beta=2.0>(x)",
+    "ParametricSoftplus": "ParametricSoftplus<alpha=1.0, beta=2.0>(x)",
+}
+
+
+@pytest.mark.parametrize("operator", _FIRST_YEARS)
+@pytest.mark.parametrize("target", [7, 8, 9])
+def test_operators_of_the_first_years_are_left_alone(operator: str, target: int) -> None:
+    text = f"(float[1,3,4,4] x) => (float[a,b,c,d] y) {{ z = {_FIRST_YEARS[operator]} y = Softmax<axis=1>(z) }}"
+    made = _model(text, 7, ir_version=3)
+    result = reducelower.convert_version(made, target)
+    assert result.graph.node[0] == made.graph.node[0]
+    x = np.random.default_rng(0).normal(size=(1, 3, 4, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(result, {"x": x})[0], run(made, {"x": x})[0], rtol=1e-6)
+
+
+def test_they_do_not_come_where_onnxruntime_has_them_no_more() -> None:
+    made = _model("(float[1,3,4,4] x) => (float[1,3,4,4] y) { y = ImageScaler<scale=2.0>(x) }", 9, ir_version=3)
+    with pytest.raises(reducelower.ConversionError, match="below opset 10 only"):
+        reducelower.convert_version(made, 13)
+
+
+def test_expanding_other_operators_leaves_them_alone() -> None:
+    text = "(float[1,3] x) => (float[1,1] y) { z = Affine<alpha=0.5, beta=2.0>(x) y = ReduceL2<axes=[1]>(z) }"
+    made = reducelower.expand(_model(text, 8, ir_version=3))
+    assert {node.op_type for node in made.graph.node} >= {"Affine", "Sqrt"}
+
+
+@pytest.mark.parametrize("command", [["convert", "--opset", "9"], ["inspect"], ["expand"]])
+def test_nothing_but_json_stands_on_the_standard_output(
+    command: list[str], cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The checker writes a warning there, below Python."""
+    text = "(float[1,3] x) => (float[1,1] y) { z = Affine<alpha=0.5, beta=2.0>(x) y = ReduceL2<axes=[1]>(z) }"
+    path = tmp_path / "model.onnx"
+    onnx.save(_model(text, 8, ir_version=3), path)
+    options = ["--json"] if command == ["inspect"] else ["--json", "-o", tmp_path / "out.onnx"]
+    done = cli(command[0], path, *command[1:], *options)
+    assert done.status == 0, done.err
+    json.loads(done.out)
+
+
+@pytest.mark.parametrize("opset", [18, 19, 20])
+@pytest.mark.parametrize("target", [13, 17, 18, 19, 20, 21, 23])
+def test_group_normalization_as_torch_wrote_it_is_taken_everywhere(
+    opset: int, target: int, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The checker calls it deprecated; onnxruntime has it not either, so numpy says what it means."""
+    text = """(float[1,4,3] x) => (float[1,4,3] y) <float[2] s={1,2}, float[2] b={3,4}> {
+        y = GroupNormalization<num_groups=2>(x,s,b) }"""
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(_model(text, opset), path)
+    done = cli("convert", path, "-o", out, "--opset", target)
+    assert done.status == 0, done.err
+    x = np.random.default_rng(0).normal(size=(1, 4, 3)).astype(np.float32)
+    groups = x.reshape(1, 2, 6)
+    normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    expected = (normal * np.array([1, 2])[:, None] + np.array([3, 4])[:, None]).reshape(1, 4, 3)
+    made = onnx.load(out)
+    checker.check_model(made, full_check=True)
+    np.testing.assert_allclose(run(made, {"x": x})[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", [9, 10, 13, 20])
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("held", ["Nonsense(x)", "ReduceSum<axes=[0]>(x)"])
+def test_a_branch_that_is_never_taken_need_not_be_legal(held: str, taken: bool, target: int) -> None:
+    branches = {"then": "p = ReduceMean(x, a)", "else": f"p = {held}"}
+    then, otherwise = branches["then" if taken else "else"], branches["else" if taken else "then"]
+    text = f"""(float[2,3] x) => (float[a,b] y) <bool c = {{{int(taken)}}}, int64[1] a = {{0}}, int64 k = {{1}}> {{
+        y = If (c) <then_branch = t () => (float[1,3] p) {{ {then} }},
+                    else_branch = e () => (float[1,3] p) {{ {otherwise} }}>
+    }}"""
+    result = reducelower.convert_version(_model(text, 18), target)
+    checker.check_model(result, full_check=True)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(run(result, {"x": x})[0], x.mean(0, keepdims=True))
+
+
+_ML = {
+    "TreeEnsembleRegressor": (
+        3, "float[n,2] x", "float[n,1] y",
+        {
+            "n_targets": 1, "nodes_falsenodeids": [2, 0, 0], "nodes_featureids": [0, 0, 0], "nodes_hitrates": [1.0] * 3,
+            "nodes_missing_value_tracks_true": [0, 0, 0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+            "nodes_nodeids": [0, 1, 2], "nodes_treeids": [0, 0, 0], "nodes_truenodeids": [1, 0, 0],
+            "nodes_values": [0.5, 0.0, 0.0], "post_transform": "NONE", "target_ids": [0, 0],
+            "target_nodeids": [1, 2], "target_treeids": [0, 0], "target_weights": [1.0, 2.0],
+        },
+        {"base_values_as_tensor": helper.make_tensor("b", 1, [1], [1.0])},
+    ),
+    "LabelEncoder": (
+        4, "int64[n] x", "float[n] y", {"keys_int64s": [1, 2], "values_floats": [0.5, 0.25], "default_float": -1.0},
+        {"default_tensor": helper.make_tensor("d", 1, [1], [1.0])},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", _ML)
+@pytest.mark.parametrize("runtime", ["onnxruntime@1.6", "onnxruntime@1.9", "onnxruntime@1.16"])
+@pytest.mark.parametrize("uses_new", [False, True])
+def test_operators_of_machine_learning_come_down_with_what_older_versions_have(
+    operator: str, runtime: str, uses_new: bool
+) -> None:
+    version, taken, given, attributes, newer = _ML[operator]
+    text = f"({taken}) => ({given}) {{ y = ai.onnx.ml.{operator}(x) }}"
+    made = _model(text, 9, ir_version=4, imports=f', "ai.onnx.ml": {version}')
+    for name, value in ({**attributes, **newer} if uses_new else attributes).items():
+        made.graph.node[0].attribute.append(helper.make_attribute(name, value))
+    target = reducelower.Target(runtime=reducelower.load_runtime(runtime))
+    newest = target.runtime.ml if target.runtime is not None else 0
+    if uses_new and newest is not None and newest < version:
+        with pytest.raises(reducelower.ConversionError, match=r"reads ai\.onnx\.ml up to version"):
+            reducelower.legalize(made, target)
+        return
+    result = reducelower.legalize(made, target).model
+    checker.check_model(result, full_check=True)
+    imported = next(entry.version for entry in result.opset_import if entry.domain == "ai.onnx.ml")
+    assert imported <= (newest or version)
