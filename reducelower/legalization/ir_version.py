@@ -12,8 +12,9 @@ from reducelower.model.census import Census, Stated
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import latest_opset, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.text import counted
 
-__all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
+__all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version", "release_initializers"]
 
 
 @cache
@@ -25,6 +26,23 @@ def ir_version_of_opset(opset: int) -> int:
     known = helper.OP_SET_ID_VERSION_MAP.items()
     later = [version for (domain, number), version in known if domain == "ai.onnx" and number >= opset]
     return min(later, default=max(version for _, version in known))
+
+
+def release_initializers(model: ModelProto, before: int) -> str:
+    """Take initializers out of the graph inputs of a model that was of an IR version below 4; say so, if there are any.
+
+    Up to then an initializer had to be an input, and was a constant. As an input of IR version 4 or newer it is a
+    default that callers may override, and runtimes fold and prepack nothing that is computed from it.
+    """
+    held = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in held]
+    count = len(model.graph.input) - len(kept)
+    if not before < DEFAULTS_SINCE <= model.ir_version or not count:
+        return ""
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    left = f"{counted(count, 'initializer')} left the graph inputs"
+    return f"{left}: from IR version {DEFAULTS_SINCE} on they would be defaults that callers may override"
 
 
 # Source: the list of IR versions in onnx.proto.

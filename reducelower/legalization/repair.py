@@ -14,7 +14,7 @@ from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, T
 
 from reducelower.arguments import check_arguments
 from reducelower.legalization.draft import Draft
-from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
+from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, release_initializers
 from reducelower.legalization.run import run
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
@@ -184,6 +184,8 @@ def _fit_ir_version(model: ModelProto) -> Iterator[str]:
         model.ir_version = needed if old < needed else IR_VERSION
     if model.ir_version != old:
         yield f"changed the IR version from {old} to {model.ir_version}, which fits what the model uses"
+    if released := release_initializers(model, old):
+        yield released
 
 
 # Names

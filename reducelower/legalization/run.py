@@ -13,7 +13,12 @@ from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
-from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
+from reducelower.legalization.ir_version import (
+    ir_version_of_opset,
+    ir_version_to_read,
+    needed_ir_version,
+    release_initializers,
+)
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
 from reducelower.legalization.zeros import assumes_none, notes_about_zeros
@@ -127,9 +132,11 @@ def run(
         problem = _fit_ir_version(draft, goal) or _fit_ml_version(draft, goal)
     if problem:
         return replace(plan, refusals=(problem,))
+    released = release_initializers(model, old_ir)
     ir_version = old_ir, model.ir_version
     return replace(
         plan,
+        notes=(*plan.notes, *filter(None, [released])),
         sites=tuple(sites),
         carried=legalizer.nodes - len(sites),
         ir_version=ir_version,

@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 from reducelower import ConversionError
+from tests.adapters.models import assert_same
 from tests.adapters.single import converted, model_of, operators_of, yields
 
 RANDOM = np.random.default_rng(7)
@@ -154,3 +155,20 @@ def test_each_mean_variance_normalization_is_held_to_the_rank_of_its_own_data() 
     found = yields(converted(model, 13), data)
     np.testing.assert_allclose(found[0], normalized(data["x"], (0, 2, 3), 0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found[1], normalized(data["short"], (0, 2), 0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [8, 7])
+@pytest.mark.parametrize("axes", [None, (1, 2), (-1,)])
+@pytest.mark.parametrize("opset", [9, 13])
+def test_a_large_mean_costs_no_digits_of_the_deviations(opset: int, axes: tuple[int, ...] | None, target: int) -> None:
+    """E[x^2] - E[x]^2 was 0.38 off here."""
+    x = (1000 + np.random.default_rng(0).normal(size=(2, 3, 4, 5))).astype(np.float32)
+    attribute = "" if axes is None else f"<axes = {list(axes)}>"
+    made = parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": {opset}]> g (float[2,3,4,5] x) => (float[2,3,4,5] y)
+        {{ y = MeanVarianceNormalization {attribute} (x) }}"""
+    )
+    along = axes or (0, 2, 3)
+    exact = x.astype(np.float64) - x.mean(along, keepdims=True, dtype=np.float64)
+    exact /= np.sqrt(np.square(exact).mean(along, keepdims=True)) + 1e-9
+    assert_same(made, {"x": x}, target, exact.astype(np.float32))
