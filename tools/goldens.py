@@ -53,7 +53,7 @@ def node_cases() -> Iterator[tuple[str, bytes]]:
     from onnx.backend.test.loader import load_model_tests
 
     for case in load_model_tests(kind="node"):
-        yield f"onnx:{case.name}", (Path(case.model_dir) / "model.onnx").read_bytes()
+        yield f"onnx:{case.name}", case.model.SerializeToString()
 
 
 def models(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
