@@ -153,7 +153,7 @@ def main() -> int:
         "--up-to-names", action="store_true", help="names of new values and the order of nodes do not count"
     )
     parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
 
     start = time.monotonic()
     now = recorded(arguments.paths, arguments.jobs)
