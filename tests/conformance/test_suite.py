@@ -128,7 +128,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Found]:
 
 def test_features_are_those_that_the_engine_sees(recorded: list[Found]) -> None:
     nowhere = When(rank=Ranges.parse("99"))
-    fact = Fact("Nothing.", frozenset(REDUCTIONS), "wrong", Evidence(measured="fake 1.0", on=DAY), None, nowhere)
+    fact = Fact("Nothing.", "wrong", Evidence(measured="fake 1.0", on=DAY), frozenset(REDUCTIONS), when=nowhere)
     for case in reductions(*REDUCTIONS):
         recorded.clear()
         runtime = Runtime(

@@ -215,7 +215,7 @@ def _node_scope() -> tuple[NodeProto, Any]:
         opset=13,
         element_types={},
         ranks={},
-        base_dir=None,
+        data_folder=None,
         freeze_defaults=False,
         overridable=True,
         initializers_stand_alone=True,
