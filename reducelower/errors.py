@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from reducelower.lines import enumerated
 
 __all__ = [
     "ConversionError",
@@ -14,12 +16,14 @@ __all__ = [
     "TargetError",
     "UnreadableError",
     "UnreadableModelError",
+    "alike",
+    "sentences",
 ]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One node, or one whole model, that cannot be made legal for the target.
+    """One node, or one whole model, that cannot be made to fit the target.
 
     Attributes:
         graph: graph path of the node, such as ``graph/If_3.then_branch``.
@@ -37,17 +41,49 @@ class Refusal:
 
     def __str__(self) -> str:
         """One sentence with the place in front."""
-        place = f"{self.graph}: {self.operator} {self.node!r}: " if self.operator else ""
-        hint = f" ({self.hint})" if self.hint else ""
-        return f"{place}{self.reason}{hint}"
+        return f"{self.place}{self.said}"
+
+    @property
+    def place(self) -> str:
+        """Where it is, before a colon; empty for the model itself."""
+        return f"{self.graph}: {self.operator} {self.node!r}: " if self.operator else ""
+
+    @property
+    def name(self) -> str:
+        """Operator and node, and the graph where it is not the main one."""
+        inside = f" in {self.graph}" if self.graph != "graph" else ""
+        return f"{self.operator} {self.node!r}{inside}"
+
+    @property
+    def said(self) -> str:
+        """The reason, with the hint behind it."""
+        return f"{self.reason} ({self.hint})" if self.hint else self.reason
+
+
+def alike(refusals: Iterable[Refusal]) -> tuple[tuple[Refusal, ...], ...]:
+    """Refusals that are the same but for the node, together."""
+    groups: dict[str, list[Refusal]] = {}
+    for refusal in refusals:
+        groups.setdefault(refusal.said, []).append(refusal)
+    return tuple(map(tuple, groups.values()))
+
+
+def sentences(refusals: Iterable[Refusal]) -> tuple[str, ...]:
+    """Refusals in sentences; those that are the same but for the node are one, with their number and the first two."""
+    return tuple(
+        str(group[0])
+        if len(group) == 1
+        else f"{len(group):,} nodes, {enumerated([item.name for item in group], 2)}: {group[0].said}"
+        for group in alike(refusals)
+    )
 
 
 class ConversionError(ValueError):
-    """The model cannot be made legal for the target; `refusals` holds every reason, not just the first."""
+    """The model cannot be made to fit the target; `refusals` holds every reason, not just the first."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals: tuple[Refusal, ...] = tuple(refusals)
-        super().__init__("\n".join(map(str, self.refusals)))
+        super().__init__("\n".join(sentences(self.refusals)))
 
 
 class RefusedError(Exception):

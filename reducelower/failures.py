@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from reducelower.errors import ConversionError, UnreadableError
+from reducelower.errors import ConversionError, UnreadableError, sentences
 
 __all__ = [
     "BAD_USAGE",
@@ -52,7 +52,7 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     if isinstance(error, UnreadableError):
         return (str(error),), BAD_USAGE
     if isinstance(error, ConversionError):
-        return tuple(place + str(refusal) for refusal in error.refusals), REFUSED
+        return tuple(place + sentence for sentence in sentences(error.refusals)), REFUSED
     if isinstance(error, SettingError):
         return (place + str(error),), BAD_USAGE
     if isinstance(error, MemoryError):

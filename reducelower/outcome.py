@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from reducelower.errors import Refusal
 from reducelower.failures import BAD_USAGE, DONE, FAULT, REFUSED
+from reducelower.lines import Line
 from reducelower.model.text import counted
 from reducelower.plan import Plan
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Verdict", "stopped"]
 
 Verdict = Literal[
-    "legal",
+    "fits",
     "rewrite",
     "converted",
     "kept",
@@ -35,11 +35,8 @@ Verdict = Literal[
     "failed",
 ]
 
-_FINE = ("equal", "improved")
-"""What verifying a rewrite may give without a word in the headline."""
-
 _STATUS: Mapping[Verdict, int] = {
-    **dict.fromkeys(("legal", "converted", "kept", "equivalent", "same", "not verified"), DONE),
+    **dict.fromkeys(("fits", "converted", "kept", "equivalent", "same", "not verified"), DONE),
     **dict.fromkeys(("rewrite", "not shown", "different", "differs", "refused"), REFUSED),
     "unreadable": BAD_USAGE,
     "failed": FAULT,
@@ -57,7 +54,7 @@ class Outcome:
 
     Attributes:
         source: the model as the user named it.
-        verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
+        verdict: ``fits`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
             converted it), ``equivalent``, ``not verified`` (not everything was seen to be the same), ``not shown``
             (the same, where that is a failure), ``different`` (it computes something else), ``same`` or ``differs`` (by
             structure), ``refused``, ``unreadable`` or ``failed`` (a fault of reducelower).
@@ -108,8 +105,8 @@ class Outcome:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words, with what a reader must not miss."""
-        return "; ".join([self._verdict_in_words, *self.warnings])
+        """The verdict in one sentence, with what a reader must not miss."""
+        return "; ".join(dict.fromkeys([self.verdict_in_words, *self.warnings]))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -119,27 +116,55 @@ class Outcome:
         return self.plan.losses if self.plan is not None else ()
 
     @property
-    def _verdict_in_words(self) -> str:
+    def headline(self) -> str:
+        """The model, and where it went; what came of that stands in `lines`."""
+        if self.plan is None and (self.verification is not None or self.comparisons):
+            return f"{' -> '.join(filter(None, (self.source, self.output)))}: {self.verdict}"
+        if self.plan is None or self.refusals or self.kept or self.verdict in ("fits", "rewrite"):
+            return f"{self.source}: {self.verdict_in_words}"
+        return f"{self.source}: {self.plan.journey}"
+
+    @property
+    def lines(self) -> Iterator[Line]:
+        """What every surface says of the model: what was rewritten, how it was verified, what was written."""
+        if self.plan is not None and not self.refusals and self.verdict not in ("fits", "kept"):
+            yield from self.plan.lines
+        elif self.plan is not None:
+            yield from (Line("note", note.rstrip(".")) for note in self.plan.notes)
+        if self.verification is not None:
+            yield from self.verification.lines
+        else:
+            yield from (Line("warning", text, "warning") for text in self.warnings)
+        yield from (Line("compared", str(item).rstrip("."), "" if item.agrees else "bad") for item in self.comparisons)
+        is_as_it_was = self.verdict == "fits" and self.output == self.source
+        if self.plan is not None and self.output and not is_as_it_was:
+            yield Line("written", self.output)
+        if self.external:
+            yield Line("needs", f"{', '.join(self.external)} beside it (external data, not copied)")
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict in one sentence, without warnings."""
         plan = self.plan
         if self.difference is not None:
             return self.difference.sentence
-        if self.verdict == "refused" and self.refusals:
-            goal = f" to opset {plan.target.opset}" if plan is not None else ""
+        if self.refusals:
+            goal = f" to {plan.goal}" if plan is not None else ""
             return f"cannot be converted{goal}: {counted(len(self.refusals), 'node')} refused"
         if self.verdict in ("refused", "unreadable", "failed"):
             return "; ".join(self.reasons)
-        if self.verdict == "legal" and plan is not None:
-            return f"legal as it is (opset {plan.source_opset})"
-        if self.verdict == "rewrite" and plan is not None:
-            return f"would be converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten"
-        if self.verdict == "converted" and plan is not None:
-            return (
-                f"converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten, {plan.carried:,} unchanged"
-            )
         if self.verdict == "kept":
-            return "converted by an earlier run with the same model and options"
+            return "kept, converted by an earlier run"
+        if self.verdict == "fits" and plan is not None:
+            return f"already {plan.fit}; nothing to do" if self.output else f"fits {plan.goal}"
+        if self.verdict == "rewrite" and plan is not None:
+            return f"does not fit {plan.goal}: {plan.to_do}"
+        if self.verification is not None:
+            return self.verification.why
+        if self.verdict == "converted" and plan is not None:
+            return f"{plan.journey}, {counted(len(plan.sites), 'node')} rewritten"
         if self.verdict == "different":
-            return "computes something else"
+            return "; ".join(str(item) for item in self.comparisons) or "computes something else"
         return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
 
     @property
@@ -147,15 +172,5 @@ class Outcome:
         """What somebody who only reads the headline should know of a model that passed."""
         if not self.passed:
             return ()
-        found = list(self.plan.unmended) if self.plan is not None else []
-        if self.verdict == "not verified":
-            found.append("it could not be verified")
-        checked = self.verification
-        if checked is None and self.plan is not None and self.plan.losses:
-            found.append(f"{counted(len(self.plan.losses), 'rewrite')}: loses range")
-        if checked is not None:
-            if not checked.ran and self.verdict != "not verified":
-                found.append(f"the whole model was not run: {checked.reason or 'no reason is known'}")
-            odd = Counter(site.status for site in checked.sites if site.status not in _FINE)
-            found += [f"{counted(count, 'rewrite')}: {status}" for status, count in odd.items()]
-        return tuple(found)
+        unmended = self.plan.unmended if self.plan is not None else ()
+        return tuple(dict.fromkeys([*unmended, *self.warnings]))

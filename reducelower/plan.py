@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from reducelower.errors import Refusal
+from reducelower.errors import Refusal, sentences
+from reducelower.lines import Line, enumerated
 from reducelower.model.rewrites import Step
 from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
@@ -70,13 +72,13 @@ class Plan(InNotebooks):
 
     Attributes:
         source_opset: opset version of the default domain before.
-        target: what the model was made legal for; its opset is never None here.
+        target: what the model was made to fit; its opset is never None here.
         sites: every rewritten node, in graph order.
         refusals: every reason why there is no output; empty when there is one.
         carried: how many nodes are unchanged.
         ir_version: IR version before and after.
         fitted: what was done to the model as a whole so that the runtime it is for takes it, in sentences.
-        notes: sentences about the model as a whole that a user should read.
+        notes: sentences about the model as a whole that a user should act on; every surface shows each as a ``note``.
         unmended: what goes wrong for some values, such as very large ones, on the runtime it is for, or comes in
             another shape, and cannot be mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
@@ -115,7 +117,7 @@ class Plan(InNotebooks):
         """A line per operator and rule, or per refusal, below what `repr` says."""
         rewritten = sorted(self.rewritten.items())
         lines = [f"{count}  {operator}  by {rule}" for (operator, rule), count in rewritten]
-        lines += [f"refused: {refusal}" for refusal in self.refusals]
+        lines += [f"refused: {sentence}" for sentence in sentences(self.refusals)]
         return "\n  ".join([repr(self).removeprefix("Plan(").removesuffix(")"), *lines, *self.notes])
 
     @property
@@ -125,8 +127,59 @@ class Plan(InNotebooks):
         return f"{opset}, {_change('IR version', *self.ir_version)}"
 
     @property
+    def journey(self) -> str:
+        """The opset version before and after; the IR version where only that changes."""
+        before, after = self.source_opset, self.target.opset or self.source_opset
+        opset = _change("opset", before, after)
+        changes = before == after and self.ir_version[0] != self.ir_version[1]
+        return f"{opset}, {_change('IR version', *self.ir_version)}" if changes else opset
+
+    @property
+    def goal(self) -> str:
+        """What the model was to fit, such as ``opset 13`` or ``opset 18 on openvino without ReduceL1``."""
+        parts = [f"opset {self.target.opset or self.source_opset}"]
+        parts += [f"on {self.target.runtime}"] if self.target.runtime is not None else []
+        parts += [f"without {enumerated(sorted(self.target.without), 3)}"] if self.target.without else []
+        return " ".join(parts)
+
+    @property
+    def fit(self) -> str:
+        """That the model is where it was to go, after ``already``."""
+        is_more = self.target.without or self.target.runtime is not None
+        return f"fits {self.goal}" if is_more else f"at {self.goal}"
+
+    @property
+    def to_do(self) -> str:
+        """What a conversion would do."""
+        if self.sites:
+            return f"{counted(len(self.sites), 'node')} to rewrite ({_by_operator(self.sites)})"
+        return f"only its version would change ({self.journey})"
+
+    @property
+    def lines(self) -> Iterator[Line]:
+        """What every surface says of what was rewritten, and why."""
+        raised = [site for site in self.sites if site.raised_from]
+        folded = sum(len(site.raised_from) for site in raised)
+        if raised:
+            yield Line("raised", f"{counted(folded, 'node')} to {_by_operator(raised)}")
+        rewritten = [site for site in self.sites if not site.raised_from]
+        if rewritten or not raised:
+            named = f": {_by_operator(rewritten)}" if rewritten else ""
+            yield Line("rewritten", f"{counted(len(rewritten), 'node')}{named}")
+        runtime = self.target.runtime
+        for reason, count in sorted(self.reasons.items()):
+            yield Line("because", f"on {runtime}: {reason.rstrip('.')} ({counted(count, 'node')})")
+        if self.as_it_is is not None:
+            reasons = [f"{reason.rstrip('.')} ({counted(n, 'node')})" for reason, n in self.as_it_is.reasons.items()]
+            for reason in [*sorted(reasons), *sentences(self.as_it_is.refusals)]:
+                yield Line("because", f"on {runtime}, at its own opset {self.source_opset}: {reason}")
+        yield Line("unchanged", counted(self.carried, "node"), is_detail=True)
+        yield Line("versions", self.versions, is_detail=True)
+        yield from (Line("note", note.rstrip(".")) for note in (*self.notes, *self.unmended))
+
+    @property
     def changes_nothing(self) -> bool:
-        """Whether the model is legal as it is."""
+        """Whether the model fits as it is."""
         return not (
             self.sites
             or self.fitted
@@ -148,3 +201,11 @@ class Plan(InNotebooks):
 
 def _change(name: str, before: int, after: int) -> str:
     return f"{name} {before}" if before == after else f"{name} {before} -> {after}"
+
+
+def _by_operator(sites: Iterable[Site]) -> str:
+    """The operators of nodes, with how many there are of each; the name alone of a single one."""
+    counts = Counter(site.op_type for site in sites)
+    if counts.total() == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))

@@ -21,6 +21,7 @@ SHARED = {
     "arguments",
     "errors",
     "failures",
+    "lines",
     "notebook",
     "options",
     "outcome",

@@ -47,11 +47,9 @@ def test_results_are_short_in_a_shell_and_readable_when_printed(models: Path) ->
     plan, found = results(models)
     assert repr(plan) == "Plan(opset 20, IR version 9: 1 node rewritten, 12 unchanged)"
     assert str(plan).splitlines()[1] == "  1  ReduceLogSumExp  by spec/ReduceLogSumExp"
-    assert repr(found).startswith("Verification(equivalent, loses range at 1 node: 2 outputs on ")
+    assert repr(found).startswith("Verification(equivalent, infinite for large values at 1 node: 2 outputs on ")
     (site,) = found.sites
-    assert repr(site).startswith(
-        "SiteVerification(graph: ReduceLogSumExp 'Re_ReduceLogSumExp' (spec/ReduceLogSumExp): loses range on "
-    )
+    assert repr(site).startswith("SiteVerification(ReduceLogSumExp 'Re_ReduceLogSumExp': loses range on ")
     assert all("\n" not in repr(item) and len(repr(item)) < 300 for item in (plan, found))
 
 

@@ -127,8 +127,9 @@ def _convert(
         return _invalid_result(task, settings, source, made, wrong)
     plan = replace(plan, notes=(*notes, *plan.notes))
     verification = None
+    verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
     on_step("verify", 0, 0)
-    if settings.verify:
+    if settings.verify and (verdict != "fits" or _asks_of_itself(settings)):
         from reducelower.batch.verifying import verify_models
 
         verification = verify_models(
@@ -137,13 +138,16 @@ def _convert(
     else:
         plan = _with_what_was_not_seen(plan, source, made)
     # What the proof rests on holds models, which are not to outlast it.
-    outcome = Outcome(task.source, plan=replace(plan, steps=()), verification=verification)
+    outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
     outcome = _with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
         what = _SHORT_OF[verification.verdict]
-        problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
-        verdict: Verdict = "different" if verification.verdict == "different" else "not shown"
+        why = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
+        problem = f"{task.source}: the converted model {what}, so it was not written: {why}"
+        verdict = "different" if verification.verdict == "different" else "not shown"
         return replace(outcome, verdict=verdict, problems=(problem,))
+    if verdict == "fits" and settings.in_place:
+        return replace(outcome, output=task.output)
     on_step("write", 0, 0)
     if settings.backup:
         _keep_backup(Path(task.source))
@@ -157,6 +161,13 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _asks_of_itself(settings: Settings) -> bool:
+    """Whether verifying a model that stays as it is tells something: how it does in a runtime, or on test data."""
+    return (
+        settings.target.runtime is not None or bool(settings.test_data) or tuple(settings.runtimes) != ("onnxruntime",)
+    )
 
 
 def _keep_backup(model: Path) -> None:

@@ -269,7 +269,7 @@ def _check(path: str, settings: Settings) -> Outcome:
         details = _details(source, plan, settings) if settings.details else None
     except Exception as error:
         return failed(path, error, source)
-    verdict: Verdict = "refused" if plan.refusals else "legal" if plan.changes_nothing else "rewrite"
+    verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing else "rewrite"
     return Outcome(path, verdict, plan=plan, refusals=plan.refusals, details=details)
 
 

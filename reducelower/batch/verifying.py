@@ -72,7 +72,7 @@ def verify_models(
         )
     whole = noted(whole, plan)
     if not settings.strict or not absent:
-        return replace(whole, notes=(*whole.notes, *absent))
+        return replace(whole, absent=absent)
     # Strictly, a model is shown to be right for a runtime only in that runtime.
     verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
     return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
@@ -175,21 +175,21 @@ def require_runtimes(settings: Settings) -> None:
 
 
 def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Where the result is run, the runtimes it is for among them where they are installed, and notes where not."""
+    """Where the result is run, the runtimes it is for among them where they are installed, and a sentence where not."""
     from reducelower.verification.running.foreign import is_foreign
 
-    goal, runtimes, notes = settings.target.runtime, tuple(settings.runtimes), []
+    goal, runtimes, absent = settings.target.runtime, tuple(settings.runtimes), list[str]()
     for target, version in [] if goal is None else [(each.name, each.version) for each in goal.members or (goal,)]:
         if target == "onnxruntime" and (installed := _other_onnxruntime(version)):
-            notes.append(f"Verified in onnxruntime {installed}, which is installed, not in {version}.")
+            absent.append(f"verified in onnxruntime {installed}, which is installed, not in {version}")
         if any(name.partition(":")[0] == target for name in runtimes):
             continue
         reason = _why_unusable(target) if is_foreign(target) else "there is no adapter for it"
         if reason:
-            notes.append(f"Not verified on {target}: {reason}.")
+            absent.append(f"not verified on {target}: {reason}")
         else:
             runtimes = (*runtimes, target)
-    return runtimes, tuple(notes)
+    return runtimes, tuple(absent)
 
 
 @cache

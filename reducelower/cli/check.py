@@ -27,7 +27,7 @@ from reducelower.cli.options import (
     target_of,
     with_options,
 )
-from reducelower.cli.text import check_text, github_annotations, paragraph
+from reducelower.cli.text import check_text, github_annotations, paragraph, summary
 from reducelower.cli.types import OPSET
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import BAD_USAGE, DONE, REFUSED
@@ -113,7 +113,10 @@ def _answer(form: str, models: Sequence[Outcome], *, verbose: bool) -> str:
     from reducelower.report import Report, render
 
     if form == "text":
-        return check_text(models, verbose=verbose)
+        alone = len(models) == 1
+        told = [model for model in models if verbose or alone or model.verdict != "fits"]
+        texts = [text for model in told if (text := check_text(model, verbose=verbose))]
+        return "\n".join(texts if alone else [*texts, summary(models)])
     if form == "github":
         return github_annotations(models)
     return render(Report("check", tuple(models)), {"json": ".json", "junit": ".xml"}[form]).rstrip("\n")

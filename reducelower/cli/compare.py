@@ -20,7 +20,7 @@ from reducelower.cli.options import (
     settings_of,
     with_options,
 )
-from reducelower.cli.text import paragraph
+from reducelower.cli.text import full_text, paragraph
 from reducelower.cli.types import FILE, Integer
 from reducelower.failures import describe, trace_lines, wants_trace
 from reducelower.options import Settings, Target
@@ -94,8 +94,7 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         console.problem(problem)
     if outcome.problems:
         return outcome.status
-    found = [outcome.verification] if outcome.verification else outcome.comparisons
-    return _tell("verify", outcome, [shown(str(item)) for item in found], options)
+    return _tell("verify", outcome, [full_text(outcome, verbose=False)], options)
 
 
 def _compared(

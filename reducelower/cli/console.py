@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
 import click
 
+from reducelower.lines import Tone
 from reducelower.model.text import shown
 
 __all__ = [
@@ -22,11 +25,17 @@ __all__ = [
     "problem",
     "result",
     "shown",
+    "styled",
     "warning",
     "width",
 ]
 
 _WIDEST = 100
+_ELSEWHERE = 80
+"""Columns for text where there is no terminal."""
+
+_CODE = re.compile("\x1b\\[[0-9;]*m")
+_CODES: Mapping[Tone, str] = {"good": "32", "warning": "33", "bad": "31"}
 _is_free = False
 _is_closed = False
 
@@ -84,10 +93,28 @@ def binary_result(data: bytes) -> None:
 def width() -> int:
     """The width for text in columns: that of the terminal, or a readable default."""
     if not sys.stdout.isatty():
-        return _WIDEST
+        return _ELSEWHERE
     from shutil import get_terminal_size
 
     return max(min(get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 30)
+
+
+def styled(text: str, tone: Tone) -> str:
+    """A result for people in the colour of its tone, where the stream that it goes to shows colours."""
+    return _coloured(text, tone, sys.stderr if _is_free else sys.stdout)
+
+
+def _coloured(text: str, tone: Tone, stream: TextIO) -> str:
+    return f"\x1b[{_CODES[tone]}m{text}\x1b[0m" if tone and _shows_colours(stream) else text
+
+
+def _shows_colours(stream: TextIO) -> bool:
+    """Whether to colour, as rich decides it: by NO_COLOR, FORCE_COLOR and the terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def message(text: str) -> None:
@@ -97,12 +124,12 @@ def message(text: str) -> None:
 
 def problem(sentence: str) -> None:
     """Print an error on one line, whatever names it contains."""
-    _print(f"error: {shown(sentence)}", sys.stderr)
+    _print(f"{_coloured('error:', 'bad', sys.stderr)} {shown(sentence)}", sys.stderr)
 
 
 def warning(sentence: str) -> None:
     """Print a warning on one line."""
-    _print(f"warning: {shown(sentence)}", sys.stderr)
+    _print(f"{_coloured('warning:', 'warning', sys.stderr)} {shown(sentence)}", sys.stderr)
 
 
 def finish() -> None:
@@ -124,16 +151,24 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def _fitted(line: str) -> str:
-    """A line wrapped at the terminal's width, with continuation lines indented."""
+    """A line wrapped at the terminal's width, with continuation lines indented; colours take no room."""
     from shutil import get_terminal_size
 
     columns = get_terminal_size((_WIDEST, 24)).columns
-    if len(line) <= columns:
+    bare = _CODE.sub("", line)
+    if len(bare) <= columns:
         return line
-    import textwrap
-
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.fill(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    start = len(bare) - len(bare.lstrip())
+    lines, used = [" " * start], start
+    for at, word in enumerate(line.lstrip().split(" ")):
+        size = len(_CODE.sub("", word))
+        if at and used + 1 + size > columns:
+            lines.append(" " * (start + 2) + word)
+            used = start + 2 + size
+        else:
+            lines[-1] += f" {word}" if at else word
+            used += size + bool(at)
+    return "\n".join(lines)
 
 
 def _silence(stream: TextIO) -> None:

@@ -13,7 +13,7 @@ from reducelower.batch.task import FORKS, Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
-from reducelower.cli.text import github_annotations, show, show_summary
+from reducelower.cli.text import full_text, github_annotations, short_text, summary
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
@@ -49,6 +49,7 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
 
         check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
     as_text = options["form"] == "text"
+    for_people = as_text and not quiet and not as_json
     outcomes: list[Outcome] = []
     with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as found:
         for outcome in map(files.named, found):
@@ -63,10 +64,11 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
                 if quiet and outcome.output:
                     for warning in outcome.warnings:
                         console.warning(f"{outcome.source}: {warning}")
-                if not quiet and not as_json and (outcome.output or verbose):
-                    show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
-    if as_text and len(tasks) > 1 and not quiet and not as_json:
-        show_summary(outcomes)
+            if for_people and ((outcome.output and not outcome.problems) or (verbose and outcome.plan is not None)):
+                whole = (verbose or len(tasks) == 1) and not outcome.kept
+                console.result(full_text(outcome, verbose=verbose) if whole else short_text(outcome))
+    if for_people and len(tasks) > 1:
+        console.result(summary(outcomes))
     if reports or not as_text:
         from reducelower.cli.reports import write_reports
 
@@ -103,8 +105,9 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
         is_apart = FORKS and settings.verify and may_leave(tasks[0])
-        with steps(quiet=options["quiet"]) as on_step:
-            yield from run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how)
+        with steps(quiet=options["quiet"], verbose=options["verbose"]) as on_step:
+            found = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
+        yield from found  # once nothing is left of the steps on the terminal
     else:
         yield from outcomes_of(tasks, options, **how)
 

@@ -47,8 +47,11 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
 
 
 @contextmanager
-def steps(*, quiet: bool) -> Iterator[OnStep | None]:
-    """Show the step that work on one model is at, and after long work what each took; None where nothing is shown."""
+def steps(*, quiet: bool, verbose: bool = False) -> Iterator[OnStep | None]:
+    """Show the step that work on one model is at; with `verbose`, after long work what each took.
+
+    It yields None where nothing is shown.
+    """
     if not _is_shown(quiet):
         yield None
         return
@@ -56,7 +59,7 @@ def steps(*, quiet: bool) -> Iterator[OnStep | None]:
     try:
         yield shown.on_step
     finally:
-        shown.close()
+        shown.close(verbose=verbose)
 
 
 class _Steps:
@@ -97,12 +100,12 @@ class _Steps:
         self._show = show
         show()
 
-    def close(self) -> None:
-        """Remove the steps from the terminal, and print how long each took if they were shown."""
+    def close(self, *, verbose: bool) -> None:
+        """Remove the steps from the terminal, and print how long each took if they were shown and that is wanted."""
         self._timer.cancel()
         self._timer.join()
         self._stack.close()
-        if self._show is None:
+        if self._show is None or not verbose:
             return
         ends = [*list(self._started.values())[1:], monotonic()]
         took = [(step, end - start) for (step, start), end in zip(self._started.items(), ends, strict=True)]

@@ -37,8 +37,7 @@ def constant_text(value: Any) -> str:
     array = np.asarray(value)
     text = ""
     if array.size <= _FEW_VALUES:
-        values = array.ravel().tolist()
-        texts = [f"{value:.9g}" if isinstance(value, float) else str(value) for value in values]
+        texts = [_number_text(item) for item in array.ravel()]
         text = f"[{', '.join(texts)}]" if array.ndim else texts[0]
     return text if 0 < len(text) <= _LONGEST_VALUE else f"{_array_type(array)}{shape_text(array.shape)}"
 
@@ -61,8 +60,18 @@ def attribute_text(attribute: AttributeProto) -> str:
     if isinstance(value, bytes):
         return repr(value.decode(errors="replace"))
     if isinstance(value, float):
-        return f"{value:.9g}"
-    return str(list(value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+        return _number_text(np.float32(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        texts = [_number_text(np.float32(item)) if isinstance(item, float) else str(item) for item in value]
+        return f"[{', '.join(texts)}]"
+    return str(value)
+
+
+def _number_text(number: Any) -> str:
+    """A number in as few digits as its type needs: what is 1e-05 in float is no 9.99999975e-06."""
+    if isinstance(number, np.floating):
+        return f"{float(str(number)):.9g}"
+    return str(number.item() if isinstance(number, np.generic) else number)
 
 
 def operator_name(node: NodeProto) -> str:

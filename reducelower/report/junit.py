@@ -77,12 +77,12 @@ def _count(element: ElementTree.Element, cases: list[_Case], seconds: float) -> 
 
 def _checked(model: Outcome) -> _Case:
     if model.passed:
-        return _Case("check", "legal", seconds=model.seconds, model=model.source)
+        return _Case("check", "fits", seconds=model.seconds, model=model.source)
     lines = [str(refusal) for refusal in model.refusals]
     if not lines and model.plan is not None:
         lines = [f"{count} {kind} ({rule})" for (kind, rule), count in sorted(model.plan.rewritten.items())]
     outcome = _WRONG.get(model.verdict, "failure")
-    return _Case("check", "legal", outcome, model.verdict, model.sentence, tuple(lines), model.seconds, model.source)
+    return _Case("check", "fits", outcome, model.verdict, model.sentence, tuple(lines), model.seconds, model.source)
 
 
 def _cases(model: Outcome) -> Iterator[_Case]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
+from reducelower.lines import Line, Tone, as_text
 from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 
@@ -18,7 +20,7 @@ __all__ = [
     "SiteVerification",
     "Verdict",
     "Verification",
-    "distance",
+    "error",
     "to_plain",
 ]
 
@@ -141,7 +143,7 @@ class SiteVerification(InNotebooks):
 
     def __str__(self) -> str:
         """One sentence: where it stands, the result, and why."""
-        ran = f" on {self.cases} sets of values, {distance(self.max_ulp)}" if self.cases else ""
+        ran = f" on {self.cases} sets of values, {_distance(self.max_ulp)}" if self.cases else ""
         return f"{self.place}: {self.status}{ran}{': ' * bool(self.reason)}{self.reason}"
 
     @property
@@ -150,18 +152,24 @@ class SiteVerification(InNotebooks):
         return self.status != "different" and (self.status != "loses range" or self.is_chosen)
 
     @property
+    def said(self) -> str:
+        """The status for a reader: what a rewrite is compared with the source."""
+        return _STATUS[self.status]
+
+    @property
     def loss(self) -> str:
-        """That it loses range, as a sentence without a full stop."""
-        holds = f"; {self.holds}" if self.holds else ""
-        return f"{self.place} loses range: what is finite before is infinite, NaN or zero after{holds}"
+        """Where it loses range, as a sentence without a full stop."""
+        holds = f"equal for magnitudes {self.holds}" if self.holds else "equal for ordinary values"
+        chosen = ", as the specification's body is (--rules stable is not)" if self.is_chosen else ""
+        return f"{self.place}: {holds}; infinite, NaN or zero beyond{chosen}"
 
     @property
     def place(self) -> str:
-        """Where it stands, for a reader: graph path, operator, node, and what rewrote it."""
+        """Where it stands, for a reader: operator and node, and the graph where it is not the main one."""
         graph, node = self.nodes[0] if self.nodes else ("graph", "")
-        more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
-        by = f" ({self.rule})" if self.rule else ""
-        return f"{graph}: {self.op_type} {node!r}{more}{by}"
+        more = f" and {len(self.nodes) - 1:,} more" if len(self.nodes) > 1 else ""
+        inside = f" in {graph}" if graph != "graph" else ""
+        return f"{self.op_type} {node!r}{more}{inside}"
 
 
 @dataclass(frozen=True)
@@ -205,6 +213,7 @@ class Verification(InNotebooks):
         unseen: what was not seen, each with why and what to do.
         coverage: what the verdict rests on.
         departs: outputs that differ in the runtime alone: by the specification both models give the same.
+        absent: what the models should have been run in and were not, as sentences.
     """
 
     verdict: Verdict
@@ -218,6 +227,7 @@ class Verification(InNotebooks):
     unseen: tuple[str, ...] = ()
     coverage: Coverage = Coverage()
     departs: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def equivalent(self) -> bool:
@@ -243,21 +253,22 @@ class Verification(InNotebooks):
     def label(self) -> str:
         """The verdict in a few words, with what a reader must not miss."""
         losses = sum(len(site.nodes) for site in self.losing)
-        more = f", loses range at {counted(losses, 'node')}" if losses else ""
+        more = f", infinite for large values at {counted(losses, 'node')}" if losses else ""
         departs = ", the runtime diverges from the specification" if self.departing or self.departs else ""
         return f"{self.verdict}{more}{departs}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss though the model may be good enough, as sentences without a full stop."""
-        found = [site.loss for site in self.losing]
-        found += [f"{site.place}: {site.reason}" for site in self.departing]
+        unseen = [f"not shown to be equivalent: {self.why}"] if self.verdict == "not shown" else []
+        return (*self._cautions(), *unseen)
+
+    def _cautions(self) -> Iterator[str]:
+        yield from (site.loss for site in self.losing)
+        yield from (f"{site.place}: {site.reason}" for site in self.departing)
         if self.departs:
             names = ", ".join(map(repr, self.departs))
-            found.append(f"the runtime diverges from the specification on the source, of output {names}")
-        if self.verdict == "not shown":
-            found.append(f"not shown to be equivalent: {self._why()}")
-        return tuple(found)
+            yield f"the runtime diverges from the specification, not the conversion, on output {names}"
 
     def __repr__(self) -> str:
         """One line: the verdict, and how much it rests on."""
@@ -265,63 +276,65 @@ class Verification(InNotebooks):
         return f"Verification({self.label}: {ran}, {len(self.sites)} distinct regions)"
 
     def __str__(self) -> str:
-        """One paragraph: the verdict, what it rests on, and every mismatch."""
-        return " ".join([self._headline(), *self._mismatches(), *self._improvements(), *self._unseen(), *self.notes])
+        """The verdict, what it rests on, and what a reader must not miss, a line each."""
+        return as_text(self.lines)
 
-    def _headline(self) -> str:
-        if self.verdict == "different":
-            headline = (
-                f"Not equivalent (in {self.runtime})." if self.ran else _sentence("Not equivalent: ", self._why())
-            )
-        elif self.verdict == "not shown":
-            headline = _sentence("Not shown to be equivalent: ", self._why())
-        else:
-            worst = max((output.max_ulp for output in self.outputs), default=0)
-            compared = sum(output.verdict == "equal" for output in self.outputs)
-            differ = any(output.reason for output in self.outputs)  # where one side is infinite
-            apart = f"at most {worst:,} ULP apart where both are finite" if differ else distance(worst)
-            headline = (
-                f"Equivalent: {counted(compared, 'output')} equal on {counted(self.cases, 'set')} "
-                f"of inputs in {self.runtime}, {apart}."
-            )
-        for site in self.losing:
-            headline = f"Loses range at {site.place}{': ' + site.holds if site.holds else ''}. {headline}"
+    @property
+    def lines(self) -> Iterator[Line]:
+        """What every surface says of it."""
+        label, tone = _SAID[self.verdict]
+        for text in self._verdict():
+            yield Line(label, text, tone)
+            label = ""
         if self.sites:
-            nodes = sum(len(site.nodes) for site in self.sites)
-            passed = sum(site.ok and site.status != "not run" for site in self.sites)
-            headline += (
-                f" {passed} of {len(self.sites)} distinct regions that differ ({counted(nodes, 'node')}) were "
-                f"verified in isolation, on {self.coverage.sets} sets of values."
-            )
-        return headline
+            yield Line("", self._one_by_one())
+        yield from (Line("warning", text, "warning") for text in self._cautions())
+        yield from (Line("", text.rstrip("."), is_detail=not self.departs) for text in self.notes)
+        yield from (Line("note", text) for text in self.absent)
+        yield from (Line("", text.rstrip("."), is_detail=True) for text in self._details())
 
-    def _why(self) -> str:
-        if self.verdict == "not shown" and self.unseen:
-            return self.unseen[0].rstrip(".")
-        if self.reason:
-            return self.reason
-        failing = next((site for site in self.sites if not site.ok), None)
-        if failing is not None:
-            return f"{failing.place} differs"
-        return "the models could not be run"
+    @property
+    def why(self) -> str:
+        """The verdict in one sentence, without a full stop."""
+        return next(self._verdict())
+
+    def _verdict(self) -> Iterator[str]:
+        if self.verdict == "equivalent":
+            yield self._equal()
+        elif self.verdict == "not shown":
+            yield from (text.rstrip(".") for text in self.unseen or (self.reason or "the models could not be run",))
+        else:
+            yield from (text.rstrip(".") for text in self._mismatches() or ["the models differ"])
+
+    def _equal(self) -> str:
+        """On how much both models are equal, and how near."""
+        finite = " where both are finite" if any(item.reason for item in self.outputs) else ""
+        return f"equal on {counted(self.cases, 'set')} of inputs{_where(self.runtime)} ({error(self.outputs)}{finite})"
 
     def _mismatches(self) -> list[str]:
-        different = [item for item in self.outputs if item.verdict == "different"]
-        lines = [_sentence(f"Output {item.name!r}: ", item.reason) for item in different]
-        # What decides comes first: a text may be cut.
-        for site in sorted(self.sites, key=lambda site: site.ok):
-            if site.status not in ("equal", "improved", "not run"):  # which are told in other sentences
-                lines.append(_sentence(f"{site.place}: {site.status}: ", site.reason))
-                lines += [_sentence("On ", site.example_inputs)] if not site.ok and site.example_inputs else []
-        return lines
+        wrong = [item for item in self.outputs if item.verdict == "different"]
+        found = [f"output {item.name!r}{_where(item.runtime)}: {item.reason}" for item in wrong]
+        found += [self.reason] if self.reason and not self.ran else []
+        for site in self.sites:
+            if not site.ok:
+                found.append(f"{site.place}: {site.reason}")
+                found += [f"shown by {site.example_inputs}"] if site.example_inputs else []
+        return found
 
-    def _improvements(self) -> list[str]:
-        better = [site for site in self.sites if site.status == "improved"]
-        nodes = counted(sum(len(site.nodes) for site in better), "node")
-        return [_sentence(f"Better than the source at {nodes}: {site.place}: ", site.reason) for site in better[:1]]
+    def _one_by_one(self) -> str:
+        """How many of the distinct rewrites, or of the parts that differ, hold alone."""
+        are_rewrites = all(site.rule for site in self.sites)
+        count, held = len(self.sites), sum(site.ok and site.status != "not run" for site in self.sites)
+        if count == held == 1:
+            return f"the {'rewrite' if are_rewrites else 'part that differs'} also holds by itself"
+        many = "distinct rewrites" if are_rewrites else "parts that differ"
+        return f"all {count:,} {many} also hold one by one" if held == count else f"{held:,} of {count:,} {many} hold"
 
-    def _unseen(self) -> list[str]:
-        return [_sentence("Not seen: ", item) for item in self.unseen if item.rstrip(".") != self._why()]
+    def _details(self) -> Iterator[str]:
+        """Distances in ULP, and what is as in the source."""
+        yield f"outputs are {_distance(max((output.max_ulp for output in self.outputs), default=0))}"
+        yield from (f"{site.place}: {site.reason}" for site in self.sites if site.status in ("improved", "overflow"))
+        yield from self.unseen if self.verdict == "different" else ()
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values; infinities and NaN become strings, as JSON has none."""
@@ -330,12 +343,38 @@ class Verification(InNotebooks):
         return plain
 
 
-def _sentence(start: str, rest: str) -> str:
-    """Both with one full stop, or what was cut with its three."""
-    return start + (rest if rest.endswith("...") else f"{rest.rstrip('.')}.")
+_STATUS: dict[SiteStatus, str] = {
+    "equal": "equal",
+    "improved": "more exact",
+    "overflow": "as exact",
+    "departs": "runtime at fault",
+    "loses range": "smaller range",
+    "different": "different",
+    "not run": "not run",
+}
+
+_SAID: dict[Verdict, tuple[str, Tone]] = {
+    "equivalent": ("verified", "good"),
+    "different": ("different", "bad"),
+    "not shown": ("not shown", "warning"),
+}
+"""The label of each verdict, and its tone."""
 
 
-def distance(ulp: int) -> str:
+def error(outputs: tuple[OutputComparison, ...]) -> str:
+    """The largest error of outputs, absolute and relative."""
+    worst = max(outputs, key=lambda item: (item.max_relative, item.max_absolute), default=None)
+    if worst is None or not worst.max_absolute:
+        return "no difference"
+    return f"largest error {worst.max_absolute:.2g}, {worst.max_relative:.2g} of the output's largest value"
+
+
+def _where(runtime: str) -> str:
+    """Where it ran, unless it is where models run by default."""
+    return f" in {runtime}" if runtime not in ("", "onnxruntime") else ""
+
+
+def _distance(ulp: int) -> str:
     """How far apart results are at most, in words."""
     return f"at most {ulp:,} ULP apart" if ulp else "0 ULP apart"
 

@@ -18,7 +18,7 @@ Cli = Callable[..., Any]
 
 @pytest.fixture
 def folder(models: Path, tmp_path: Path) -> Path:
-    shutil.copy(models / "skl_gnb_13.onnx", tmp_path / "legal.onnx")
+    shutil.copy(models / "skl_gnb_13.onnx", tmp_path / "fits.onnx")
     shutil.copy(models / "skl_gmm_20.onnx", tmp_path / "rewrite.onnx")
     graph = 'g (string[2] x) => (bool[2] y) { y = RegexFullMatch <pattern = "a+"> (x) }'
     onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {graph}'), tmp_path / "refused.onnx")
@@ -26,22 +26,28 @@ def folder(models: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "status"), [("legal", 0), ("rewrite", 1), ("refused", 1), ("unreadable", 2)])
+@pytest.mark.parametrize(("name", "status"), [("fits", 0), ("rewrite", 1), ("refused", 1), ("unreadable", 2)])
 def test_the_status_says_whether_there_is_work(cli: Cli, folder: Path, name: str, status: int) -> None:
     assert cli("check", folder / f"{name}.onnx", "--opset", 13).status == status
 
 
 def test_text_names_what_would_be_rewritten(cli: Cli, folder: Path) -> None:
-    ran = cli("check", folder / "rewrite.onnx", folder / "legal.onnx", "--opset", 13)
-    assert f"{folder / 'legal.onnx'}: legal as it is (opset 13)" in ran.out
-    assert "2  ReduceSumSquare" in ran.out
+    ran = cli("check", folder / "rewrite.onnx", folder / "fits.onnx", "--opset", 13)
+    assert ran.out.splitlines() == [
+        f"{folder / 'rewrite.onnx'}: does not fit opset 13: 3 nodes to rewrite (1 ReduceLogSumExp, 2 ReduceSumSquare)",
+        "2 models: 1 fits, 1 to convert",
+    ]
     assert ran.err == ""
+
+
+def test_one_model_that_fits_says_so(cli: Cli, folder: Path) -> None:
+    assert cli("check", folder / "fits.onnx", "--opset", 13).out == f"{folder / 'fits.onnx'}: fits opset 13\n"
 
 
 def test_an_operator_that_must_not_remain_is_work(cli: Cli, folder: Path) -> None:
     ran = cli("check", folder / "rewrite.onnx", "--without", "ReduceLogSumExp")
     assert ran.status == 1
-    assert "1  ReduceLogSumExp" in ran.out
+    assert "1 node to rewrite (ReduceLogSumExp)" in ran.out
 
 
 def test_nothing_is_changed(cli: Cli, folder: Path) -> None:
@@ -55,7 +61,7 @@ def test_json_has_a_version_and_a_verdict_per_model(cli: Cli, folder: Path) -> N
     report = json.loads(ran.out)
     assert report["schema"] == 1
     verdicts = {Path(model["path"]).stem: model["verdict"] for model in report["models"]}
-    assert verdicts == {"legal": "legal", "rewrite": "rewrite", "refused": "refused", "unreadable": "unreadable"}
+    assert verdicts == {"fits": "fits", "rewrite": "rewrite", "refused": "refused", "unreadable": "unreadable"}
     rewrite = next(model for model in report["models"] if model["verdict"] == "rewrite")
     assert rewrite["opset"] == {"source": 20, "target": 13}
     assert {site["op_type"] for site in rewrite["sites"]} == {"ReduceSumSquare", "ReduceLogSumExp"}
@@ -66,7 +72,7 @@ def test_github_annotations_have_the_documented_form(cli: Cli, folder: Path) -> 
     shutil.copy(folder / "rewrite.onnx", odd)
     lines = cli("check", odd, folder / "refused.onnx", "--opset", 13, "--format", "github").out.splitlines()
     place = str(odd).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    assert lines[0].startswith(f"::warning file={place},title=reducelower::would be converted")
+    assert lines[0].startswith(f"::warning file={place},title=reducelower::does not fit opset 13: 3 nodes to rewrite")
     assert all(line.startswith("::error file=") for line in lines[1:])
     assert len(lines) > 1
 

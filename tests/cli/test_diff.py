@@ -50,7 +50,7 @@ def test_text_says_which_outputs_come_from_elsewhere(cli: Cli, tmp_path: Path) -
         onnx.save(onnx.parser.parse_model(f"{head} {{ {nodes} }}"), tmp_path / f"{name}.onnx")
     lines = cli("diff", tmp_path / "a.onnx", tmp_path / "b.onnx").out.splitlines()
     assert [line.split(":")[0].strip() for line in lines[1:]] == [
-        "connected     graph", "output 'y'", "connected     graph", "output 'z'",
+        "connected   graph", "output 'y'", "connected   graph", "output 'z'",
     ]  # fmt: skip
 
 

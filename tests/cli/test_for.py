@@ -44,9 +44,9 @@ def test_convert_for_a_target_file(cli: Cli, model: Path, toaster: Path, tmp_pat
     output = tmp_path / "out.onnx"
     ran = cli("convert", model, "-o", output, "--for", toaster)
     assert ran.status == 0, ran.err
-    assert "stable/ReduceL1 for toaster" in ran.out
-    assert "why: on toaster 1.0: ReduceL1 reduces every axis. (1 node)" in ran.out
-    assert "Not verified on toaster: there is no adapter for it." in " ".join(ran.out.split())
+    assert "1 node: ReduceL1" in ran.out
+    assert "because on toaster 1.0: ReduceL1 reduces every axis (1 node)" in " ".join(ran.out.split())
+    assert "note not verified on toaster: there is no adapter for it written" in " ".join(ran.out.split())
     x = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
     found = onnxruntime.InferenceSession(output).run(None, {"x": x})[0]
     np.testing.assert_array_equal(found, [[6], [15]])
@@ -61,8 +61,8 @@ def test_convert_needs_to_be_told_what_for(cli: Cli, model: Path, tmp_path: Path
 def test_check_names_the_node_and_the_reason(cli: Cli, model: Path, toaster: Path) -> None:
     ran = cli("check", model, "--for", toaster)
     assert ran.status == 1
-    assert "1  ReduceL1  stable/ReduceL1 for toaster" in ran.out
-    assert "on toaster 1.0: ReduceL1 reduces every axis." in ran.out
+    assert "1 node to rewrite (ReduceL1)" in ran.out
+    assert "on toaster 1.0: ReduceL1 reduces every axis (1 node)" in ran.out
     report = json.loads(cli("check", model, "--for", toaster, "--format", "json").out)
     (site,) = report["models"][0]["sites"]
     assert site["because"] == "ReduceL1 reduces every axis."
@@ -72,7 +72,7 @@ def test_check_is_silent_about_a_model_that_is_right_there(cli: Cli, model: Path
     toaster.write_text(HEAD + FACT.replace("ReduceL1", "ReduceL2"))
     ran = cli("check", model, "--for", toaster)
     assert ran.status == 0
-    assert "legal as it is (opset 13)" in ran.out
+    assert "fits opset 13 on toaster 1.0" in ran.out
 
 
 def test_check_says_what_would_go_wrong_at_the_models_own_opset(cli: Cli, model: Path, toaster: Path) -> None:
@@ -84,7 +84,7 @@ def test_check_says_what_would_go_wrong_at_the_models_own_opset(cli: Cli, model:
     toaster.write_text(HEAD + FACT.replace('is = "wrong"', 'is = "refused"\nopsets = "-12"').replace("13", "12"))
     ran = cli("check", model, "--for", toaster)
     assert "opset 11 -> 13" in ran.out
-    assert "at its own opset 11: on toaster 1.0: ReduceL1 reduces every axis. (2 nodes)" in ran.out
+    assert "on toaster 1.0, at its own opset 11: ReduceL1 reduces every axis (2 nodes)" in " ".join(ran.out.split())
 
 
 def test_for_and_opset_and_without_go_together(cli: Cli, model: Path, toaster: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_result_is_run_where_it_is_for(cli: Cli, model: Path, tmp_path: Path
 
 def test_what_was_verified_in_another_release_is_said(cli: Cli, model: Path, tmp_path: Path) -> None:
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--for", "onnxruntime@1.16")
-    said = f"Verified in onnxruntime {onnxruntime.__version__}, which is installed, not in 1.16."
+    said = f"note verified in onnxruntime {onnxruntime.__version__}, which is installed, not in 1.16"
     assert said in " ".join(ran.out.split())
     same = cli("convert", model, "-o", tmp_path / "same.onnx", "--for", f"onnxruntime@{onnxruntime.__version__}")
     assert "which is installed" not in same.out

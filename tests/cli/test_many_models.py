@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,7 @@ def test_folders_keep_their_structure(cli: Cli, folder: Path, tmp_path: Path, jo
     ran = cli("convert", folder, "--output-dir", out, "--opset", 13, "--no-verify", "--jobs", jobs)
     assert ran.status == 0, ran.err
     assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
-    assert re.search(r"^converted +3$", ran.out, re.MULTILINE)
+    assert ran.out.splitlines()[-1] == "3 models: 3 converted; 4 nodes rewritten"
 
 
 def test_patterns_keep_what_follows_their_fixed_part(cli: Cli, folder: Path, tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_a_bad_model_does_not_stop_the_others(cli: Cli, folder: Path, tmp_path: 
     assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
     assert "broken.onnx is not an ONNX model" in ran.err
     assert len(ran.err.splitlines()) == 1
-    assert re.search(r"^failed +1$", ran.out, re.MULTILINE)
+    assert ran.out.splitlines()[-1] == "4 models: 3 converted, 1 unreadable; 4 nodes rewritten"
 
 
 def test_outputs_inside_the_input_folder_are_no_inputs(cli: Cli, folder: Path) -> None:

@@ -33,10 +33,10 @@ def test_it_gives_the_operators_back_and_says_so(cli: Cli, models: Path, expande
     assert operators_by_graph(onnx.load(tmp_path / "out.onnx")) == operators_by_graph(
         onnx.load(models / "skl_gmm_20.onnx")
     )
-    lines = [line.split() for line in ran.out.splitlines()]
-    assert ["rewritten", "3", "nodes"] in lines
-    assert ["1", "ReduceLogSumExp", "raised", "from", "stable/ReduceLogSumExp"] in lines
-    assert "Equivalent" in ran.out
+    raised = next(line.split() for line in ran.out.splitlines() if line.startswith("  raised "))
+    assert raised[2:] == ["nodes", "to", "1", "ReduceLogSumExp,", "2", "ReduceSumSquare"]
+    assert int(raised[1]) > 5
+    assert "verified" in ran.out
 
 
 def test_only_the_operators_named_are_raised(cli: Cli, expanded: Path, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_an_operator_without_a_form_is_named(cli: Cli, expanded: Path, tmp_path:
 
 def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path, tmp_path: Path) -> None:
     ran = cli("raise", expanded, "-o", tmp_path / "out.onnx", "-v", "--no-verify")
-    (line,) = [line for line in ran.out.splitlines() if "ReduceLogSumExp" in line]
+    (line,) = [line for line in ran.out.splitlines() if "<-" in line and "ReduceLogSumExp" in line]
     assert line.split()[-5:] == ["nodes", "by", "raised", "from", "stable/ReduceLogSumExp"]
     assert int(line.split("<-")[1].split()[0]) > 5
 
@@ -63,7 +63,7 @@ def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path
 def test_a_model_with_nothing_to_raise_is_written_as_it_is(cli: Cli, models: Path, tmp_path: Path) -> None:
     ran = cli("raise", models / "torch_sum_dyn_18.onnx", "-o", tmp_path / "out.onnx")
     assert ran.status == 0
-    assert "rewritten     0 nodes" in ran.out
+    assert "already at opset 18; nothing to do" in ran.out
     assert onnx.load(tmp_path / "out.onnx") == onnx.load(models / "torch_sum_dyn_18.onnx")
 
 
@@ -252,7 +252,7 @@ def test_half_precision_is_written_out_safely_for_a_runtime_without_the_operator
     output = tmp_path / "out.onnx"
     ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--for", tmp_path / "toy.toml", "--raise")
     assert ran.status == 0, ran.err
-    assert "LayerNormalization was not raised: on toy 1: There is no such operator (documented)." in " ".join(
+    assert "LayerNormalization was not raised: on toy 1: There is no such operator (documented)" in " ".join(
         ran.out.split()
     )
     assert "InstanceNormalization" not in ran.out

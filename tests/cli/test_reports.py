@@ -189,13 +189,14 @@ def test_strictness_makes_a_model_that_cannot_run_a_failure(cli: Cli, tmp_path: 
     assert not (tmp_path / "out.onnx").exists()
     lenient = cli(*arguments)
     assert lenient.status == 0
-    assert "1 of 1 distinct regions" in " ".join(lenient.out.split())
+    assert "the rewrite also holds by itself" in " ".join(lenient.out.split())
 
 
 def test_one_model_in_several_runtimes(cli: Cli, mean: Path) -> None:
     ran = cli("verify", mean, "--runtime", "reference", "--runtime", "onnxruntime")
     assert ran.status == 0
-    assert [line.split()[0] for line in ran.out.splitlines()] == ["reference", "onnxruntime"]
+    assert "  compared    reference agrees with onnxruntime on every output" in ran.out
+    assert "  compared    onnxruntime agrees with reference on every output" in ran.out
 
 
 @pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceLogSum", "ReduceLogSumExp"])

@@ -1,4 +1,4 @@
-"""On a terminal there are tables and bars; elsewhere plain lines."""
+"""On a terminal there are bars, colours and lines of its width; elsewhere plain lines."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 
 
-def on_a_terminal(*arguments: object, columns: int = 120, start: Sequence[str] = ("-m", "reducelower")) -> str:
+def on_a_terminal(
+    *arguments: object, columns: int = 120, start: Sequence[str] = ("-m", "reducelower"), **variables: str
+) -> str:
     """What a user sees, without the codes that colour it."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent(*arguments, columns=columns, start=start, **variables))
+
+
+def sent(*arguments: object, columns: int = 120, start: Sequence[str] = ("-m", "reducelower"), **variables: str) -> str:
+    """What goes to a terminal."""
     import pty
 
     own, terminal = pty.openpty()
     command = [sys.executable, *start, *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm"}
+    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm", **variables}
+    environment = {name: value for name, value in environment.items() if value}
     process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
     os.close(terminal)
     seen = b""
@@ -32,31 +40,7 @@ def on_a_terminal(*arguments: object, columns: int = 120, start: Sequence[str] =
         pass
     os.close(own)
     assert process.wait() in (0, 2)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
-
-
-def test_rewrites_are_a_table(models: Path, tmp_path: Path) -> None:
-    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "out.onnx", "--opset", 13)
-    assert "Rewrites" in seen
-    assert re.search(r"│ +2 │ equal", seen)
-
-
-def test_many_models_have_a_bar_and_a_table(models: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "models"
-    folder.mkdir()
-    for at in range(5):
-        shutil.copy(models / "torch_mean_dyn_18.onnx", folder / f"mean{at}.onnx")
-    (folder / "[red]broken.onnx").write_bytes(b"no model")
-    seen = on_a_terminal("convert", folder, "--output-dir", tmp_path / "out", "--opset", 13, "--no-verify")
-    assert "6/6" in seen
-    assert re.search(r"converted +│ +5 │", seen)
-    assert "[red]broken.onnx" in seen
-
-
-def test_quiet_is_quiet_on_a_terminal_too(models: Path, tmp_path: Path) -> None:
-    assert not on_a_terminal(
-        "convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "-q", "--no-verify"
-    )
+    return seen.decode()
 
 
 AFTER = """
@@ -69,9 +53,72 @@ AT_ONCE, LATE = ("-c", AFTER, "0"), ("-c", AFTER, "60")
 """To run it so that steps are shown from the start, or only where a machine is slower than any."""
 
 
+def test_the_outcome_is_a_few_lines_and_has_no_table(models: Path, tmp_path: Path) -> None:
+    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, start=LATE)
+    assert len(seen.splitlines()) == 5
+    assert "│" not in seen
+
+
+def test_details_come_before_the_verdict(models: Path, tmp_path: Path) -> None:
+    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, "-v")
+    assert re.search(r"equal +1 node +0 ULP +ReduceLogSumExp", seen)
+    assert seen.index("at opset 20") < seen.index("  verified ") < seen.index("  written ")
+
+
+def test_nothing_of_the_steps_is_left_when_the_outcome_is_printed(models: Path, tmp_path: Path) -> None:
+    text = sent("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, start=AT_ONCE)
+    assert "\x1b[?25h" in text  # the cursor is back, which goes while bars are shown
+    assert text.rindex("\x1b[?25h") < text.index("skl_gmm_20.onnx: opset")
+
+
+GREEN, RED = "\x1b[32m", "\x1b[31m"
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"TERM": "dumb", "FORCE_COLOR": "1"}, True)],
+)
+def test_a_terminal_shows_verdicts_in_colour(
+    variables: dict[str, str], coloured: bool, models: Path, tmp_path: Path
+) -> None:
+    words = ("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13)
+    text = sent(*words, start=LATE, **{"NO_COLOR": "", "FORCE_COLOR": "", **variables})
+    assert (f"{GREEN}  verified    equal on 3 sets" in text) == coloured
+    assert (f"{RED}error:\x1b[0m" in sent(*words, start=LATE, **{"NO_COLOR": "", "FORCE_COLOR": "", **variables})) == (
+        coloured  # the output exists now
+    )
+
+
+@pytest.mark.parametrize(("name", "coloured"), [("", False), ("FORCE_COLOR", True)])
+def test_a_pipe_gets_colours_only_where_they_are_forced(name: str, coloured: bool, models: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    environment |= {name: "1"} if name else {}
+    command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gmm_20.onnx"), "--opset", "20"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert (GREEN in ran.stdout) == coloured
+
+
+def test_many_models_have_a_bar_and_a_sum(models: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for at in range(5):
+        shutil.copy(models / "torch_mean_dyn_18.onnx", folder / f"mean{at}.onnx")
+    (folder / "[red]broken.onnx").write_bytes(b"no model")
+    seen = on_a_terminal("convert", folder, "--output-dir", tmp_path / "out", "--opset", 13, "--no-verify")
+    assert "6/6" in seen
+    assert "6 models: 5 converted, 1 unreadable; 5 nodes rewritten" in seen
+    assert "[red]broken.onnx" in seen
+
+
+def test_quiet_is_quiet_on_a_terminal_too(models: Path, tmp_path: Path) -> None:
+    assert not on_a_terminal(
+        "convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "-q", "--no-verify"
+    )
+
+
 def test_the_steps_of_one_model_are_shown_with_their_time(models: Path, tmp_path: Path) -> None:
     model = models / "skl_gmm_20.onnx"
-    seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, start=AT_ONCE)
+    seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, "-v", start=AT_ONCE)
     assert "verifying" in seen
     assert re.search(r"read \d+\.\d s, rewrite \d+\.\d s, check \d+\.\d s, verify \d+\.\d s, write \d+\.\d s", seen)
 
@@ -96,8 +143,8 @@ def test_text_ends_where_the_terminal_does(columns: int, models: Path, tmp_path:
     output = tmp_path / "out.onnx"
     model = models / "skl_gmm_20.onnx"
     seen = on_a_terminal("expand", model, "-o", output, "--no-verify", columns=columns, start=LATE)
-    assert "WARNING" in seen
-    told = seen.replace(str(output), "").replace(str(model), "").partition("Rewrites")[0]
+    assert "warning" in seen
+    told = seen.replace(str(output), "").replace(str(model), "")
     assert all(len(line.rstrip("\r")) <= columns for line in told.split("\n"))
 
 
@@ -107,4 +154,4 @@ def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(models: Path, tmp_pat
     command = [sys.executable, *AT_ONCE, *words]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert ran.stderr == ""
-    assert any(len(line) > 60 for line in ran.stdout.splitlines())
+    assert any(40 < len(line) <= 80 for line in ran.stdout.splitlines() if "onnx" not in line)

@@ -37,7 +37,7 @@ def test_without_a_run_it_is_said_that_there_is_no_kernel(cli: Cli, tmp_path: Pa
     onnx.save(model(RANDOM), tmp_path / "random.onnx")
     ran = cli("convert", tmp_path / "random.onnx", "-o", tmp_path / "out.onnx", "--opset", target, "--no-verify")
     assert ran.status == 0
-    assert ("has no kernel for RandomNormalLike" in ran.out) == is_said
+    assert ("has no kernel for RandomNormalLike" in " ".join(ran.out.split())) == is_said
 
 
 WRONG = {
@@ -141,7 +141,7 @@ def test_a_declared_rank_is_the_rank_that_is_tried(cli: Cli, tmp_path: Path, tar
     assert "--rank x=" in refused.err
     ran = cli("convert", *given, "--rank", "x=2")
     assert ran.status == 0, ran.err
-    assert "Equivalent" in ran.out
+    assert "verified" in ran.out
 
 
 @pytest.mark.parametrize("operator", ["ReduceMax", "ReduceL2"])
@@ -150,4 +150,4 @@ def test_a_frozen_default_is_the_value_that_is_tried(cli: Cli, tmp_path: Path, o
     onnx.save(model(text), tmp_path / "in.onnx")
     ran = cli("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--freeze-defaults")
     assert ran.status == 0, ran.err
-    assert "Equivalent" in ran.out
+    assert "verified" in ran.out

@@ -25,9 +25,9 @@ def test_a_rule_as_an_onnxscript_function_expands_and_raises() -> None:
     assert ran.returncode == 0, ran.stderr
     lines = {line.split()[0]: line.split() for line in ran.stdout.splitlines()}  # onnxscript may add some of its own
     expanded, verified, raised, rewritten = (
-        lines[first] for first in ("expanded:", "Equivalent:", "raised:", "rewritten:")
+        lines[first] for first in ("expanded:", "verified", "raised:", "rewritten:")
     )
     assert "ReduceLogSumExp" not in expanded
-    assert verified[1:3] == ["2", "outputs"]
+    assert verified[1:3] == ["equal", "on"]
     assert "ReduceLogSumExp" in raised
     assert not {"ReduceLogSumExp", "ReduceSumSquare"} & set(rewritten)

@@ -74,7 +74,7 @@ def test_json_says_infinity_in_words(report: Report) -> None:
 
 def test_json_tells_where_models_with_nothing_to_report_stand(tmp_path: Path) -> None:
     given = checked(tmp_path, model("g (float[2] x) => (float[2] y) { y = Relu (x) }", 13))
-    assert plain(Report("check", (given,)))["models"][0]["verdict"] == "legal"
+    assert plain(Report("check", (given,)))["models"][0]["verdict"] == "fits"
 
 
 def test_junit_has_a_case_per_rewritten_node_and_per_output(report: Report) -> None:
@@ -104,7 +104,7 @@ def test_junit_fails_what_was_refused_and_skips_what_could_not_run(report: Repor
 
 def test_junit_of_a_check_has_a_case_per_model(tmp_path: Path) -> None:
     given = checked(tmp_path, hostile())
-    root = junit(Report("check", (given, replace(given, verdict="legal"))))
+    root = junit(Report("check", (given, replace(given, verdict="fits"))))
     assert [len(case) for case in root[0]] == [1, 0]
 
 
@@ -144,7 +144,7 @@ def test_markdown_leads_with_the_verdict_and_what_went_wrong(report: Report) -> 
 
 @pytest.mark.parametrize(("count", "listed"), [(1, 0), (2, 2), (40, 40), (41, 40)])
 def test_markdown_lists_several_models_as_far_as_they_fit(count: int, listed: int) -> None:
-    text = render(Report("convert", tuple(Outcome(f"m{at}.onnx", "legal") for at in range(count))), ".md")
+    text = render(Report("convert", tuple(Outcome(f"m{at}.onnx", "fits") for at in range(count))), ".md")
     assert text.count("| <code>m") == listed
     assert ("| … 1 more |" in text) == (count > listed > 0)
     assert text.startswith("## ✅ <code>m0.onnx</code>: " if count == 1 else f"## ✅ reducelower convert: {count} of")

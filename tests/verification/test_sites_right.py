@@ -154,7 +154,7 @@ def test_the_definitions_own_overflow_loses_range_and_fails_unless_it_was_chosen
     found = given.finding()
     assert (found.status, found.ok) == ("loses range", False), found
     assert "definition" in found.reason
-    assert found.holds.startswith("holds up to magnitudes of")
+    assert found.holds.startswith("up to ")
     assert found.example_inputs
     chosen = replace(given, plan=replace(given.plan, sites=(replace(given.plan.sites[0], rule="spec/by hand"),)))
     assert (chosen.finding().status, chosen.finding().ok) == ("loses range", True)
@@ -198,7 +198,8 @@ def test_that_a_form_read_back_is_better_is_told() -> None:
     assert node.op_type == "ReduceLogSumExp"
     with_plan = verify(source, made.model, plan=made.plan)
     assert with_plan.equivalent
-    assert "Better than the source at 1 node: graph: ReduceLogSumExp" in str(with_plan)
+    told = [line.text for line in with_plan.lines if line.is_detail]
+    assert [text for text in told if "right where the source is not" in text]
     without = verify(source, made.model)
     assert "nan before" in str(without) and not without.equivalent
 
@@ -388,7 +389,7 @@ def test_whole_models_and_sites_give_one_verdict() -> None:
     assert found.ran
     assert len(found.sites) == 1
     assert steps == [(1, 1)]
-    assert "1 of 1 distinct regions" in str(found)
+    assert "the rewrite also holds by itself" in str(found)
 
 
 def test_positions_that_do_not_fit_are_not_run_and_not_shown() -> None:

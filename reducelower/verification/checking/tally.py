@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from reducelower.model.schemas import element_type_name
-from reducelower.model.spelled import attribute_text
+from reducelower.model.spelled import attribute_text, constant_text
 from reducelower.model.text import short
-from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99
+from reducelower.numerics.measure import Array, identical, is_float, percentile_99
 from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.limits import limits_of
@@ -134,9 +134,9 @@ def _holds(tally: Tally) -> str:
     small = [top for top in lost if 0 < top < 1]
     above = max((top for top in kept if top < min(large)), default=None) if large else None
     below = min((top for top in kept if top > max(small)), default=None) if small else None
-    found = [f"holds up to magnitudes of {above:.2g}"] if above is not None else []
-    found += [f"holds from magnitudes of {below:.2g}"] if below is not None else []
-    return ", ".join(found)
+    found = [f"from {below:.3g} on"] if below is not None else []
+    found += [f"up to {above:.3g}"] if above is not None else []
+    return " and ".join(found)
 
 
 def magnitude(values: Iterable[Any]) -> float:
@@ -160,7 +160,7 @@ def describe(pair: Pair) -> str:
             inputs.append(f"{kind} {rank}")
         elif name in pair.constants[0]:
             value = pair.constants[0][name]
-            inputs.append(str(value.tolist()) if value.size <= 8 else f"{element_type_of(value)} {list(value.shape)}")
+            inputs.append(constant_text(value))
         else:
             inputs.append("-")
     attributes = [f"{item.name}={short(attribute_text(item), _LONGEST)}" for item in pair.node.attribute]

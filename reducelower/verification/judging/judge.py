@@ -154,8 +154,8 @@ def _judgement(before: Array, after: Array, truth: Truth, found: _Classes) -> Ju
 def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tuple[SiteStatus, str]:
     kinds: tuple[tuple[SiteStatus, Array, str], ...] = (
         ("different", found.wrong, "differ"),
-        ("loses range", found.range_lost, "overflow or vanish as the operator's own definition does"),
-        ("overflow", found.lost, "overflow or lose digits as the operator's own definition does"),
+        ("loses range", found.range_lost, "overflow or vanish, as the operator's definition does"),
+        ("overflow", found.lost, "lose range or digits, as the operator's definition does"),
         ("improved", found.improved, "are right where the source is not"),
     )
     for status, mask, words in kinds:
@@ -192,7 +192,7 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
         and not sight.is_special
         and _overflow_alike(before, after, found, sight)
     ):
-        sentence = f"{found.outside} values overflow in one order of additions or another, as others do in both"
+        sentence = f"{found.outside} values overflow in one order of additions and not in the other"
         return Judgement("overflow", sentence, _NO_ULPS)
     ulps = _NO_ULPS
     if is_float(before):

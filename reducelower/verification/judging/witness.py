@@ -237,7 +237,7 @@ class Witness:
         beside = (~np.isfinite(other) | nothing) & (told.mean() >= _MOST)
         if not (told | beside).all():
             return ""
-        return f"{int(where.sum())} values differ that the source itself is off by, of what it is in double"
+        return f"the source loses {int(where.sum())} values to its element type; the result is as exact or closer"
 
     def _holds_more(self, result: Differing, where: Array) -> bool:
         """Whether the bodies of the specification, too, give finite values where the replacement does not.
@@ -268,7 +268,7 @@ class Witness:
             return ""
         if not sides_with(left, right, given, elements if finite else told):
             return ""
-        return f"{int(elements.sum())} values lose digits as the body of the operator in the specification does"
+        return f"{int(elements.sum())} values lose digits, as the specification's body of the operator does"
 
 
 def sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:

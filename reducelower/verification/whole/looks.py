@@ -169,13 +169,13 @@ def with_sensitivity(
     unsteady = [cache(partial(_unsteady, question, left, inside=inside)) for inside in (False, True)]
     again = compared(question, left, right, _sensitivity(question, left, right, unsteady))
     is_inside = any(item.cache_info().currsize and item() is not None for item in unsteady)
-    places = "the inputs, and of the values that regions compute otherwise," if is_inside else "the inputs"
+    places = "the inputs and of rewritten values" if is_inside else "the inputs"
     kept = []
     for old, new in zip(outputs, again, strict=True):
         if old.verdict == "different" and new.verdict == "equal":
             question.notes.append(
-                f"Output {new.name!r} differs by up to {new.max_absolute:.3g} at elements where a change in the last "
-                f"places of {places} explains as much: the model is ill-conditioned there."
+                f"Output {new.name!r} differs by up to {new.max_absolute:.3g}, as much as a last digit of "
+                f"{places} moves it."
             )
             kept.append(new)
         else:

@@ -302,8 +302,8 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         outputs = without_slight(question, left, right, outputs)
     if differ(outputs) and question.clock.over:
         question.notes.append(
-            f"The budget of {question.clock.budget:g} s ended before it was clear whether the model's randomness or "
-            "conditioning explains the difference."
+            f"The budget of {question.clock.budget:g} s ended before it was clear whether randomness or rounding "
+            "explains the difference."
         )
     if question.expected is not None:
         outputs += _against_expected(question, left, right)
@@ -350,7 +350,7 @@ def _against_expected(question: Question, left: Run, right: Run) -> list[OutputC
             names,
             expected,
             run.results[0][: len(expected)],
-            runtime=f"expected / {run.runtime}",
+            runtime=f"{run.runtime} against the expected one",
             tolerances=question.tolerances,
             widen=APART,
             by_tensor=True,
