@@ -136,6 +136,6 @@ def test_functions_are_copied_in_place_of_their_calls_where_asked(cli: Cli, tmp_
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
     ran = cli("convert", tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--inline")
     assert ran.status == 0, ran.err
-    assert "1 local function was copied in place of its calls." in " ".join(ran.out.split())
+    assert "1 local function was copied in place of its calls" in " ".join(ran.out.split())
     made = onnx.load(tmp_path / "out.onnx")
     assert ([node.op_type for node in made.graph.node], len(made.functions)) == (["Add"], 0)
