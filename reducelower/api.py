@@ -53,11 +53,18 @@ def _settings(
     element_types: Mapping[str, str] | None,
     ranks: Mapping[str, int] | None,
     base_dir: str | os.PathLike[str] | None,
+    set_sizes: Mapping[str, int] | None,
     validate: bool = True,
 ) -> Settings:
     """The settings that a caller asks for, checked."""
-    check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    return Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
+    check_arguments(
+        rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir,
+        set_sizes=set_sizes,
+    )  # fmt: skip
+    return Settings(
+        target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate,
+        set_sizes=set_sizes or {},
+    )  # fmt: skip
 
 
 def _version(
@@ -85,6 +92,7 @@ def legalize(
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
     in_place: bool = False,
 ) -> Legalized:
@@ -102,6 +110,8 @@ def legalize(
         ranks: ranks of values that the model does not state, by name.
         base_dir: folder that external data locations are relative to, or the model's file; without it external
             constants are not read.
+        set_sizes: sizes that take the place of their names in the model, such as ``{"batch": 1}``; what computed with
+            them becomes constant.
         validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not
             valid; it takes about a tenth of a millisecond for each.
         in_place: change and return the model itself rather than a copy.
@@ -123,7 +133,9 @@ def legalize(
         Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
     check_arguments(target=target, model=model)
-    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
+    settings = _settings(
+        target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes, validate
+    )
     made = _legalize(model, settings, in_place=in_place, report=True)
     return replace(made, plan=with_missing_kernels(made.plan, made.model))
 
@@ -141,6 +153,7 @@ def convert_version(
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
     in_place: bool = False,
 ) -> ModelProto:
@@ -161,6 +174,8 @@ def convert_version(
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
         base_dir: folder that external data locations are relative to, or the model's file.
+        set_sizes: sizes that take the place of their names in the model, such as ``{"batch": 1}``; what computed with
+            them becomes constant.
         validate: see `legalize`.
         in_place: change and return the model itself rather than a copy.
 
@@ -181,7 +196,9 @@ def convert_version(
     """
     check_arguments(model=model)
     target = _version(target_version, without, without_types, assume_nonempty)
-    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
+    settings = _settings(
+        target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes, validate
+    )
     return _legalize(model, settings, in_place=in_place).model
 
 
@@ -196,6 +213,7 @@ def expand(
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
     in_place: bool = False,
 ) -> ModelProto:
@@ -213,6 +231,8 @@ def expand(
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
         base_dir: folder that external data locations are relative to, or the model's file.
+        set_sizes: sizes that take the place of their names in the model, such as ``{"batch": 1}``; what computed with
+            them becomes constant.
         validate: see `legalize`.
         in_place: change and return the model itself rather than a copy.
 
@@ -231,7 +251,7 @@ def expand(
     """
     check_arguments(model=model)
     target = _expansion(ops, rules, without_types, assume_nonempty)
-    settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, validate)
+    settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, set_sizes, validate)
     return _legalize(model, settings, in_place=in_place).model
 
 
@@ -248,6 +268,7 @@ def convert_bytes(
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
 ) -> bytes:
     """Convert a serialized model to another opset version: `convert_version` from bytes to bytes.
@@ -259,7 +280,7 @@ def convert_bytes(
         serialized: a ModelProto as bytes, the content of an ONNX file; it is trusted to be valid.
         target_version: opset version to convert to, up or down.
         without, without_types, rules, ir_version: the same as for `convert_version`.
-        freeze_defaults, assume_nonempty, element_types, ranks, base_dir, validate: the same as well.
+        freeze_defaults, assume_nonempty, element_types, ranks, base_dir, set_sizes, validate: the same as well.
 
     Returns:
         The converted model as bytes.
@@ -279,7 +300,9 @@ def convert_bytes(
     """
     check_arguments(serialized=serialized)
     target = _version(target_version, without, without_types, assume_nonempty)
-    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
+    settings = _settings(
+        target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes, validate
+    )
     return legalized(Document.of_bytes(serialized), settings)[0].data
 
 
@@ -294,6 +317,7 @@ def expand_bytes(
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
 ) -> bytes:
     """Replace composite Reduce operators of a serialized model: `expand` from bytes to bytes, see `convert_bytes`.
@@ -302,7 +326,7 @@ def expand_bytes(
         serialized: a ModelProto as bytes.
         ops: operators to replace, such as ``["LayerNormalization"]``; None means the same as for `expand`.
         rules, without_types, freeze_defaults: the same as for `expand`.
-        assume_nonempty, element_types, ranks, base_dir, validate: the same as well.
+        assume_nonempty, element_types, ranks, base_dir, set_sizes, validate: the same as well.
 
     Returns:
         The model without these operators, as bytes.
@@ -321,7 +345,7 @@ def expand_bytes(
     """
     check_arguments(serialized=serialized)
     target = _expansion(ops, rules, without_types, assume_nonempty)
-    settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, validate)
+    settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, set_sizes, validate)
     return legalized(Document.of_bytes(serialized), settings)[0].data
 
 
@@ -336,6 +360,7 @@ def check(
     element_types: Mapping[str, str] | None = None,
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    set_sizes: Mapping[str, int] | None = None,
 ) -> Plan:
     """Say what a conversion would rewrite and what it would refuse, without converting.
 
@@ -349,6 +374,8 @@ def check(
         element_types: element types of values that the model does not state.
         ranks: ranks of values that the model does not state.
         base_dir: folder that external data locations are relative to, or the model's file.
+        set_sizes: sizes that take the place of their names in the model, such as ``{"batch": 1}``; what computed with
+            them becomes constant.
 
     Returns:
         The plan; its `refusals` are filled where `convert_version` would raise.
@@ -371,7 +398,7 @@ def check(
         check_arguments(target_version=target_version)
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
-    settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes)
     return planned(Document.of_message(model), goal, settings)
 
 
@@ -396,7 +423,7 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
     Plans of one document for trials (`Document.for_trials`) share the types that inference finds.
     """
     with explain_failures(document):
-        fit = fitted(document, goal.runtime)
+        fit = fitted(document, goal.runtime, settings)
         source = fit.document.for_trials()
         goal = _with_opset(source, goal, settings)
         plan = attempt(source, goal, settings, report=True)[1]
@@ -416,7 +443,7 @@ def _with_fit(plan: Plan, fit: Fitted) -> Plan:
 def legalized(document: Document, settings: Settings, *, report: bool = False) -> tuple[Document, Plan]:
     """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
     with explain_failures(document):
-        fit = fitted(document, settings.target.runtime)
+        fit = fitted(document, settings.target.runtime, settings)
         if fit.refusals:
             raise ConversionError(fit.refusals)
         target = _with_opset(fit.document, settings.target, settings)
@@ -430,7 +457,7 @@ def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: 
         made, plan = legalized(document, settings, report=report)
         return Legalized(made.message, plan)
     with explain_failures(document):
-        fit = fitted(document, settings.target.runtime)
+        fit = fitted(document, settings.target.runtime, settings)
         if fit.refusals:
             raise ConversionError(fit.refusals)
         target = _with_opset(fit.document, settings.target, settings)

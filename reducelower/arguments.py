@@ -245,6 +245,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "base_dir": _base_dir,
     "inputs": lambda name, value: _mapping(name, value, {"x": "an array"}),
     "dims": _sizes,
+    "set_sizes": _sizes,
     "runtimes": _runtimes,
     "tolerances": _tolerances,
     "budget": _budget,

@@ -71,6 +71,7 @@ class Settings:
         element_types, ranks: facts about values that the models do not state, by name.
         base_dir: folder that locations of external data are relative to, or the model's file, whose own link may lead
             to the folder with the data; None leaves external constants unread. Batches take the file of each model.
+        set_sizes: sizes that take the place of their names in the model, before anything else is done.
         validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid.
         memo: work out like nodes once; without it every node is worked out by itself, to the same bytes.
 
@@ -103,6 +104,7 @@ class Settings:
     base_dir: str | os.PathLike[str] | None = None
     memo: bool = True
     validate: bool = True
+    set_sizes: Mapping[str, int] = field(default_factory=dict)
 
     raised: Sequence[str] | None = None
     verify: bool = True
@@ -132,4 +134,5 @@ class Settings:
             "freeze_defaults": self.freeze_defaults,
             "element_types": self.element_types,
             "ranks": self.ranks,
+            "set_sizes": self.set_sizes,
         }

@@ -105,7 +105,8 @@ def _convert(
 
         source, notes = _repaired(source, repair(source.model))
     of_functions = inlined(source.document) if settings.inline else Fitted(source.document)
-    fit = fitted(of_functions.document, settings.target.runtime)
+    fit = fitted(of_functions.document, settings.target.runtime, settings)
+    settings = replace(settings, set_sizes={})
     if refusals := (*of_functions.refusals, *fit.refusals):
         raise ConversionError(refusals)
     source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)

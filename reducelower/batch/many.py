@@ -277,8 +277,8 @@ def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
     """The report's details of the converted model, which is made for that and then dropped."""
     from reducelower.report.details import describe_models
 
-    model = fitted(source.document, settings.target.runtime).document.message  # the sites are in this one
+    model = fitted(source.document, settings.target.runtime, settings).document.message  # the sites are in this one
     if plan.refusals or not plan.sites:
         return describe_models(model, None, plan, plan.refusals, None)
-    legalized = legalize(model, **settings.for_engine(), base_dir=source.place)
+    legalized = legalize(model, **{**settings.for_engine(), "set_sizes": {}}, base_dir=source.place)
     return describe_models(model, legalized.model, legalized.plan, (), None)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
 from onnx import ModelProto, inliner, numpy_helper
 
 from reducelower.errors import Refusal
+from reducelower.legalization.set_sizes import refuse_unknown, with_sizes
 from reducelower.model.calls import functions_of, reached, spell_out_defaults
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.text import counted
+from reducelower.options import Settings
 from reducelower.runtimes.facts import ModelFeature
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.values import dense
@@ -64,8 +66,22 @@ class _Feature(NamedTuple):
     hint: str = ""
 
 
-def fitted(document: Document, runtime: Runtime | None) -> Fitted:
-    """The model without the features that a runtime does not take; the given one is not changed."""
+def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> Fitted:
+    """The model with the sizes set that are to be, and without the features that a runtime does not take.
+
+    The given one is not changed.
+    """
+    done: tuple[str, ...] = ()
+    if settings.set_sizes:
+        if refusal := refuse_unknown(document.message, settings.set_sizes):
+            return Fitted(document, refusals=(refusal,))
+        document = with_sizes(document, settings.set_sizes, settings)
+        done = (f"Sizes were set: {', '.join(f'{name}={size}' for name, size in settings.set_sizes.items())}.",)
+    found = _without_features(document, runtime)
+    return replace(found, done=(*done, *found.done))
+
+
+def _without_features(document: Document, runtime: Runtime | None) -> Fitted:
     if runtime is None or not any(fact.model for fact in runtime.facts):
         return Fitted(document)
     opset = opset_of(document.message)
@@ -179,7 +195,7 @@ _FEATURES: Mapping[ModelFeature, _Feature] = {
     "named sizes": _Feature(
         _open_sizes,
         "input",
-        hint="set its sizes in the model: onnx.tools.update_model_dims.update_inputs_outputs_dims",
+        hint="set its sizes in the model: --set-size NAME=N, or set_sizes in the library",
     ),
     "defaults of inputs": _Feature(
         _defaults, "input with a default", hint="remove it from the inputs of the graph: it is then a constant"

@@ -1,0 +1,157 @@
+"""Fix named sizes in the model itself: shapes follow, and what computed with them becomes constant.
+
+Exporters name sizes after sizes, such as ``2*seq``; where all names in such a size are set, it is worked out as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+
+from onnx import GraphProto, ModelProto, TypeProto, numpy_helper
+
+from reducelower.errors import Refusal
+from reducelower.legalization.run import ground_of
+from reducelower.model.document import Document
+from reducelower.model.graph import graphs, read_by, read_outside_nodes
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.options import Settings, Target
+from reducelower.scope.graph import GraphScope
+
+__all__ = ["refuse_unknown", "with_sizes"]
+
+_OPERATIONS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+_READS_SIZES = ("Shape", "Size")
+
+_HOLDS_CONSTANTS_ALONE = 4
+"""The IR version since which an initializer need not be an input."""
+
+
+def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | None:
+    """A refusal if a name is that of no size in the model."""
+    known = {dim.dim_param for found in _types(model) for dim in found.tensor_type.shape.dim if dim.dim_param}
+    known = {name for size in known for name in _names(size)} | known
+    unknown = sorted(sizes.keys() - known)
+    if not unknown:
+        return None
+    hint = f"its sizes are called {', '.join(sorted(known))}" if known else "all its sizes are numbers, or have no name"
+    return Refusal("graph", "", "", f"no size of the model is called {unknown[0]!r}", hint)
+
+
+def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings) -> Document:
+    """The model with these sizes in place of their names; the given one is not changed."""
+    made = deepcopy(document.message)
+    for found in _types(made):
+        for dim in found.tensor_type.shape.dim:
+            size = _size(dim.dim_param, sizes) if dim.dim_param else None
+            if size is not None:
+                dim.dim_value = size
+    sized = document.with_message(made)
+    if made.ir_version >= _HOLDS_CONSTANTS_ALONE:
+        _fold(sized, settings)
+    return sized
+
+
+def _types(model: ModelProto) -> Iterator[TypeProto]:
+    """The stated types of tensors and of what sequences hold."""
+    values = [value for _, graph in graphs(model) for value in (*graph.input, *graph.output, *graph.value_info)]
+    values += [value for function in model.functions for value in function.value_info]
+    for value in values:
+        found = value.type
+        while found.WhichOneof("value") in ("sequence_type", "optional_type"):
+            inner = found.sequence_type if found.HasField("sequence_type") else found.optional_type
+            found = inner.elem_type
+        if found.HasField("tensor_type"):
+            yield found
+
+
+def _names(size: str) -> set[str]:
+    try:
+        return {node.id for node in ast.walk(ast.parse(size, mode="eval")) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+
+
+def _size(name: str, sizes: Mapping[str, int]) -> int | None:
+    """What a named size, or a calculation with such, comes to; None if a name in it is not set."""
+    if name in sizes:
+        return sizes[name]
+    try:
+        found = _value(ast.parse(name, mode="eval").body, sizes)
+    except (SyntaxError, ValueError, RecursionError, ZeroDivisionError):
+        return None
+    return found if found is not None and found >= 0 else None
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
+    if isinstance(node, ast.Name):
+        return sizes.get(node.id)
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
+        return None
+    left, right = _value(node.left, sizes), _value(node.right, sizes)
+    return None if left is None or right is None else _OPERATIONS[type(node.op)](left, right)
+
+
+def _fold(document: Document, settings: Settings) -> None:
+    """Let initializers hold what the main graph computes from sizes, as far as it is constant now."""
+    model = document.message
+    graph, opset = model.graph, opset_of(model)
+    ground = ground_of(model, document.with_message(deepcopy(model)), Target(opset), settings)
+    scope = GraphScope(ground, graph, opset, "graph", key=())
+    for index, name, node in scope.node_list.constants():
+        scope.constant_nodes[name] = (index, node)
+    constant: set[str] = set()
+    computing: set[int] = set()
+    kept = set(read_outside_nodes(graph))
+    for place, node in enumerate(graph.node):
+        reads_sizes = node.op_type in _READS_SIZES or not constant.isdisjoint(node.input)
+        outputs = [name for name in node.output if name]
+        if node.domain not in DEFAULT_DOMAINS or not reads_sizes or not kept.isdisjoint(outputs):
+            continue
+        if all(scope.constant(name) is not None for name in outputs):
+            constant.update(outputs)
+            computing.add(place)
+    read = {name for place, node in enumerate(graph.node) if place not in computing for name in read_by(node)}
+    held = {name: scope.constant(name) for name in sorted(constant & read)}
+    _remove(graph, computing)
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items() if value is not None)
+    stated = [value for value in graph.value_info if value.name not in constant]
+    del graph.value_info[:]
+    graph.value_info.extend(stated)
+
+
+def _remove(graph: GraphProto, places: set[int]) -> None:
+    """Remove nodes, and nodes and initializers that only they read, and so on."""
+    uses = Counter(name for node in graph.node for name in read_by(node))
+    uses.update(read_outside_nodes(graph))
+    makers = {name: place for place, node in enumerate(graph.node) for name in node.output if name}
+    gone, pending = set(places), sorted(places)
+    unread: set[str] = set()
+    while pending:
+        for name in read_by(graph.node[pending.pop()]):
+            uses[name] -= 1
+            if not uses[name]:
+                unread.add(name)
+            place = makers.get(name)
+            if place is None or place in gone or any(uses[each] for each in graph.node[place].output):
+                continue
+            gone.add(place)
+            pending.append(place)
+    unread -= {value.name for value in graph.input}
+    nodes = [node for place, node in enumerate(graph.node) if place not in gone]
+    held = [tensor for tensor in graph.initializer if tensor.name not in unread]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(held)
