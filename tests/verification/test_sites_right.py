@@ -160,6 +160,13 @@ def test_the_definitions_own_overflow_loses_range_and_fails_unless_it_was_chosen
     assert (chosen.finding().status, chosen.finding().ok) == ("loses range", True)
 
 
+def test_a_chosen_form_that_gives_no_number_for_ordinary_values_is_different() -> None:
+    body = "e = Exp (x)  t = ReduceSum (e, axes)  n = Neg (t)  y = Log (n)"
+    given = rewrite("y = ReduceLogSumExp (x, axes)", body, constants=("int64[1] axes = {1}",) * 2)
+    chosen = replace(given, plan=replace(given.plan, sites=(replace(given.plan.sites[0], rule="spec/by hand"),)))
+    assert (chosen.finding().status, chosen.finding().ok) == ("different", False)
+
+
 def test_the_definitions_detour_over_float_loses_range() -> None:
     found = rewrite("y = ReduceL2 (x, axes)", SPEC_L2, kind="double", constants=("int64[1] axes = {1}",) * 2).finding()
     assert (found.status, found.ok) == ("loses range", False), found

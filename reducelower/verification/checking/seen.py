@@ -36,6 +36,7 @@ __all__ = ["Seen", "Setup", "judge_case"]
 _OF_RANGE = ("improved", "overflow", "loses range")
 _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
+_EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose range, chosen or not
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _SLIGHT_LOSS = 0.01
 _ABOUT = 2  # the error of a replacement against the source's own
@@ -96,11 +97,15 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         tally.turns_zeros |= _turns_zeros(before, after)
         truth = _truth(setup, seen, before)
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
-        sight = Sight(case.is_special, are_extreme(case.feeds.values(), before.dtype), moves.of(at))
+        is_extreme = are_extreme(case.feeds.values(), before.dtype)
+        sight = Sight(case.is_special, is_extreme, bool(pair.site.rule), moves.of(at))
         found = compare(before, after, truth, tolerance, sight)
         if found.status in ("different", "loses range"):
             setup.clock.check()
         status, reason = _whose_doing(pair, seen, at, found, truth, partial(judge, tolerance=tolerance, sight=sight))
+        is_everyday = _EVERYDAY[0] <= magnitude(case.feeds.values()) <= _EVERYDAY[1]
+        if status == "loses range" and is_everyday and not case.is_special:
+            status = "different"
         if status in ("different", "loses range") and seen.are_apart:
             status, reason = _between_runtimes(case, before, after, found)
         if status != "equal" and tolerance.absolute and magnitude(case.feeds.values()) > _ORDINARY:
@@ -152,7 +157,7 @@ def _whose_doing(
     if status not in ("different", "loses range") or truth is not None:
         return status, reason
     witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
-    if found.elements is not None:
+    if found.elements is not None and (pair.site.rule or not _gains_range(before, after, found.elements)):
         loss = witness.own_loss(differing, found.elements) or witness.as_specified(differing, found.elements)
         if loss:
             return "overflow", loss
@@ -169,6 +174,11 @@ def _whose_doing(
         if _is_exact(exact, before, judged):
             return "departs", f"the replacement, one operator, is in double what the source gives: {reason}"
     return status, reason
+
+
+def _gains_range(before: Array, after: Array, elements: Array) -> bool:
+    """Whether a value that differs is finite after and was not before."""
+    return is_float(before) and bool((np.isfinite(after) & ~np.isfinite(before))[elements].any())
 
 
 def _is_one_kernel(pair: Pair) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -17,14 +17,18 @@ from reducelower.verification.feeding.battery import Maker, by_type, sprinkled
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import InputSpec, random_array
 
-__all__ = ["WIDE", "Filling"]
+__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Filling"]
 
 WIDE = 50.0
 """Beyond what activations saturate at."""
 
+FAR_UP, FAR_DOWN = "far above one", "far below one"
+"""Values whose products with each other are ordinary, and whose squares are not."""
+
 _OVER = "over "
+_ROOM = 48  # elements, which the inputs of a region have in all
 _EPSILON = 1e-3  # below, a constant is taken for one
-_FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge"})
+_FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
 _TEXTS = 64  # each of which is fed, so many at a time
 _AT_A_TIME = 4
 _KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
@@ -46,6 +50,7 @@ class Filling:
     constants: tuple[float, ...]
     tables: tuple[float, ...]
     wholes: tuple[tuple[int, ...], ...]
+    keys: tuple[float, ...]
     texts: tuple[str, ...]
     rounds_to_integers: bool
     cast_to: tuple[int, ...]
@@ -64,6 +69,7 @@ class Filling:
             limits.constants,
             limits.tables,
             limits.wholes,
+            limits.keys,
             limits.texts,
             limits.rounds_to_integers,
             tuple(sorted(limits.cast_to)),
@@ -171,6 +177,9 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.constants)), shape))
     if filling.tables:
         found["from tables"] = made(_beside(filling.tables))
+        found |= {f"above tables, {at}": made(_in_order(part)) for at, part in _parts(filling.tables, 1 + 1e-5)}
+        found |= {f"below tables, {at}": made(_in_order(part)) for at, part in _parts(filling.tables, 1 - 1e-5)}
+    found |= {f"keys, {at}": made(_in_order(part)) for at, part in _parts(filling.keys)}
     halfway = [number for number in _between_all(filling.constants) if abs(number) < largest / 4]
     if filling.has_steps and halfway:
         # None of them lies on a step, where rounding decides.
@@ -204,10 +213,23 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             ),
             "large": made(lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8)),
             "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
+            "largest": made(lambda shape, rng: rng.choice([largest, -largest, 0.95 * largest, 0.0], shape)),
+            FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
+            FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),
         }
         if filling.takes_special:
             found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
     return found
+
+
+def _parts(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int, Array]]:
+    """So many values at a time as an input has room for, each times a factor."""
+    for start in range(0, len(values), _ROOM):
+        yield start, np.array(values[start : start + _ROOM]) * factor
+
+
+def _in_order(values: Array) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    return lambda shape, rng: np.resize(values, shape)
 
 
 def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
@@ -250,9 +272,10 @@ def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
     found: list[float] = []
     _, eps, largest = smallest_and_eps(dtype)
     for constant in constants:
-        if abs(constant) < largest / 4:
+        if abs(constant) < largest:
             steps = abs(constant) * eps * 2, abs(constant) * 0.05 + 0.01, abs(constant) * 0.5 + 1
-            found += [constant, -constant, *(constant + sign * step for step in steps for sign in (-1, 1))]
+            beside = (constant + sign * step for step in steps for sign in (-1, 1))
+            found += [constant, -constant, *(value for value in beside if abs(value) < largest)]
     return found
 
 
@@ -266,6 +289,10 @@ def _between_all(constants: Sequence[float]) -> list[float]:
 def _repeated(values: Array) -> Maker:
     """The integers of a constant in their order, over and over."""
     return lambda shape, rng: np.resize(values, shape)
+
+
+def _whole(values: Sequence[float], lowest: int, highest: int) -> list[float]:
+    return [value for value in values if lowest <= value <= highest and value == round(value)]
 
 
 def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
@@ -298,6 +325,7 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "ones": chosen(1),
         **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
         **({"from tables": chosen(*map(round, filling.tables))} if filling.tables else {}),
+        **{f"keys, {at}": _repeated(part.astype(dtype)) for at, part in _parts(_whole(filling.keys, lowest, highest))},
         **{f"as held, {at}": _repeated(np.array(whole, dtype)) for at, whole in enumerate(fitting)},
         **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
         **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),

@@ -7,17 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.regions.pairs import Pair
 
-__all__ = ["FEW", "constants_of", "held_in", "tables_of", "texts_of", "vectors_of"]
+__all__ = ["FEW", "constants_of", "held_in", "keys_of", "tables_of", "texts_of", "vectors_of"]
 
 FEW = 8
 """How many numbers a small constant has at most, each of which is tried."""
 _OF_TABLE = 256  # numbers
+_OF_KEYS = 1000
+_KEYS = ("cats_", "keys_", "pool_")
 _OF_VECTOR = 64
 _VECTORS = 4
 _MOST_REPEATED = 40
@@ -34,8 +36,6 @@ def held_in(pair: Pair) -> Iterator[Array]:
                 continue
             if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
-            elif attribute.type == AttributeProto.INTS and attribute.name.startswith(("keys", "pool")):
-                yield np.array(attribute.ints, np.int64)
             elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
@@ -76,6 +76,13 @@ def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
     found = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
     finite = [value for value in found if value == value and abs(value) < 1e300]
     return tuple(sorted(finite, key=abs)[:FEW])
+
+
+def keys_of(nodes: Iterable[NodeProto]) -> tuple[float, ...]:
+    """The numbers that operators map to others, and one that is none of them: of labels, categories and n-grams."""
+    named = (item for node in nodes for item in node.attribute if item.name.startswith(_KEYS))
+    found = dict.fromkeys(float(number) for item in named for number in (*item.ints, *item.floats))
+    return (*list(found)[:_OF_KEYS], max(found) + 1) if found else ()
 
 
 def vectors_of(held: Sequence[Array]) -> tuple[tuple[int, ...], ...]:

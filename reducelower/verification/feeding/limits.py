@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.feeding.held import FEW, constants_of, held_in, tables_of, texts_of, vectors_of
+from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
 from reducelower.verification.feeding.narrow import sizes_held_in
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
@@ -107,6 +107,7 @@ class Limits:
         constants: the numbers that either side holds, to try values on either side of.
         tables: where values are compared, some of the numbers in large constants.
         wholes: where values are compared, small constants of several integers, one after the other.
+        keys: the numbers that operators map to others, each of which is fed.
         texts: the strings that either side holds, and what they match where they are patterns.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
@@ -136,6 +137,7 @@ class Limits:
     constants: tuple[float, ...] = ()
     tables: tuple[float, ...] = ()
     wholes: tuple[tuple[int, ...], ...] = ()
+    keys: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
     takes_any: bool = True
@@ -215,6 +217,7 @@ def limits_of(pair: Pair) -> Limits:
     held = [value for value in found if value.dtype.kind in "iuf"]
     limits.texts = texts_of(value for value in found if value.dtype.kind in "OSUT")
     limits.constants = constants_of(held)
+    limits.keys = keys_of(both)
     if limits.has_steps:
         limits.tables = tables_of(held)
         limits.wholes = vectors_of(held)
@@ -239,8 +242,8 @@ def _with_bodies(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProt
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:
     """The positions and sizes among attributes."""
-    named = (item for node in nodes for item in node.attribute if item.name in ("ends", "split", "starts"))
-    return {number for item in named for number in item.ints}
+    named = (item for node in nodes for item in node.attribute if item.name in ("ends", "k", "split", "starts"))
+    return {number for item in named for number in (*item.ints, item.i)}
 
 
 def _bounds(whole: Iterable[int]) -> tuple[int, ...]:

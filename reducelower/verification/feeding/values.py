@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.battery import Case
-from reducelower.verification.feeding.filling import Filling
+from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Filling
 from reducelower.verification.feeding.limits import FED, Limits
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.inputs.made import STRATEGIES, TOO_MANY, InputSpec, Values, bindings, random_array
@@ -97,7 +97,7 @@ def _fed(
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
     most = min(max(_MAXIMUM, _count(specs, defaultdict(lambda: 2))), TOO_MANY)  # of what was not asked for
     ordinary = list(_sizes(specs, limits))
-    around = [*ordinary, *_around(specs, ordinary[0], limits)]
+    around = [*ordinary, *_of_one(ordinary[0]), *_around(specs, ordinary[0], limits)]
     for position, given in enumerate(chain(around, _held(specs, ordinary[0], limits))):
         if first and position >= len(around):
             return
@@ -142,6 +142,7 @@ def _fed(
         if is_first:
             yield from _truths(feeder, where)
             yield from _special_alone(feeder, where)
+            yield from _far_apart(feeder, where)
             yield from _every_row(feeder, given, accepts)
         if once or (limits.is_carried and tried == _OF_CARRIED):
             return
@@ -250,6 +251,13 @@ def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator
             return
 
 
+def _of_one(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Each free size one, and the others more, or each more and the others one: some operators take no other."""
+    if len(sizes) > 1:
+        yield from ({**sizes, name: 1} for name in sizes)
+        yield from ({**dict.fromkeys(sizes, 1), name: size} for name, size in sizes.items() if size > 1)
+
+
 def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:
     """For free sizes, the next ones, and either side of the positions and counts held, in all of them or in one.
 
@@ -260,7 +268,7 @@ def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits
     distinct = next(bindings(specs))
     for step in range(1, min(limits.least, _NEXT) + 1):
         yield {name: max(size, limits.least) + step for name, size in distinct.items()}
-    for size in sorted({bound + step for bound in limits.bounds for step in (-1, 0, 1)}):
+    for size in sorted({bound + step for bound in limits.bounds for step in (-1, 0, 1, 2)}):
         everywhere = dict.fromkeys(sizes, size)
         if _count(specs, everywhere) <= _MAXIMUM // 4:
             yield everywhere
@@ -362,6 +370,15 @@ def _truths(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:
         label = ", ".join(f"{name} {truth}" for name, truth in truths.items())
         for at, kind in enumerate(("random", "wide", *special)):
             yield _case(kind, label, feeder.feeds(where, truths, kind, 1000, number, at))
+
+
+def _far_apart(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:
+    """One input far above one and the others far below, and the other way round: what is ordinary in the product."""
+    floats = [name for name, filling in feeder.fillings.items() if FAR_UP in filling.kinds and name not in where]
+    for at, name in enumerate(floats[:_TRUTHS] if len(floats) > 1 else ()):
+        for own, others in ((FAR_UP, FAR_DOWN), (FAR_DOWN, FAR_UP)):
+            feeds = feeder.feeds(where, {**dict.fromkeys(floats, others), name: own}, "random", 3000, at)
+            yield Case(f"{name!r} {own} and others {others}", feeds, is_far=True)
 
 
 def _special_alone(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:

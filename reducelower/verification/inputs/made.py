@@ -56,7 +56,10 @@ class InputSpec:
 
 
 def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | None:
-    """Declared sizes: numbers, symbols, or None; None as a whole where no shape is declared."""
+    """Declared sizes: numbers, symbols, or None; None as a whole where no shape is declared.
+
+    A size below zero is one that is not known: exporters write -1 for it, and onnxruntime takes it so.
+    """
     if not value_type.HasField("shape"):
         return None
     return tuple(dim.dim_param or size_of(dim) for dim in value_type.shape.dim)
@@ -152,8 +155,6 @@ def beyond_making(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> str:
     sizes = dict.fromkeys(_symbols(specs), 1) | dict(dims)
     for spec in specs:
         shape = _shape(spec, sizes)
-        if any(size < 0 for size in shape):
-            return f"input {spec.name!r} states the shape {list(shape)}"
         if prod(shape) > TOO_MANY:
             return f"input {spec.name!r} of shape {list(shape)} has too many elements for values to be made"
     return ""

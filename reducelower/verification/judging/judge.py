@@ -54,12 +54,15 @@ class Sight:
     Attributes:
         is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
         is_extreme: whether values close to the limit of the range were fed, so that results of overflows may differ.
+        may_improve: whether the result may be finite where the source overflows, as that of a conversion may; of any
+            other two models it is a difference.
         moves: tell, when asked, how far rounding alone moves each element of the source's result: rounding of what it
             is given, then of what it computes inside.
     """
 
     is_special: bool = False
     is_extreme: bool = False
+    may_improve: bool = True
     moves: Sequence[Callable[[], Move | None]] = ()
 
 
@@ -175,7 +178,8 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
     aside = 0
     if is_float(before) and not sight.is_special:
         overflown = ~np.isfinite(before.astype(np.float64))
-        overflown &= sight.is_extreme | np.isfinite(after.astype(np.float64))
+        is_better = np.isfinite(after.astype(np.float64))
+        overflown &= (sight.is_extreme & ~is_better) | (is_better & sight.may_improve)
     else:
         overflown = np.zeros(before.shape, np.bool_)
     for move in (None, *sight.moves):  # to ask for moves takes further runs

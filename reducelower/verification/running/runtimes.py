@@ -93,6 +93,8 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
+        options.enable_cpu_mem_arena = False  # which takes up to twice of what a run needs, and keeps it
+        options.enable_mem_pattern = False
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # It takes longer than the few runs save, and what is packed for one side may be computed in another order.
         options.add_session_config_entry("session.disable_prepacking", "1")

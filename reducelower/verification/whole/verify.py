@@ -301,10 +301,8 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
     if differ(outputs) and left.runtime != right.runtime:
         outputs = without_slight(question, left, right, outputs)
     if differ(outputs) and question.clock.over:
-        question.notes.append(
-            f"The budget of {question.clock.budget:g} s ended before it was clear whether randomness or rounding "
-            "explains the difference."
-        )
+        ended = f"the budget of {question.clock.budget:g} s ended before it was clear what explains the difference"
+        outputs = withdrawn(outputs, f"{ended}; raise --verify-budget", with_difference=True)
     if question.expected is not None:
         outputs += _against_expected(question, left, right)
     are_compared = any(item.verdict != "not compared" for item in outputs)
