@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 
 from onnx import GraphProto, ModelProto, NodeProto
@@ -27,7 +28,7 @@ from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan, Site
 from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import Expansions, raisable
-from reducelower.recompose.expressions import forms_of, known_composites
+from reducelower.recompose.expressions import Form, forms_of, known_composites
 from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.rules import SHIPPED, Rules
@@ -118,11 +119,30 @@ def raise_with_plan(
         raise ConversionError(as_it_is.refusals)
     if wrong := refuse_declarations(Document.of_message(model), settings):
         raise ConversionError([wrong])
-    result, before = model, model
-    if in_place:
-        before = skeleton(model)
-    else:
-        result = deepcopy(model)
+    before = skeleton(model) if in_place else model
+    result = model if in_place else deepcopy(model)
+    by_name = [name for name in known_composites() if by_hand and (wanted is None or name in wanted)]
+    written = [form for name in by_name for form in forms_of(name)]
+    one_pass = partial(_one_pass, result, settings, as_it_is, Expansions(wanted, books, by_hand=by_hand), written)
+    plan, left = one_pass(before)
+    is_settled = not plan.sites
+    while not is_settled:  # what was put together may be part of something larger
+        between = skeleton(result)
+        further, left = one_pass(between)
+        is_settled = not further.sites
+        plan = plan if is_settled else _twice(plan, further, before, between, result)
+    return Legalized(result, replace(plan, notes=(*plan.notes, *left)))
+
+
+def _one_pass(
+    result: ModelProto,
+    settings: Settings,
+    as_it_is: Plan,
+    expansions: Expansions,
+    written: Sequence[Form],
+    before: ModelProto,
+) -> tuple[Plan, tuple[str, ...]]:
+    """Put together, in place, what a model spells out; return the plan, and sentences about what was left."""
     ground = Ground(
         Names(lambda: result, None),
         Inference(
@@ -138,9 +158,7 @@ def raise_with_plan(
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
     )
-    by_name = [name for name in known_composites() if by_hand and (wanted is None or name in wanted)]
-    written = [form for name in by_name for form in forms_of(name)]
-    raiser = Raiser(ground, Expansions(wanted, books, by_hand=by_hand), written)
+    raiser = Raiser(ground, expansions, written)
     try:
         sites = raiser.run(result, as_it_is.source_opset)
     finally:
@@ -148,12 +166,43 @@ def raise_with_plan(
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
     )
-    notes += tuple(_sentences(raiser.left))
     versions = (result.ir_version, result.ir_version)
     carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
     steps = (Step(Document.of_message(before), None),)
     plan = Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes, steps=steps)
-    return Legalized(result, plan)
+    return plan, tuple(_sentences(raiser.left))
+
+
+def _twice(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
+    """One plan for two passes: what the second put together of results of the first is of all their nodes."""
+    start, middle, last = ({path: body.node for path, body in bodies(model)} for model in (source, between, end))
+    sites: list[Site] = []
+    for path in dict.fromkeys(site.graph for site in (*first.sites, *second.sites)):
+        own, further = ([site for site in plan.sites if site.graph == path] for plan in (first, second))
+        inside = {place: site.raised_from for site in own for place in range(site.first, site.first + site.count)}
+        origins = {name: place for place, node in enumerate(start[path]) for name in node.output if name}
+
+        def back(
+            place: int, path: str = path, inside: dict[int, tuple[int, ...]] = inside, origins: dict[str, int] = origins
+        ) -> tuple[int, ...]:
+            names = middle[path][place].output
+            return inside.get(place) or tuple({origins[name] for name in names if name in origins})
+
+        gone = {place for site in further for place in site.raised_from}
+        kept = [site for site in own if gone.isdisjoint(range(site.first, site.first + site.count))]
+        places = {name: place for place, node in enumerate(last[path]) for name in node.output if name}
+        moved = [replace(site, first=_forward(site, middle[path], places)) for site in kept]
+        for site in further:
+            positions = sorted({origin for place in site.raised_from for origin in back(place)})
+            moved.append(replace(site, index=max(back(site.index)), raised_from=tuple(positions)))
+        sites += sorted(moved, key=lambda site: site.index)
+    count = first.carried + sum(len(site.raised_from) for site in first.sites)
+    return replace(
+        first,
+        sites=tuple(sites),
+        carried=count - sum(len(site.raised_from) for site in sites),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
+    )
 
 
 def _sole_type(model: ModelProto, opset: int) -> int | None:
