@@ -10,9 +10,16 @@ from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.inputs.given import check_given
 from reducelower.verification.inputs.made import free_sizes
 from reducelower.verification.inputs.testdata import TestDataSet, load_array, load_arrays, load_test_data
-from reducelower.verification.result import Coverage, OutputComparison, SiteVerification, Verdict, Verification
+from reducelower.verification.result import (
+    Coverage,
+    Departure,
+    OutputComparison,
+    SiteVerification,
+    Verdict,
+    Verification,
+)
 from reducelower.verification.running.runtimes import RUNTIMES
-from reducelower.verification.whole.departure import Departure, RuntimeComparison, compare_runtimes
+from reducelower.verification.whole.departure import RuntimeComparison, compare_runtimes
 from reducelower.verification.whole.verify import compare_models, verify
 
 __all__ = [

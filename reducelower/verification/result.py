@@ -15,6 +15,7 @@ __all__ = [
     "DISTANCES",
     "INFINITE",
     "Coverage",
+    "Departure",
     "OutputComparison",
     "SiteStatus",
     "SiteVerification",
@@ -195,6 +196,29 @@ class Coverage:
     outputs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Departure:
+    """The first node, in the order of the graph, whose output is not what it should be.
+
+    Attributes:
+        node: name of the node; ``ReduceL1#4`` (operator and position) where it has none.
+        op_type: its operator.
+        index: its position in the main graph.
+        output: the output that diverges.
+        reason: what differs, such as ``0.31 at [0, 3]``.
+    """
+
+    node: str
+    op_type: str
+    index: int
+    output: str
+    reason: str
+
+    def __str__(self) -> str:
+        """One clause: which value, what computes it, and by how much it is off."""
+        return f"first difference: {self.output!r} by {self.op_type} {self.node!r}; {self.reason}"
+
+
 @dataclass(frozen=True, repr=False)
 class Verification(InNotebooks):
     """Whether two models give the same numbers, and what that rests on.
@@ -214,6 +238,8 @@ class Verification(InNotebooks):
         coverage: what the verdict rests on.
         departs: outputs that differ in the runtime alone: by the specification both models give the same.
         absent: what the models should have been run in and were not, as sentences.
+        first: of models that differ, the first value inside that does, on the inputs that show it; None where it is not
+            known.
     """
 
     verdict: Verdict
@@ -228,6 +254,7 @@ class Verification(InNotebooks):
     coverage: Coverage = Coverage()
     departs: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    first: Departure | None = None
 
     @property
     def equivalent(self) -> bool:
@@ -314,6 +341,7 @@ class Verification(InNotebooks):
     def _mismatches(self) -> list[str]:
         wrong = [item for item in self.outputs if item.verdict == "different"]
         found = [f"output {item.name!r}{_where(item.runtime)}: {item.reason}" for item in wrong]
+        found += [str(self.first)] if self.first is not None else []
         found += [self.reason] if self.reason and not self.ran else []
         for site in self.sites:
             if not site.ok:

@@ -212,7 +212,7 @@ def test_what_openvino_gets_wrong_is_found_and_named(cli: Cli, tmp_path: Path, o
     report = tmp_path / "report.json"
     ran = cli("verify", path, "--runtime", "openvino", "--report", report)
     assert ran.status == 1, ran.out
-    assert f"first at {op_type}" in ran.out
+    assert f"by {op_type}" in ran.out
     (comparison,) = json.loads(report.read_text())["models"][0]["comparisons"]
     assert comparison["first"]["op_type"] == op_type
 

@@ -53,7 +53,8 @@ def test_the_first_operator_that_departs_is_named(wrong: str) -> None:
         1,
         "b",
     )
-    assert "first at ReduceMax 'norm'" in str(found)
+    assert "first difference: " in str(found)
+    assert "by ReduceMax 'norm'" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["first"]["node"] == "norm"
 
 

@@ -66,9 +66,13 @@ class OnnxRuntime:
 
     name = "onnxruntime"
 
-    def __init__(self, provider: str = "") -> None:
-        """Name the execution provider; the chosen one where none is named (see `on_provider`)."""
+    def __init__(self, provider: str = "", *, optimizes: bool = False) -> None:
+        """Name the execution provider; the chosen one where none is named (see `on_provider`).
+
+        A session that optimizes is what users have by default.
+        """
         self._provider = provider or chosen_provider()
+        self._optimizes = optimizes
 
     def load(self, source: Source) -> Session:
         """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
@@ -91,7 +95,8 @@ class OnnxRuntime:
             raise CannotRunError("onnxruntime is not installed", unsupported=True) from error
 
         options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if not self._optimizes:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         options.enable_cpu_mem_arena = False  # which takes up to twice of what a run needs, and keeps it
         options.enable_mem_pattern = False

@@ -14,30 +14,12 @@ from reducelower.model.skeleton import skeleton
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.judging.compare import compare_outputs, worst_of
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
-from reducelower.verification.result import OutputComparison, to_plain
+from reducelower.verification.result import Departure, OutputComparison, to_plain
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, giving, has_external_data
+from reducelower.verification.whole.first import error_of
 
-__all__ = ["Departure", "RuntimeComparison", "compare_runtimes"]
-
-
-@dataclass(frozen=True)
-class Departure:
-    """The first node, in the order of the graph, whose output is not what it should be.
-
-    Attributes:
-        node: name of the node; ``ReduceL1#4`` (operator and position) where it has none.
-        op_type: its operator.
-        index: its position in the main graph.
-        output: the output that diverges.
-        reason: what differs, as a sentence; "before" is the trusted runtime.
-    """
-
-    node: str
-    op_type: str
-    index: int
-    output: str
-    reason: str
+__all__ = ["RuntimeComparison", "compare_runtimes"]
 
 
 @dataclass(frozen=True)
@@ -74,10 +56,7 @@ class RuntimeComparison:
             wrong = next(item for item in self.outputs if item.verdict == "different")
             text = f"{self.runtime} diverges from {self.trusted}: output {wrong.name!r}: {wrong.reason}."
         else:
-            text = (
-                f"{self.runtime} diverges from {self.trusted}, first at {self.first.op_type} {self.first.node!r}, "
-                f"output {self.first.output!r}: {self.first.reason}."
-            )
+            text = f"{self.runtime} diverges from {self.trusted}; {self.first}."
         return " ".join([text, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,11 +158,13 @@ def _first(
             names = [value.name for value in exposed.graph.output]
             before, after = (_run_once(exposed, name, feeds, clock) for name in (left.runtime, runtime))
             found = {item.name: item for item in _compared(names, before, after, tolerances)}
+            values = dict(zip(names, zip(before, after, strict=True), strict=True))
             for index, node in nodes:
                 for name in node.output:
                     if name in found and found[name].verdict == "different":
                         label = node.name or f"{node.op_type}#{index}"
-                        return Departure(label, node.op_type, index, name, found[name].reason)
+                        reason = error_of(*values[name]) or found[name].reason
+                        return Departure(label, node.op_type, index, name, reason)
     except CannotRunError as error:
         notes.append(f"The intermediate values could not be compared: {error.reason}.")
     return None

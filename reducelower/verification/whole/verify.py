@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +22,11 @@ from reducelower.verification.judging.doubts import no_evidence, random_outputs
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
-from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.branches import taken
 from reducelower.verification.whole.clear import clearly_differ
+from reducelower.verification.whole.first import first_difference
 from reducelower.verification.whole.looks import (
     as_regions,
     both_in_reference,
@@ -218,6 +219,7 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         tuple(unseen),
         coverage,
         tuple(dict.fromkeys(name for item in found for name in item.departs)),
+        first=next((item.first for item in found if item.first is not None), None),
     )
 
 
@@ -261,7 +263,22 @@ def _verify_in(question: Question) -> Verification:
         if elsewhere is None:
             return Verification("different", False, reason=reason, notes=tuple(notes))
         right = elsewhere
+    if right.runtime == "onnxruntime" and not question.clock.over:
+        notes.extend(_by_default(before, after))
     return _judge(question, left, right)
+
+
+def _by_default(before: Source, after: Source) -> Iterator[str]:
+    """Whether onnxruntime loads the result as users do by default: some of its optimizations stumble."""
+    session = OnnxRuntime(optimizes=True)
+    try:
+        session.load(after)
+    except CannotRunError as error:
+        if try_load(session, before) is not None:
+            yield (
+                "onnxruntime loads the result only without graph optimizations "
+                f"(SessionOptions.graph_optimization_level), and the source with them: {error.reason}"
+            )
 
 
 def _what_to_do(reason: str) -> str:
@@ -303,6 +320,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
     if differ(outputs) and question.clock.over:
         ended = f"the budget of {question.clock.budget:g} s ended before it was clear what explains the difference"
         outputs = withdrawn(outputs, f"{ended}; raise --verify-budget", with_difference=True)
+    first = first_difference(question, left, right) if differ(outputs) else None
     if question.expected is not None:
         outputs += _against_expected(question, left, right)
     are_compared = any(item.verdict != "not compared" for item in outputs)
@@ -330,6 +348,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         unseen=tuple(unseen),
         coverage=Coverage(branches=taken(question.before, left, question.clock)),
         departs=tuple(question.departs),
+        first=first,
     )
 
 
