@@ -134,7 +134,7 @@ OPERATORS: Sequence[tuple[str, int, str, int]] = (
     ("Attention", 23, f"({_HEADS} q, {_HEADS} k, {_HEADS} v) => ({_HEADS} y) {{ y = Attention (q, k, v) }}", 5),
     (
         "Attention with a mask", 23,
-        f"({_HEADS} q, {_HEADS} k, {_HEADS} v, bool[6, 6] m) => ({_HEADS} y) {{ y = Attention (q, k, v, m) }}", 10,
+        f"({_HEADS} q, {_HEADS} k, {_HEADS} v, bool[6, 6] m) => ({_HEADS} y) {{ y = Attention (q, k, v, m) }}", 8,
     ),
     (
         "RotaryEmbedding", 23,

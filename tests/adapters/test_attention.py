@@ -187,3 +187,30 @@ def test_what_came_after_opset_23_is_written_out(
     (result,) = ReferenceEvaluator(converted(model, target)).run(None, feeds)
     expected = weights @ v / weights.sum(-1, keepdims=True)
     np.testing.assert_allclose(result, expected, atol=1e-3 if kind == "float16" else 1e-6)
+
+
+@pytest.mark.parametrize(("mask", "most"), [("", 5), (", bool[3, 3] m", 8), (", float[3, 3] m", 8)])
+def test_attention_takes_few_nodes(mask: str, most: int) -> None:
+    heads = "float[1, 2, 3, 4]"
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 23]> g ({heads} q, {heads} k, {heads} v{mask}) => ({heads} y) '
+        f"{{ y = Attention (q, k, v{', m' if mask else ''}) }}"
+    )
+    assert len(converted(model, 13).graph.node) <= most
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_rows_that_are_masked_as_a_whole_yield_zeros(kind: str) -> None:
+    heads = "float[1, 2, 3, 4]"
+    model = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 23]> g ({heads} q, {heads} k, {heads} v, {kind}[3, 3] m) => ({heads} y) '
+        "{ y = Attention (q, k, v, m) }"
+    )
+    allowed = np.array([[1, 1, 0], [0, 0, 0], [0, 1, 0]], bool)
+    mask = allowed if kind == "bool" else np.where(allowed, 0, -np.inf).astype(np.float32)
+    q, k, v = (floats(1, 2, 3, 4, seed=seed) for seed in range(3))
+    session = onnxruntime.InferenceSession(converted(model, 13).SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"q": q, "k": k, "v": v, "m": mask})
+    weights = np.exp(q.astype(np.float64) @ k.swapaxes(-1, -2) / 2) * allowed
+    expected = weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30) @ v
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)

@@ -2,7 +2,8 @@
 
 The schema's function body serves every form: it works out at run time how many heads there are and repeats those of key
 and value, in some sixty nodes. What exporters write has as many heads in key and value as in the query and no caches,
-and takes ten. The schema's body also takes query and value for one type, so others are computed in the wider one.
+and takes five to eight. Of query and key one is scaled, where the body scales both by the root and so rounds otherwise.
+The schema's body also takes query and value for one type, so others are computed in the wider one.
 
 Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24, 25).
 """
@@ -108,23 +109,28 @@ def _with_equal_heads(op: Writer) -> list[NodeProto] | None:
     scale = op.attribute("scale", 1 / np.sqrt(np.float32(head_size)) if head_size else None)
     if scale is None:
         return None
-    root = op.constant(np.sqrt(np.float32(scale)), element_type, "root_of_scale")
-    turned = op.add("Transpose", op.add("Mul", key, root, tail="key"), tail="turned_key", perm=[0, 1, 3, 2])
-    scores = op.add("MatMul", op.add("Mul", query, root, tail="query"), turned, tail="scores")
+    if scale != 1:
+        # Of the key, since onnxruntime (1.31) carries its quantization past a Transpose, and then loads no such model.
+        key = op.add("Mul", key, op.constant(np.float32(scale), element_type, "scale"), tail="key")
+    turned = op.add("Transpose", key, tail="turned_key", perm=[0, 1, 3, 2])
+    scores = op.add("MatMul", query, turned, tail="scores")
     precision = int(op.attribute("softmax_precision", 0)) or element_type
+    of_bool = bool(mask) and op.scope.element_type(mask) == TensorProto.BOOL
     lowest = op.constant(-np.inf, element_type, "lowest") if mask else ""
-    bias = mask
-    if mask and op.scope.element_type(mask) == TensorProto.BOOL:
-        bias = op.add("Where", mask, op.constant(0, element_type, "zero"), lowest, tail="bias")
+    zero = op.constant(0, element_type, "zero") if mask else ""
     if mask:
+        bias = op.add("Where", mask, zero, lowest, tail="bias") if of_bool else mask
         scores = op.add("Add", scores, bias, tail="masked_scores")
     weights = op.add("Softmax", op.cast(scores, element_type, precision, "precise_scores"), tail="weights", axis=-1)
     weights = op.cast(weights, precision, element_type, "weights_back")
     if mask and not _leaves_something(op.scope.constant(mask)):
-        # Where a row is masked as a whole, its weights are zero.
-        largest = op.add("ReduceMax", bias, op.integers([-1], "last_axis"), tail="largest_bias")
-        is_masked = op.add("Equal", largest, lowest, tail="is_masked")
-        weights = op.add("Where", is_masked, op.constant(0, element_type, "zero"), weights, tail="kept_weights")
+        # Where a row is masked as a whole, its weights are zero; elsewhere those of what is masked are so already.
+        if of_bool:
+            weights = op.add("Where", mask, weights, zero, tail="kept_weights")
+        else:
+            weights = op.add(
+                "Where", op.add("Equal", mask, lowest, tail="is_masked"), zero, weights, tail="kept_weights"
+            )
     return op.yields("MatMul", weights, value)
 
 
