@@ -12,8 +12,9 @@ from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
 
 from reducelower.api import planned
 from reducelower.batch.diagnosis import what_is_wrong_with_source
+from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, all_graphs, read_model
-from reducelower.legalization.refusals import fits
+from reducelower.legalization.refusals import explain_failures, fits
 from reducelower.model.document import Document
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
 from reducelower.model.spelled import operator_name, type_text
@@ -84,8 +85,17 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     found = _content(path, source, model)
     if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
         return replace(found, problem=wrong)
-    trials = source.document.for_trials()  # so that all attempts share the types that inference finds
-    opset = opset_of(model)
+    try:
+        with explain_failures(source.document):
+            return _on_its_way(found, source.document, runtimes)
+    except ConversionError as error:
+        return replace(found, problem=error.refusals[0].reason)
+
+
+def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | None) -> Inspected:
+    """What was found, and where the model can go."""
+    trials = document.for_trials()  # so that all attempts share the types that inference finds
+    opset = opset_of(document.message)
     is_legal = fits(trials, Target(), Settings())
     reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)

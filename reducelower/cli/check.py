@@ -29,8 +29,7 @@ from reducelower.cli.options import (
 )
 from reducelower.cli.text import check_text, github_annotations, paragraph, summary
 from reducelower.cli.types import OPSET
-from reducelower.errors import UnreadableModelError
-from reducelower.failures import BAD_USAGE, DONE, REFUSED
+from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.model.text import counted
 
 if TYPE_CHECKING:
@@ -164,9 +163,11 @@ def inspect_all(
             try:
                 with at_hand(model.path) as local:
                     found = replace(inspect_file(local), path=named)
-            except UnreadableModelError as error:
-                console.problem(str(error).replace(model.path, named))
-                status = max(status, BAD_USAGE)
+            except Exception as error:  # whatever is wrong with one model, the others are inspected
+                problems, worst = describe(error, model.path)
+                for problem in (*problems, *(trace_lines() if worst == FAULT and wants_trace() else ())):
+                    console.problem(problem.replace(model.path, named))
+                status = max(status, worst)
                 continue
             if as_json and not quiet:
                 console.data_result(json.dumps(asdict(found), allow_nan=False))

@@ -21,6 +21,7 @@ __all__ = [
     "finish",
     "keep_standard_output_free",
     "message",
+    "own_standard_output",
     "prepare",
     "problem",
     "result",
@@ -49,6 +50,21 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # not every stream has it
+
+
+def own_standard_output() -> None:
+    """Keep standard output for results: what libraries print there past Python, such as a warning of onnx's checker
+    between two lines of JSON, goes nowhere from now on."""
+    stream = sys.__stdout__
+    if stream is None or stream is not sys.stdout:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        theirs = stream.fileno()
+        ours = os.dup(theirs)
+        by_line = 1 if os.isatty(ours) else -1
+        sys.stdout = os.fdopen(ours, "w", by_line, encoding=stream.encoding, errors=stream.errors)
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), theirs)
 
 
 def _nowhere() -> TextIO:

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
-from threading import Timer, main_thread
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -142,7 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # tenth.
     gc.set_threshold(100_000)
     signal.signal(signal.SIGTERM, _terminate)
-    if hasattr(signal, "pthread_kill"):
+    console.own_standard_output()
+    if hasattr(signal, "setitimer"):
         sys.unraisablehook = _repeat_interrupt
     os._exit(run(arguments))
 
@@ -160,11 +162,17 @@ def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
     if not issubclass(dropped.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(dropped)
         return
-    number = signal.SIGTERM if issubclass(dropped.exc_type, _Terminated) else signal.SIGINT
-    Timer(_A_MOMENT, signal.pthread_kill, (main_thread().ident, number)).start()
+    signal.signal(signal.SIGALRM, partial(_interrupt_again, dropped.exc_type))
+    signal.setitimer(signal.ITIMER_REAL, _A_MOMENT)
 
 
-_A_MOMENT = 0.01  # seconds, after which it is about something else
+def _interrupt_again(kind: type[BaseException], _: int, frame: FrameType | None) -> None:
+    if frame is None or frame.f_code is not _repeat_interrupt.__code__:
+        raise kind
+    signal.setitimer(signal.ITIMER_REAL, _A_MOMENT)  # what is raised there is dropped too
+
+
+_A_MOMENT = 0.01  # seconds, after which Python is about something else
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from reducelower.model.inference.protected import objection
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import counted
-from reducelower.model.validate import find_call_defect
+from reducelower.model.validate import find_call_defect, find_defect
 from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
 from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
@@ -89,7 +89,14 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
         _add_imports, _fit_ir_version, _name_graphs, _rename_duplicates, _put_in_order, _move_to_import,
         _drop_contradictions,
     )  # fmt: skip
-    return Repaired(mended, tuple(said for mend in mends for said in mend(mended)))
+    done: list[str] = []
+    try:
+        for mend in mends:
+            done += mend(mended)
+    except Exception:
+        if not find_defect(model):
+            raise  # not the fault of a model that is damaged
+    return Repaired(mended, tuple(done))
 
 
 def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:

@@ -14,6 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
+from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import folder_of, refuse_declarations
 from reducelower.model.census import Census
 from reducelower.model.document import Document
@@ -114,6 +115,19 @@ def raise_with_plan(
     for name in wanted or ():
         if name not in known:
             raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(known))}")
+    with explain_failures(Document.of_message(model)):
+        return _raised(model, settings, wanted, books, by_hand=by_hand, in_place=in_place)
+
+
+def _raised(
+    model: ModelProto,
+    settings: Settings,
+    wanted: Collection[str] | None,
+    books: Sequence[Book],
+    *,
+    by_hand: bool,
+    in_place: bool,
+) -> Legalized:
     as_it_is = _as_it_is(model)
     if as_it_is.refusals:
         raise ConversionError(as_it_is.refusals)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 Cli = Callable[..., Any]
@@ -159,6 +160,34 @@ def test_the_process_ends_with_everything_said(models: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
     assert "ReduceLogSumExp" in ran.stdout
+
+
+def test_what_libraries_print_is_no_part_of_the_output(tmp_path: Path) -> None:
+    """onnx's checker warns of experimental operators on standard output, past Python."""
+    text = '<ir_version: 3, opset_import: ["": 8]> g (float[1,3,4,4] x) => (float[1,3,4,4] y) { y = Relu (x) }'
+    model = onnx.parser.parse_model(text)
+    model.graph.node[0].op_type = "ImageScaler"
+    model.graph.node[0].attribute.add(name="scale", type=onnx.AttributeProto.FLOAT, f=1)
+    onnx.save(model, tmp_path / "m.onnx")
+    for command in (["inspect"], ["convert", "--opset", "9", "-o", str(tmp_path / "out.onnx")]):
+        command = [sys.executable, "-m", "reducelower", *command, str(tmp_path / "m.onnx"), "--json"]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert json.loads(ran.stdout)["path"]
+
+
+def test_an_inspected_model_that_contradicts_itself_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[A,B] x) => (float[{}] y) {{ w = Unique (x) z = Softmax (w) y = Identity (z) }}"""
+    for name, shape in (("a", "C"), ("b", "1,1,1"), ("c", "C")):
+        onnx.save(onnx.parser.parse_model(text.format(shape)), tmp_path / f"{name}.onnx")
+    ran = cli("inspect", tmp_path, "--json")
+    found = {Path(each["path"]).name: each["problem"] for each in map(json.loads, ran.out.splitlines())}
+    assert (ran.status, ran.err) == (1, "")
+    assert {name: bool(problem) for name, problem in found.items()} == {
+        "a.onnx": False,
+        "b.onnx": True,
+        "c.onnx": False,
+    }
 
 
 def test_the_module_runs_and_a_reader_that_leaves_is_no_fault(models: Path) -> None:

@@ -59,12 +59,12 @@ def judge(number: int, models: Sequence[bytes], folder: Path, *, verify: bool) -
     with said.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        start = time.monotonic()
+        start = time.process_time()  # on a machine that is busy, time passes without work
         try:
             status = run(command_of(number, folder, verify=verify))
         except BaseException as error:
             return -1, f"{type(error).__name__}: {error}"
-        seconds = time.monotonic() - start
+        seconds = time.process_time() - start
         sys.stdout.flush()
         sys.stderr.flush()
     lines = said.read_text("utf-8", "backslashreplace").splitlines()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 
 import pytest
+from onnx import GraphProto, ModelProto, NodeProto, parser
 
+import reducelower
+from reducelower.errors import UnreadableModelError
 from tests.reliability.bytes_run import run_numbers
+from tests.reliability.mutation import mutated, seeds
 
 FOUND = (
     27, 1005, 1063, 1123, 1247, 1519, 2599, 3205, 4161, 5007, 10383, 12368, 14526, 14887, 17997, 23677, 26963,
@@ -27,3 +33,38 @@ def test_broken_models_are_verified_or_refused() -> None:
     statuses, findings = run_numbers([7_006_625, *range(3_000_000, 3_000_250)], verify=True)
     assert findings == []
     assert set(statuses) == {0, 1, 2}
+
+
+RAISED_OTHERS = (
+    10000015, 10000219, 10000222, 10000261, 10000496, 10000562, 10000597, 10000724, 10000955, 10001106,
+)  # fmt: skip
+"""Numbers of models for which the library once raised another error than its own."""
+
+
+def _uses(data: bytes) -> Iterator[Callable[[], object]]:
+    yield lambda: reducelower.convert_bytes(data, 13)
+    yield lambda: reducelower.expand_bytes(data, rules="core")
+    with contextlib.suppress(Exception):
+        model = ModelProto.FromString(data)
+        yield lambda: reducelower.check(model, 13)
+        yield lambda: reducelower.raise_reductions(model)
+        yield lambda: reducelower.repair(model)
+
+
+def test_the_library_raises_its_own_errors_for_broken_models() -> None:
+    models = seeds()
+    for number in (*RAISED_OTHERS, *range(11_000_000, 11_000_150)):
+        for use in _uses(mutated(models, number)):
+            with contextlib.suppress(reducelower.ConversionError, UnreadableModelError):
+                use()
+
+
+def test_a_node_of_fields_of_other_kinds_is_damaged() -> None:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+    model = parser.parse_model(text)
+    node = NodeProto.FromString(b"\x08\x05" + model.graph.node[0].SerializeToString())  # an input that is a number
+    del model.graph.node[:]
+    model.graph.MergeFrom(GraphProto(node=[node]))
+    for use in (reducelower.convert_bytes, lambda data, _: reducelower.expand_bytes(data)):
+        with pytest.raises(UnreadableModelError, match="a node has fields of another kind"):
+            use(model.SerializeToString(), 13)

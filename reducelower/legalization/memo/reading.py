@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from onnx import NodeProto
 
+from reducelower.errors import UnreadableModelError
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.model.wire import LENGTH
 
@@ -38,7 +39,11 @@ class ReadNode(NamedTuple):
 
 
 def read_node(data: bytes) -> ReadNode:
-    """Split a serialized node."""
+    """Split a serialized node.
+
+    Raises:
+        UnreadableModelError: its fields are not those of a node.
+    """
     try:
         found = _read(data)
     except IndexError:
@@ -47,7 +52,7 @@ def read_node(data: bytes) -> ReadNode:
         # Serializing again puts the fields in the order of their numbers.
         found = _read(NodeProto.FromString(data).SerializeToString())
         if found is None:
-            raise ValueError("a node with fields of wire types that onnx.proto does not have")
+            raise UnreadableModelError("a node has fields of another kind than onnx.proto says; the model is damaged")
     return found
 
 
