@@ -1,4 +1,4 @@
-"""reducelower: make an ONNX model legal for its runtime.
+"""reducelower: convert ONNX models to another opset version or for a runtime.
 
 `convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
 bodies, `raise_reductions` is the way back, `check` tells what would change, `verify` compares two models by running
@@ -14,7 +14,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from reducelower.api import check, convert_bytes, convert_version, expand, expand_bytes, legalize
-    from reducelower.errors import ConversionError, Refusal
+    from reducelower.errors import ConversionError, Refusal, RuleError, TargetError, UnreadableModelError
+    from reducelower.failures import SettingError
     from reducelower.legalization.repair import Repaired, repair
     from reducelower.options import Target
     from reducelower.plan import Plan, Site
@@ -27,9 +28,13 @@ __all__ = [
     "Plan",
     "Refusal",
     "Repaired",
+    "RuleError",
     "Runtime",
+    "SettingError",
     "Site",
     "Target",
+    "TargetError",
+    "UnreadableModelError",
     "Verification",
     "check",
     "convert_bytes",
@@ -45,7 +50,8 @@ __all__ = [
 
 _HOME = {
     **dict.fromkeys(("check", "convert_bytes", "convert_version", "expand", "expand_bytes", "legalize"), "api"),
-    **dict.fromkeys(("ConversionError", "Refusal"), "errors"),
+    **dict.fromkeys(("ConversionError", "Refusal", "RuleError", "TargetError", "UnreadableModelError"), "errors"),
+    "SettingError": "failures",
     **dict.fromkeys(("Plan", "Site"), "plan"),
     **dict.fromkeys(("Repaired", "repair"), "legalization.repair"),
     **dict.fromkeys(("Runtime", "load_runtime"), "runtimes"),

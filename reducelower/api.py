@@ -1,6 +1,6 @@
 """The public functions: convert a model, expand its composite reductions, check what would change.
 
-Each comes in two forms: from message to message, and from bytes to bytes.
+Each takes a model in any form that callers have (`given`), and gives one of the same form.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-
-from onnx import ModelProto
+from typing import Any
 
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
+from reducelower.given import AnyModel, of_any_model, take
 from reducelower.legalization.attempts import attempt
 from reducelower.legalization.in_place import attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
@@ -39,9 +39,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Legalized:
-    """A legal model and the plan that says how it became so."""
+    """A model that fits its target, in the form of the one given, and the plan that says how it came to."""
 
-    model: ModelProto
+    model: Any
     plan: Plan
 
 
@@ -83,7 +83,7 @@ def _expansion(ops: Iterable[str] | None, rules: Book, without_types: Iterable[s
 
 
 def legalize(
-    model: ModelProto,
+    model: AnyModel,
     target: Target,
     *,
     rules: Book = "stable",
@@ -99,7 +99,8 @@ def legalize(
     """Make a model legal for a target.
 
     Args:
-        model: any ONNX model. It is trusted to be valid: run `onnx.checker.check_model` first on models that may
+        model: any ONNX model, as a message, bytes, a path, what torch exported or a model of onnx_ir. External data of
+            a file stays where it is. It is trusted to be valid: run `onnx.checker.check_model` first on models that may
             not be.
         target: what is legal where the model is going.
         rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
@@ -132,16 +133,17 @@ def legalize(
         >>> made.plan
         Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
-    check_arguments(target=target, model=model)
-    settings = _settings(
-        target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes, validate
-    )
-    made = _legalize(model, settings, in_place=in_place, report=True)
-    return replace(made, plan=with_missing_kernels(made.plan, made.model))
+    check_arguments(target=target)
+    given = take(model, in_place=in_place)
+    folder = given.folder if base_dir is None else base_dir
+    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, folder, set_sizes, validate)
+    made, plan = _legalize(given.document, settings, in_place=in_place, report=True)
+    return Legalized(given.back(made), with_missing_kernels(plan, made.message))
 
 
+@of_any_model
 def convert_version(
-    model: ModelProto,
+    model: Document,
     target_version: int,
     *,
     without: Iterable[str] = (),
@@ -156,14 +158,14 @@ def convert_version(
     set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
     in_place: bool = False,
-) -> ModelProto:
+) -> Document:
     """Convert a model to another opset version of the default domain.
 
     Stands in for `onnx.version_converter.convert_version`: same first two arguments, a new model returned, the
     caller's untouched.
 
     Args:
-        model: any valid ONNX model.
+        model: any valid ONNX model, in any form; see `legalize`.
         target_version: opset version to convert to, up or down.
         without: operators that must not remain; they are replaced by their bodies in the rule book.
         without_types: element types that nothing added may use.
@@ -180,7 +182,7 @@ def convert_version(
         in_place: change and return the model itself rather than a copy.
 
     Returns:
-        The converted model: a new one, unless `in_place` is true.
+        The converted model, in the form of the one given (a ModelProto for a path); a new one, unless `in_place`.
 
     Raises:
         ConversionError: something cannot be expressed at that opset version; it holds every reason.
@@ -194,16 +196,16 @@ def convert_version(
         >>> older.opset_import[0].version, older.ir_version
         (13, 7)
     """
-    check_arguments(model=model)
     target = _version(target_version, without, without_types, assume_nonempty)
     settings = _settings(
         target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes, validate
     )
-    return _legalize(model, settings, in_place=in_place).model
+    return _legalize(model, settings, in_place=in_place)[0]
 
 
+@of_any_model
 def expand(
-    model: ModelProto,
+    model: Document,
     *,
     ops: Iterable[str] | None = None,
     rules: Book = "spec",
@@ -216,11 +218,11 @@ def expand(
     set_sizes: Mapping[str, int] | None = None,
     validate: bool = True,
     in_place: bool = False,
-) -> ModelProto:
+) -> Document:
     """Replace composite Reduce operators by the bodies of the rule book, at the model's own opset version.
 
     Args:
-        model: any valid ONNX model.
+        model: any valid ONNX model, in any form; see `legalize`.
         ops: operators to replace, such as ``["LayerNormalization"]``; None means the Reduce operators
             of a shipped rule book, and every operator that a book of your own has rules for.
         rules: ``spec`` (the specification's own bodies, which overflow where the operator does not), ``stable`` (what
@@ -237,7 +239,7 @@ def expand(
         in_place: change and return the model itself rather than a copy.
 
     Returns:
-        The model without these operators: a new one, unless `in_place` is true.
+        The model without these operators, in the form of the one given; a new one, unless `in_place`.
 
     Raises:
         ConversionError: a node cannot be replaced; it holds every reason.
@@ -249,10 +251,9 @@ def expand(
         >>> [node.op_type for node in reducelower.expand(model, rules="core").graph.node][:2]
         ['Abs', 'ReduceMax']
     """
-    check_arguments(model=model)
     target = _expansion(ops, rules, without_types, assume_nonempty)
     settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, set_sizes, validate)
-    return _legalize(model, settings, in_place=in_place).model
+    return _legalize(model, settings, in_place=in_place)[0]
 
 
 def convert_bytes(
@@ -350,7 +351,7 @@ def expand_bytes(
 
 
 def check(
-    model: ModelProto,
+    model: AnyModel,
     target_version: int | None = None,
     *,
     target: Target | None = None,
@@ -365,7 +366,7 @@ def check(
     """Say what a conversion would rewrite and what it would refuse, without converting.
 
     Args:
-        model: any valid ONNX model; it is not changed.
+        model: any valid ONNX model, in any form; it is not changed.
         target_version: opset version to convert to; or give a `target`.
         target: what is legal where the model is going.
         rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
@@ -393,13 +394,14 @@ def check(
         >>> [refusal.reason for refusal in reducelower.check(model, 13).refusals]
         []
     """
-    check_arguments(model=model)
+    given = take(model)
     if target_version is not None:
         check_arguments(target_version=target_version)
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
-    settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, set_sizes)
-    return planned(Document.of_message(model), goal, settings)
+    folder = given.folder if base_dir is None else base_dir
+    settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, folder, set_sizes)
+    return planned(given.document, goal, settings)
 
 
 def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
@@ -451,11 +453,9 @@ def legalized(document: Document, settings: Settings, *, report: bool = False) -
     return made, _with_fit(plan, fit)
 
 
-def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: bool = False) -> Legalized:
-    document = Document.of_message(model)
+def _legalize(document: Document, settings: Settings, *, in_place: bool, report: bool = False) -> tuple[Document, Plan]:
     if not in_place:
-        made, plan = legalized(document, settings, report=report)
-        return Legalized(made.message, plan)
+        return legalized(document, settings, report=report)
     with explain_failures(document):
         fit = fitted(document, settings.target.runtime, settings)
         if fit.refusals:
@@ -464,6 +464,7 @@ def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: 
         plan = attempt_in_place(fit.document.message, target, settings, report=report)
         if plan.refusals:
             raise refused(plan, document, target, settings)
+        model = document.message
         if fit.done:
             model.CopyFrom(fit.document.message)
-        return Legalized(model, _with_fit(plan, fit))
+        return Document.of_message(model), _with_fit(plan, fit)

@@ -81,28 +81,6 @@ def _names(name: str, value: Any) -> None:
             raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
 
 
-def _model(name: str, value: Any) -> None:
-    from onnx import ModelProto
-
-    if isinstance(value, ModelProto):
-        return
-    if isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} must be an onnx.ModelProto, not a path; pass onnx.load({os.fspath(value)!r})")
-    if isinstance(value, bytes):
-        raise TypeError(f"{name} must be an onnx.ModelProto, not bytes; use convert_bytes or expand_bytes")
-    hint = "; reducelower.ir has passes for models of onnx_ir" if type(value).__module__.startswith("onnx_ir") else ""
-    raise TypeError(f"{name} must be an onnx.ModelProto, not {said(value)}{hint}")
-
-
-def _file_or_model(name: str, value: Any) -> None:
-    if not isinstance(value, str | os.PathLike):
-        hint = "; pass onnx.load_model_from_string(...) of them" if isinstance(value, bytes) else ""
-        from onnx import ModelProto
-
-        if not isinstance(value, ModelProto):
-            raise TypeError(f"{name} must be an onnx.ModelProto or the path of one, not {said(value)}{hint}")
-
-
 def _expected(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)):
         raise TypeError(f"{name} must be the outputs in graph order, such as [array], not {said(value)}")
@@ -229,7 +207,6 @@ def _base_dir(name: str, value: Any) -> None:
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
-    "model": _model,
     "serialized": _serialized,
     "target": _target,
     "target_version": _opset_version,
@@ -249,8 +226,6 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "runtimes": _runtimes,
     "tolerances": _tolerances,
     "budget": _budget,
-    "before": _file_or_model,
-    "after": _file_or_model,
     "expected": _expected,
     "seed": _seed,
     "provider": _provider,

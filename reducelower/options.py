@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -22,21 +22,22 @@ IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
 
 @dataclass(frozen=True)
 class Target:
-    """What is legal on the runtime a model is for.
+    """What a model has to fit: an opset version, a runtime, operators and types to do without.
 
     Attributes:
         opset: opset version of the default domain; None keeps the model's own.
         without: operator types of the default domain that must not remain, such as ``{"ReduceLogSumExp"}``.
         without_types: names of element types (``"double"``, ``"bfloat16"``, as ONNX writes them) that nothing the
             tool adds may use.
-        runtime: the runtime that the model is for, from a target file; nodes that come out wrong there or are refused
-            are replaced by equivalent ones. Without an opset the model keeps its own or comes to the runtime's
-            preferred one, whichever takes fewer rewrites.
+        runtime: the runtime that the model is for, by its name or from a target file; nodes that come out wrong there
+            or are refused are replaced by equivalent ones. Without an opset the model keeps its own or comes to the
+            runtime's preferred one, whichever takes fewer rewrites.
         assume_nonempty: no dimension is zero when the model runs, so that nothing is written for emptiness. A runtime
             that refuses an If that the tool adds makes the same assumption.
 
     Raises:
         TypeError: a field is not of its type, such as a string for `without`.
+        TargetError: there is no runtime of that name.
     """
 
     opset: int | None = None
@@ -45,13 +46,26 @@ class Target:
     runtime: Runtime | None = None
     assume_nonempty: bool = False
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            opset: int | None = None,
+            without: Iterable[str] = (),
+            without_types: Iterable[str] = (),
+            runtime: Runtime | str | None = None,
+            assume_nonempty: bool = False,
+        ) -> None:
+            """Take any collection of names, and a runtime by its name."""
+
     def __post_init__(self) -> None:
-        """Check what a caller may confuse; any collection of names becomes a set."""
+        """Check what a caller may confuse; a collection of names becomes a set, a name the runtime."""
         from reducelower.arguments import integer, name_set
 
         if isinstance(self.runtime, str):
-            given = self.runtime
-            raise TypeError(f"runtime must be a reducelower.Runtime; pass reducelower.load_runtime({given!r})")
+            from reducelower.runtimes import load_runtime
+
+            object.__setattr__(self, "runtime", load_runtime(self.runtime))
         if self.opset is not None:
             integer("opset", self.opset, 13)
         object.__setattr__(self, "without", name_set("without", self.without))

@@ -40,15 +40,15 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "one string for operators": (lambda: reducelower.expand(MODEL, ops="ReduceL2"), TypeError, r"^ops must be"),
     "names that are no strings": (lambda: Target(13, without=[1]), TypeError, r"^without must hold strings"),  # type: ignore[arg-type,list-item]
-    "a path for a model": (
-        lambda: reducelower.convert_version("m.onnx", 13),  # type: ignore[arg-type]
+    "a number for a model": (
+        lambda: reducelower.convert_version(5, 13),  # type: ignore[call-overload]
         TypeError,
-        r"^model must be an onnx.ModelProto, not a path; pass onnx.load\('m.onnx'\)$",
+        r"^model must be an onnx.ModelProto, its bytes, a path, .* or an onnx_ir.Model, not int 5$",
     ),
-    "bytes for a model": (
-        lambda: reducelower.expand(MODEL.SerializeToString()),  # type: ignore[arg-type]
+    "a file that is to be changed in place": (
+        lambda: reducelower.convert_version("m.onnx", 13, in_place=True),
         TypeError,
-        r"^model must be .* use convert_bytes or expand_bytes$",
+        r"^in_place changes an onnx.ModelProto, and model is str 'm.onnx'$",
     ),
     "a model for bytes": (
         lambda: reducelower.convert_bytes(MODEL, 13),  # type: ignore[arg-type]
@@ -121,25 +121,15 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"pass bytes\(\.\.\.\) of it$",
     ),
-    "the name of a runtime for a runtime": (
-        lambda: Target(13, runtime="mnn"),  # type: ignore[arg-type]
-        TypeError,
-        r"^runtime must be a reducelower.Runtime; pass reducelower.load_runtime\('mnn'\)$",
-    ),
     "nothing to repair": (
         lambda: reducelower.repair(None),  # type: ignore[arg-type]
         TypeError,
-        r"^model must be an onnx.ModelProto, not None$",
-    ),
-    "bytes to verify": (
-        lambda: reducelower.verify(MODEL, MODEL.SerializeToString()),  # type: ignore[arg-type]
-        TypeError,
-        r"^after must be an onnx.ModelProto or the path of one, not .* pass onnx.load_model_from_string",
+        r"^model must be an onnx.ModelProto, .*, not None$",
     ),
     "nothing to verify": (
         lambda: reducelower.verify(None, MODEL),  # type: ignore[arg-type]
         TypeError,
-        r"^before must be an onnx.ModelProto or the path of one, not None$",
+        r"^before must be an onnx.ModelProto, .*, not None$",
     ),
     "one number for the outputs": (
         lambda: reducelower.verify(MODEL, MODEL, expected=5),  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ SHARED = {
     "arguments",
     "errors",
     "failures",
+    "given",
     "lines",
     "notebook",
     "options",

@@ -98,7 +98,7 @@ def _tasks(
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
         _check_name(output, models[0].path)
-        return [Task(models[0].path, as_path(output))]
+        return [Task(models[0].path, as_path(output), make_folder=True)]
     if output_dir is None:
         return [Task(model.path, model.path) for model in models]
     folder = as_path(output_dir)

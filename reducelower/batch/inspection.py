@@ -18,11 +18,13 @@ from reducelower.legalization.refusals import explain_failures, fits
 from reducelower.model.document import Document
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
 from reducelower.model.spelled import operator_name, type_text
+from reducelower.model.text import shape_text
+from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.runtimes import Runtime, load_runtime, shipped_names
 
-__all__ = ["Inspected", "OnRuntime", "inspect_file"]
+__all__ = ["Inspected", "OnRuntime", "Stated", "inspect_file"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,25 @@ class OnRuntime:
 
 
 @dataclass(frozen=True)
+class Stated:
+    """What a model states of an input or output.
+
+    Attributes:
+        name: its name.
+        element_type: ONNX name of the element type; of anything but a tensor its type in ONNX's text syntax.
+        shape: sizes, the names of symbolic ones, and None for unknown ones; None if the rank is not stated.
+    """
+
+    name: str
+    element_type: str
+    shape: tuple[int | str | None, ...] | None = None
+
+    def __str__(self) -> str:
+        """As ONNX's text syntax writes it."""
+        return f"{self.element_type}{shape_text(self.shape)} {self.name}"
+
+
+@dataclass(frozen=True)
 class Inspected:
     """What is in a model.
 
@@ -52,7 +73,7 @@ class Inspected:
         external: size in bytes of each file with external data, by location.
         operators: how many nodes of each operator there are, in subgraphs and functions too.
         weights: how many elements initializers have, by element type.
-        inputs, outputs: each with name, element type and shape, as ONNX's text syntax writes them.
+        inputs, outputs: each with name, element type and shape.
         reaches: opset versions that the whole model can be converted to.
         blocked: for the opset versions next to those, the first reason why it cannot be converted to them.
         problem: what the ONNX checker says against it; empty for a valid model.
@@ -66,8 +87,8 @@ class Inspected:
     external: Mapping[str, int]
     operators: Mapping[str, int]
     weights: Mapping[str, int]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    inputs: tuple[Stated, ...]
+    outputs: tuple[Stated, ...]
     reaches: tuple[int, ...] = ()
     blocked: Mapping[int, str] | None = None
     runtimes: tuple[OnRuntime, ...] = ()
@@ -128,8 +149,8 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
         {file.location: file.size for file in source.external},
         dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
         dict(weights.most_common()),
-        tuple(map(_value_text, fed)),
-        tuple(map(_value_text, model.graph.output)),
+        tuple(map(_stated, fed)),
+        tuple(map(_stated, model.graph.output)),
     )
 
 
@@ -154,5 +175,9 @@ def _faults(plan: Plan) -> Iterable[str]:
     yield from plan.unmended
 
 
-def _value_text(value: ValueInfoProto) -> str:
-    return f"{type_text(value.type)} {value.name}".strip()
+def _stated(value: ValueInfoProto) -> Stated:
+    if not value.type.HasField("tensor_type"):
+        return Stated(value.name, type_text(value.type))
+    tensor = value.type.tensor_type
+    dims = tuple(dim.dim_param or size_of(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
+    return Stated(value.name, element_type_name(tensor.elem_type), dims)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.console import problem, result
-from reducelower.cli.options import option
+from reducelower.cli.console import data_result, problem, result
+from reducelower.cli.options import JSON_OPTION, option
 from reducelower.cli.text import columns
 from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
 from reducelower.model.text import did_you_mean
@@ -32,7 +32,8 @@ _MOST_SHOWN = 3
     type=FOLDER,
     metavar="DIR",
 )
-def rules(operator: str | None, book_name: str, folder: str | None) -> int:
+@JSON_OPTION
+def rules(operator: str | None, book_name: str, folder: str | None, as_json: bool) -> int:
     """List the rules of a rule book, or show those for one operator.
 
     \b
@@ -51,14 +52,20 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     if folder:
         book.check()
         return _try(book, operator)
+    wanted = _rules_for(book, operator) if operator else [rule for name in book.operators for rule in book.rules(name)]
+    if as_json:
+        from reducelower.report.plain import rule_line
+
+        for rule in wanted:
+            data_result(rule_line(rule))
+        return 0
     if operator is None:
-        entries = [rule for name in book.operators for rule in book.rules(name)]
-        for line in columns((rule.name, rule.element_types, rule.identity) for rule in entries):
+        for line in columns((rule.name, rule.element_types, rule.identity) for rule in wanted):
             result(line)
         return 0
     from onnx.printer import to_text
 
-    for rule in _rules_for(book, operator):
+    for rule in wanted:
         result(to_text(rule.function))
     return 0
 
@@ -89,7 +96,8 @@ def _try(book: RuleBook, operator: str | None) -> int:
 
 @click.command("targets")
 @click.argument("runtime", type=RUNTIME, required=False)
-def targets(runtime: Any) -> int:
+@JSON_OPTION
+def targets(runtime: Any, as_json: bool) -> int:
     """List the runtimes that models can be made right for, or say what is known of one.
 
     A name may be followed by @ and any version: one that is listed, the beginning of one, or one between two, which
@@ -103,6 +111,12 @@ def targets(runtime: Any) -> int:
     """
     from reducelower.runtimes import load_runtime, shipped_names, shipped_versions
 
+    if as_json:
+        from reducelower.report.plain import runtime_line
+
+        for each in [runtime] if runtime is not None else map(load_runtime, shipped_names()):
+            data_result(runtime_line(each))
+        return 0
     if runtime is None:
         for line in columns(_row(load_runtime(name)) for name in shipped_names()):
             result(line)

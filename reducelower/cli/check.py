@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from reducelower.cli.options import (
     EXCLUDE_OPTION,
     FOR_OPTION,
     IR_VERSION_OPTION,
+    JSON_OPTION,
     MODELS,
     QUIET_OPTION,
     REPORT_OPTION,
@@ -48,13 +49,14 @@ __all__ = ["check", "inspect"]
     WITHOUT_OPTION,
     option(
         "--format form",
-        "Report for people, for programs, as GitHub annotations, as JUnit XML.",
+        "Report for people, as GitHub annotations, as JUnit XML.",
         type=click.Choice(["text", "json", "github", "junit"]),
         default="text",
     ),
     conversion_options("stable"),
     (IR_VERSION_OPTION, REPORT_OPTION, EXCLUDE_OPTION, *WORKERS_OPTIONS),
     option("--require-target", "Fail rather than inspect where no option says what to check for; for hooks."),
+    JSON_OPTION,
     QUIET_OPTION,
     option("-v --verbose", "List every node that would be rewritten."),
 )
@@ -62,7 +64,7 @@ __all__ = ["check", "inspect"]
 def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 if every model is legal
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 if every model fits
     as it is, 1 if one is not, 2 if one cannot be read. If no option says what to check for, it says where each model
     can go; with --require-target, a report or a format for CI, that is an error (status 2).
 
@@ -71,11 +73,13 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
       reducelower check models/ --opset 13 --format github
       reducelower check model.onnx --for openvino
     """
+    if options["form"] == "json":
+        console.warning("--format json will go; --json prints one object per model, a line each")
     asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without"))
     if asks_nothing and options["ir_version"] in ("auto", "keep"):
         if options["require_target"] or options["reports"] or options["form"] in ("github", "junit"):
             raise click.UsageError("say what to check for: --opset N, --for NAME, --without OPERATOR or several", ctx)
-        as_json, quiet = options["form"] == "json", options["quiet"]
+        as_json, quiet = options["form"] == "json" or options["as_json"], options["quiet"]
         return inspect_all(models, as_json=as_json, short=True, exclude=options["exclude"], quiet=quiet)
     settings = settings_of(target_of(options, ctx), options)
     return _check_all(models, replace(settings, details=bool(options["reports"])), options)
@@ -87,19 +91,27 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     from reducelower.batch.many import check_file, crashed
     from reducelower.cli.conversion import outcomes_of
     from reducelower.cli.reports import check_report_paths, write_reports
+    from reducelower.cli.streams import on_standard_output, staged
 
     if options["scheduler"]:
         from reducelower.batch.cluster import anchored, anchored_settings
 
         models, settings = anchored(models), anchored_settings(settings)
-    paths = [model.path for model in find_models(models, exclude=options["exclude"])]
-    check_report_paths(options["reports"], paths)
-    work = partial(check_file, settings=settings)
-    checked = list(outcomes_of(paths, options, work=work, crashed=crashed))
+    on_standard_output(options)
+    with staged(models, None) as files:
+        paths = [model.path for model in find_models(files.models, exclude=options["exclude"])]
+        check_report_paths(options["reports"], paths)
+        work = partial(check_file, settings=settings)
+        checked = list(map(files.named, outcomes_of(paths, options, work=work, crashed=crashed)))
+    if options["as_json"]:
+        from reducelower.report.plain import json_line
+
+        for found in checked:
+            console.data_result(json_line(found))
     if options["form"] == "text":
         for problem in (problem for found in checked for problem in found.problems):
             console.problem(problem)
-    if not options["quiet"]:
+    if not options["quiet"] and not options["as_json"]:
         text = _answer(options["form"], checked, verbose=options["verbose"])
         if text:
             (console.result if options["form"] == "text" else console.data_result)(text)
@@ -126,8 +138,7 @@ _MOST_FAULTS = 3
 
 
 @click.command("inspect")
-@MODELS
-@option("--json as_json", "Print one JSON object per model, a line each.")
+@with_options(MODELS, JSON_OPTION)
 def inspect(models: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and which runtimes would get it wrong.
 
@@ -149,8 +160,6 @@ def inspect_all(
 
     In short it leaves out what a model holds, and says where it can go.
     """
-    import json
-
     from reducelower.batch.inputs import find_models
     from reducelower.batch.inspection import inspect_file
     from reducelower.batch.staging import at_hand
@@ -170,7 +179,9 @@ def inspect_all(
                 status = max(status, worst)
                 continue
             if as_json and not quiet:
-                console.data_result(json.dumps(asdict(found), allow_nan=False))
+                from reducelower.report.plain import inspected_line
+
+                console.data_result(inspected_line(found))
             elif not quiet:
                 console.result(short_text(found) if short else full_text(found))
             status = max(status, REFUSED if found.problem else DONE)
@@ -190,8 +201,8 @@ def full_text(found: Inspected) -> str:
         ("written by", found.producer or "not stated"),
         ("size", _bytes(found.size)),
         ("external data", ", ".join(external) or "none"),
-        ("inputs", ", ".join(found.inputs) or "none"),
-        ("outputs", ", ".join(found.outputs) or "none"),
+        ("inputs", ", ".join(map(str, found.inputs)) or "none"),
+        ("outputs", ", ".join(map(str, found.outputs)) or "none"),
         ("weights", ", ".join(f"{count:,} {name}" for name, count in found.weights.items()) or "none"),
         ("operators", ", ".join(operators) or "none"),
     ]

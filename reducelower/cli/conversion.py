@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -31,9 +32,18 @@ def convert_all(
         raise SettingError("--backup keeps what --in-place replaces; give both")
     if STREAM in models and settings.in_place:
         raise SettingError("standard input cannot be replaced; give -o OUT")
+    models, output = _with_output(models, options)
     on_standard_output(options)
-    with staged(models, options["output"]) as files:
+    with staged(models, output) as files:
         return _convert_all(command, files, replace(settings, details=bool(options["reports"])), options)
+
+
+def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
+    """The models and the output: of two models, a second that is not there yet is what the first is to become."""
+    says_where = options["output"] or options["output_dir"] or options["in_place"]
+    if says_where or len(models) != 2 or not models[1].endswith(".onnx") or os.path.lexists(models[1]):
+        return models, options["output"]
+    return models[:1], models[1]
 
 
 def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, options: Mapping[str, Any]) -> int:

@@ -32,7 +32,7 @@ _COMMANDS = {
     "diff": ("compare", "diff", "Say what differs between two models by structure."),
     "targets": ("catalog", "targets", "List the runtimes to convert for, and what is known of one."),
     "rules": ("catalog", "rules", "List the rule book, show a rule, test a folder of rules."),
-    "probe": ("probe", "command", "Measure what is legal on a runtime; write a target file."),
+    "probe": ("probe", "command", "Measure what a runtime gets right; write a target file."),
     "completion": ("main", "completion", "Print the script that lets a shell complete commands."),
 }
 """By name: the module and the function in it, and what `--help` says."""
@@ -54,10 +54,16 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"reducelower.cli.{module}"), name)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``help convert`` is ``convert --help``."""
+        return super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] == ["help"] else args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            if args[0].endswith(".onnx"):
+                ctx.fail(f"say what to do with it: inspect {args[0]}, or convert {args[0]} --opset N")
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -77,6 +83,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -86,7 +93,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    """Make ONNX models legal for their runtime: opset versions both ways, Reduce operators rewritten, with proof.
+    """Convert ONNX models to another opset version or for a runtime.
 
     \b
     Example:

@@ -323,7 +323,7 @@ QUIET_OPTION: Option = option("-q --quiet", "Print errors only; the exit status 
 
 JSON_OPTION: Option = option(
     "--json as_json",
-    "Print one JSON object per model on standard output, a line each, as the report's schema describes it.",
+    "Print JSON on standard output, an object per model (or runtime, or rule), as the report's schema describes it.",
 )
 
 EXCLUDE_OPTION: Option = option(

@@ -95,6 +95,8 @@ def on_standard_output(options: Mapping[str, Any]) -> None:
         )
         if is_there
     ]
+    if options.get("output") == STREAM and sys.stdout is not None and sys.stdout.isatty():
+        raise click.UsageError("a terminal shows no models; give -o FILE, or redirect the output: -o - > FILE")
     if len(wanted) > 1:
         raise click.UsageError(f"{' and '.join(wanted)} would both be written to standard output; give one of them")
     if wanted and wanted != ["--format"]:

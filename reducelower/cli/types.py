@@ -123,11 +123,13 @@ def _integer(text: str, otherwise: str) -> int:
 
 
 def _opset(text: str) -> int:
-    """An opset version that the installed onnx knows."""
+    """An opset version that the installed onnx knows, by its number or as ``latest``."""
     from reducelower.model.schemas import latest_opset
 
     latest = latest_opset()
-    number = _integer(text, f"is not an opset version; give a number from 1 to {latest}")
+    if text == "latest":
+        return latest
+    number = _integer(text, f"is not an opset version; give a number from 1 to {latest}, or latest")
     if not 1 <= number <= latest:
         raise ValueError(f"there is no opset {number}; the onnx installed knows opsets 1 to {latest}")
     return number
@@ -256,7 +258,7 @@ class _InputFile(Pairs):
 
 
 INPUT_FILE = _InputFile()
-OPSET = _Parsed("N", _opset)
+OPSET = _Parsed("N|latest", _opset, lambda: ["latest"])
 OPERATOR = _Parsed("NAME", _operator, _from("model.schemas", "all_operators"))
 RUNTIME = _Parsed("NAME|FILE.toml", _from("runtimes", "load_runtime"), _from("runtimes", "shipped_names"), file=True)
 ELEMENT_TYPE = _Parsed("TYPE", _element_type, _from("model.schemas", "element_type_names"))

@@ -63,8 +63,10 @@ class LoadedModel:
         return bool(self.external) or self.inline is not None
 
 
-def read_model(path: str | os.PathLike[str]) -> LoadedModel:
+def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedModel:
     """Read a model in any format that `onnx.load` knows by extension, without its external data.
+
+    Large weights in the file itself stay there, unless the `whole` file is asked for.
 
     Raises:
         UnreadableModelError: the file does not exist, is not an ONNX model, or its external data is missing or outside
@@ -81,7 +83,7 @@ def read_model(path: str | os.PathLike[str]) -> LoadedModel:
             raise UnreadableModelError(
                 f"{path} is over 2 GiB, protobuf's limit; store its weights as external data first"
             )
-        if status.st_size >= _WORTH_LIFTING and is_binary(path):
+        if not whole and status.st_size >= _WORTH_LIFTING and is_binary(path):
             return _read_without_weights(path)
         return _read_whole(path)
     except FileNotFoundError:

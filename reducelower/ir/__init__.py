@@ -24,3 +24,8 @@ def __getattr__(name: str) -> Any:
     from reducelower.ir.rewriting import rewrite_rules
 
     return rewrite_rules
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
-from reducelower.arguments import check_arguments
+from reducelower.given import AnyModel, take
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, release_initializers
 from reducelower.legalization.run import run
@@ -40,15 +41,15 @@ class Repaired:
     """A repaired model.
 
     Attributes:
-        model: the model.
+        model: the model, in the form of the one given.
         done: one sentence per repair; empty if nothing had to be done.
     """
 
-    model: ModelProto
+    model: Any
     done: tuple[str, ...]
 
 
-def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
+def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     """Repair a model that runtimes run but the checker refuses, and say what was done.
 
     Nodes are put in order, each after those it reads from. A graph in which a value is defined twice keeps its
@@ -60,14 +61,15 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     All else stays as it is. A valid model that runs comes back unchanged.
 
     Args:
-        model: any model.
+        model: any model, in any form; see `reducelower.legalize`.
         in_place: change and return the model itself rather than a copy.
 
     Returns:
         The model and what was done. It may still be invalid: what cannot be repaired stays as it is.
 
     Raises:
-        TypeError: it is not a ModelProto.
+        TypeError: it is not a model.
+        UnreadableModelError: a file is missing, or it or the bytes are no model.
 
     Example:
         >>> import onnx, reducelower
@@ -78,13 +80,14 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
         >>> mended.done
         ("put 2 nodes of graph 'g' in order, each behind those it reads from",)
     """
-    check_arguments(model=model)
-    if not model.HasField("graph") or find_call_defect(model):
+    given = take(model, in_place=in_place)
+    message = given.document.message
+    if not message.HasField("graph") or find_call_defect(message):
         return Repaired(model, ())  # inference would recurse without end
-    mended = model
+    mended = message
     if not in_place:
         mended = ModelProto()
-        mended.CopyFrom(model)
+        mended.CopyFrom(message)
     mends = (
         _add_imports, _fit_ir_version, _name_graphs, _rename_duplicates, _put_in_order, _move_to_import,
         _drop_contradictions,
@@ -94,9 +97,9 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
         for mend in mends:
             done += mend(mended)
     except Exception:
-        if not find_defect(model):
+        if not find_defect(message):
             raise  # not the fault of a model that is damaged
-    return Repaired(mended, tuple(done))
+    return Repaired(given.back(Document.of_message(mended)), tuple(done))
 
 
 def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:

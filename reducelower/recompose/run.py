@@ -14,6 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
+from reducelower.given import of_any_model
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import folder_of, refuse_declarations
 from reducelower.model.census import Census
@@ -41,8 +42,9 @@ BOOKS: tuple[Book, ...] = (*SHIPPED, "portable")
 """The rule books whose bodies are searched by default."""
 
 
+@of_any_model
 def raise_reductions(
-    model: ModelProto,
+    model: Document,
     *,
     ops: Iterable[str] | None = None,
     rules: Iterable[Book] = BOOKS,
@@ -52,7 +54,7 @@ def raise_reductions(
     ranks: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
     in_place: bool = False,
-) -> ModelProto:
+) -> Document:
     """Fold primitive forms into the composite Reduce operators they spell out: the way back from `expand`.
 
     ``Sqrt(ReduceSum(x * x))`` becomes ReduceL2, ``Log(ReduceSum(Exp(x)))`` ReduceLogSumExp, and so on, for the bodies
@@ -66,7 +68,7 @@ def raise_reductions(
     than the kernel, as `stable`'s L2 is than onnxruntime's above 1e19, that care is given up.
 
     Args:
-        model: any valid ONNX model.
+        model: any valid ONNX model, in any form; see `reducelower.legalize`.
         ops: operators to raise to, such as ``["ReduceLogSumExp"]``; None means all that there are forms for.
         rules: rule books whose bodies are looked for: shipped ones by name, folders, or rule books.
         by_hand: look for what people write by hand as well.
@@ -93,9 +95,10 @@ def raise_reductions(
         >>> [node.op_type for node in reducelower.raise_reductions(spelled).graph.node]
         ['ReduceL2']
     """
-    check_arguments(model=model, ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
+    check_arguments(ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    return raise_with_plan(model, settings, ops=ops, rules=rules, by_hand=by_hand, in_place=in_place).model
+    made = raise_with_plan(model.message, settings, ops=ops, rules=rules, by_hand=by_hand, in_place=in_place)
+    return Document.of_message(made.model)
 
 
 def raise_with_plan(

@@ -59,7 +59,7 @@ def test_nothing_is_changed(cli: Cli, folder: Path) -> None:
 def test_json_has_a_version_and_a_verdict_per_model(cli: Cli, folder: Path) -> None:
     ran = cli("check", folder, "--opset", 13, "--format", "json")
     report = json.loads(ran.out)
-    assert report["schema"] == 1
+    assert report["schema"] == 2
     verdicts = {Path(model["path"]).stem: model["verdict"] for model in report["models"]}
     assert verdicts == {"fits": "fits", "rewrite": "rewrite", "refused": "refused", "unreadable": "unreadable"}
     rewrite = next(model for model in report["models"] if model["verdict"] == "rewrite")

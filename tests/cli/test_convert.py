@@ -245,3 +245,19 @@ def test_a_right_conversion_tells_no_details_of_what_overflows_on_both_sides(
         "rewritten", "verified", "output's", "the", "written",
     ]  # fmt: skip
     assert " ULP apart" in cli(*given, "-v").out
+
+
+def test_a_second_model_that_is_not_there_is_the_output(cli: Cli, model: Path, tmp_path: Path) -> None:
+    assert cli("convert", model, tmp_path / "second.onnx", "--opset", 13).status == 0
+    assert opset(tmp_path / "second.onnx") == 13
+    assert cli("convert", model, tmp_path / "second.onnx", "--opset", 13).status == 2
+
+
+def test_the_folder_of_an_output_is_made(cli: Cli, model: Path, tmp_path: Path) -> None:
+    assert cli("convert", model, "-o", tmp_path / "new" / "folder" / "m.onnx", "--opset", 13).status == 0
+    assert opset(tmp_path / "new" / "folder" / "m.onnx") == 13
+
+
+def test_the_latest_opset_has_a_name(cli: Cli, model: Path, tmp_path: Path) -> None:
+    assert cli("convert", model, "-o", tmp_path / "m.onnx", "--opset", "latest").status == 0
+    assert opset(tmp_path / "m.onnx") == onnx.defs.onnx_opset_version()

@@ -13,9 +13,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import onnx
 import pytest
+
+import reducelower
 
 Cli = Callable[..., Any]
 
@@ -255,3 +258,37 @@ def test_numbers_that_make_no_sense_are_refused(cli: Cli, models: Path, option: 
     ran = cli("verify", model, model, option, value)
     assert ran.status == 2
     assert option in ran.err
+
+
+def test_version_has_a_short_flag(cli: Cli) -> None:
+    assert cli("-V").out == cli("--version").out
+
+
+def test_help_of_a_command_can_be_asked_for_as_a_command(cli: Cli) -> None:
+    assert cli("help", "convert").out == cli("convert", "--help").out
+    assert cli("help").out == cli("--help").out
+
+
+def test_a_model_in_the_place_of_a_command_is_told_what_to_type(cli: Cli) -> None:
+    ran = cli("model.onnx")
+    assert ran.status == 2
+    assert "inspect model.onnx" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"), [("check", "model"), ("inspect", "inspected"), ("targets", "runtime"), ("rules", "rule")]
+)
+def test_json_is_an_object_a_line_that_the_schema_describes(cli: Cli, models: Path, command: str, kind: str) -> None:
+    schema = json.loads((Path(reducelower.__file__).parent / "report" / "schema.json").read_text("utf-8"))
+    given = [models / "skl_gmm_20.onnx"] if command in ("check", "inspect") else []
+    given += ["--opset", "13"] if command == "check" else []
+    lines = cli(command, *given, "--json").out.splitlines()
+    assert lines
+    for line in lines:
+        jsonschema.validate(json.loads(line), {"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
+
+
+def test_the_old_way_to_ask_for_json_warns(cli: Cli, models: Path) -> None:
+    ran = cli("check", models / "skl_gmm_20.onnx", "--opset", "13", "--format", "json")
+    assert json.loads(ran.out)["models"]
+    assert ran.err.startswith("warning: --format json will go; ")

@@ -200,3 +200,11 @@ def test_the_nearest_name_is_suggested(cli: Cli, arguments: list[str], said: str
     assert ran.status == 2
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_a_model_from_standard_input_is_checked(models: Path) -> None:
+    command = [sys.executable, "-m", "reducelower", "check", "-", "--opset", "13"]
+    data = (models / "skl_gmm_20.onnx").read_bytes()
+    ran = subprocess.run(command, input=data, capture_output=True, check=False)
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.startswith(b"-: does not fit opset 13: 3 nodes to rewrite")

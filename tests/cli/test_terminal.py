@@ -155,3 +155,8 @@ def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(models: Path, tmp_pat
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert ran.stderr == ""
     assert any(40 < len(line) <= 80 for line in ran.stdout.splitlines() if "onnx" not in line)
+
+
+def test_a_terminal_gets_no_model(models: Path) -> None:
+    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", "-", "--opset", 13)
+    assert "a terminal shows no models; give -o FILE" in seen

@@ -14,6 +14,7 @@ from onnx import TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
+from reducelower.model.text import shape_text
 from reducelower.scope.scope import Scope
 
 _BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
@@ -61,7 +62,7 @@ def _lower(op: Writer) -> None:
         op.set("broadcast", 1)
         return
     raise RefusedError(
-        f"it broadcasts shapes {list(left)} and {list(right)}, and neither is the end of the other",
+        f"it broadcasts shapes {shape_text(left)} and {shape_text(right)}, and neither is the end of the other",
         "opset 7 is the oldest that does",
     )
 

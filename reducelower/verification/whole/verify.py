@@ -10,6 +10,7 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
+from reducelower.given import AnyModel, take
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
@@ -43,12 +44,11 @@ from reducelower.verification.whole.question import Question, compared, differ, 
 __all__ = ["compare_models", "verify"]
 
 _FOR_REGIONS = 0.75  # of the budget
-Model = ModelProto | str | os.PathLike[str]
 
 
 def verify(
-    before: Model,
-    after: Model,
+    before: AnyModel,
+    after: AnyModel,
     *,
     inputs: Mapping[str, Any] | None = None,
     expected: Sequence[Any] | None = None,
@@ -72,7 +72,8 @@ def verify(
     ``onnx.reference.ReferenceEvaluator``, and the notes say so.
 
     Args:
-        before: the model that is right by definition; a path is run from that path, so that external data is found.
+        before: the model that is right by definition, in any form (see `reducelower.legalize`); a path is run from that
+            path, so that external data is found.
         after: the model to compare with it.
         inputs: values by input name; those not given are made.
         expected: outputs that both models should give, in graph order (from a test-data folder), for the given inputs.
@@ -109,10 +110,13 @@ def verify(
         >>> found.equivalent
         True
     """
-    check_arguments(before=before, after=after, inputs=inputs, expected=expected, seed=seed, dims=dims)
+    check_arguments(inputs=inputs, expected=expected, seed=seed, dims=dims)
     check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, plan=plan, base_dir=base_dir)
     check_arguments(provider=provider)
-    source, result = Source.of(before, base_dir).light(), Source.of(after, base_dir).light()
+    sides = ((before, "before"), (after, "after"))
+    # What is in a file is read from there, large weights where they are.
+    models = (side if isinstance(side, str | os.PathLike) else take(side, name=name).document for side, name in sides)
+    source, result = (Source.of(model, base_dir).light() for model in models)
     if "onnxruntime" in runtimes:
         require_onnxruntime()
     data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))

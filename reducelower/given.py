@@ -1,0 +1,125 @@
+"""Models in the forms in which callers have them, and results in the same forms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, overload
+
+from onnx import ModelProto
+
+from reducelower.arguments import said
+from reducelower.model.document import Document
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from reducelower.ir.light import Light
+
+__all__ = ["AnyModel", "Given", "HasProto", "OfAnyModel", "of_any_model", "take"]
+
+P = ParamSpec("P")
+
+
+class HasProto(Protocol):
+    """What holds a model as a message, as ``torch.onnx.ONNXProgram`` does."""
+
+    @property
+    def model_proto(self) -> ModelProto:
+        """The model."""
+
+
+AnyModel: TypeAlias = "ModelProto | bytes | str | os.PathLike[str] | HasProto | onnx_ir.Model"
+"""A model: a message, its bytes, the path of its file, what torch exported, or a model of onnx_ir."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model that a caller gave.
+
+    Attributes:
+        document: the model.
+        folder: where its external data lies, if it was read from a file.
+        is_bytes: whether the caller gave bytes and gets bytes.
+        light: the model of onnx_ir that the caller gave, without its weights.
+    """
+
+    document: Document
+    folder: str | None = None
+    is_bytes: bool = False
+    light: Light | None = None
+
+    def back(self, document: Document) -> Any:
+        """A result in the form of what was given; a message where that was a file or a program of torch."""
+        if self.is_bytes:
+            return document.data
+        return document.message if self.light is None else self.light.restored(document.message)
+
+
+def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
+    """A model in any form.
+
+    Args:
+        model: a ModelProto, the bytes of one, a path, a ``torch.onnx.ONNXProgram`` or an ``onnx_ir.Model``.
+        name: what the caller knows the argument by.
+        in_place: whether the model itself is to be changed, which only a ModelProto can be.
+
+    Raises:
+        TypeError: it is none of these, or cannot be changed in place.
+        UnreadableModelError: a file is missing, or it or the bytes are no model.
+    """
+    if isinstance(model, ModelProto):
+        return Given(Document.of_message(model))
+    if in_place:
+        raise TypeError(f"in_place changes an onnx.ModelProto, and {name} is {said(model)}")
+    if isinstance(model, bytes | bytearray | memoryview):
+        return Given(Document.of_bytes(bytes(model)), is_bytes=True)
+    if isinstance(model, str | os.PathLike):
+        from reducelower.files import read_model
+
+        return Given(read_model(model, whole=True).document, str(Path(model).parent))
+    if type(model).__module__.partition(".")[0] == "onnx_ir" and hasattr(model, "graph"):
+        from reducelower.ir.light import lighten
+
+        light = lighten(model)
+        return Given(Document.of_message(light.proto), light=light)
+    proto = getattr(model, "model_proto", None)
+    if isinstance(proto, ModelProto):
+        return Given(Document.of_message(proto))
+    raise TypeError(
+        f"{name} must be an onnx.ModelProto, its bytes, a path, a torch.onnx.ONNXProgram or an onnx_ir.Model, "
+        f"not {said(model)}"
+    )
+
+
+class OfAnyModel(Protocol[P]):
+    """A function from a model to a model of the same form."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, model: bytes, *arguments: P.args, **options: P.kwargs) -> bytes: ...
+
+    @overload
+    def __call__(
+        self, model: ModelProto | str | os.PathLike[str] | HasProto, *arguments: P.args, **options: P.kwargs
+    ) -> ModelProto: ...
+
+    @overload
+    def __call__(self, model: onnx_ir.Model, *arguments: P.args, **options: P.kwargs) -> onnx_ir.Model: ...
+
+
+def of_any_model(function: Callable[Concatenate[Document, P], Document]) -> OfAnyModel[P]:
+    """A function of documents for models in any form; of a file it is told the folder of the external data."""
+
+    @wraps(function)
+    def converted(model: Any, *arguments: P.args, **options: P.kwargs) -> Any:
+        given = take(model, in_place=bool(options.get("in_place")))
+        if given.folder is not None and options.get("base_dir") is None:
+            options["base_dir"] = given.folder
+        return given.back(function(given.document, *arguments, **options))
+
+    return converted
