@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,8 @@ def inspect_all(
 
     In short it leaves out what a model holds, and says where it can go.
     """
+    import json
+
     from reducelower.batch.inputs import find_models
     from reducelower.batch.inspection import inspect_file
     from reducelower.batch.staging import at_hand
@@ -179,9 +181,7 @@ def inspect_all(
                 status = max(status, worst)
                 continue
             if as_json and not quiet:
-                from reducelower.report.plain import inspected_line
-
-                console.data_result(inspected_line(found))
+                console.data_result(json.dumps(asdict(found), allow_nan=False))  # `$defs/inspected` of the schema
             elif not quiet:
                 console.result(short_text(found) if short else full_text(found))
             status = max(status, REFUSED if found.problem else DONE)

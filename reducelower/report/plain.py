@@ -12,11 +12,10 @@ from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
 
 if TYPE_CHECKING:
-    from reducelower.batch.inspection import Inspected
     from reducelower.rulebook import Rule
     from reducelower.runtimes import Runtime
 
-__all__ = ["SCHEMA_VERSION", "as_plain", "inspected_line", "json_line", "render", "rule_line", "runtime_line"]
+__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "render", "rule_line", "runtime_line"]
 
 SCHEMA_VERSION = 2
 """Version of the layout; it changes when a reader of the old layout would break."""
@@ -41,11 +40,6 @@ def as_plain(report: Report) -> dict[str, Any]:
 def json_line(model: Outcome) -> str:
     """The report on one model as one line of JSON, described by ``$defs/model`` of the schema."""
     return json.dumps(_model(model), allow_nan=False)
-
-
-def inspected_line(found: Inspected) -> str:
-    """What is in a model as one line of JSON, described by ``$defs/inspected`` of the schema."""
-    return json.dumps(asdict(found), allow_nan=False)
 
 
 def runtime_line(runtime: Runtime) -> str:
