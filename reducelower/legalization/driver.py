@@ -33,6 +33,7 @@ from reducelower.legalization.memo import (
 from reducelower.legalization.node import Settler
 from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.legalization.quantized_pairs import QUANTIZED, with_quantized
+from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
@@ -106,6 +107,8 @@ class Legalizer:
         for number, function in enumerate(self.draft.model.functions):
             self._walk_function(function, number)
         remove_unused(self.edits)
+        for edit in self.edits:
+            share(edit)
         self._treat_constants()
         self._fit_types()
         self._replace_dead_branches()

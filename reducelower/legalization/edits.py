@@ -27,6 +27,7 @@ class Edit:
         sites: operator and label of each rewrite.
         types: value_info for new values, as bytes of a GraphProto.
         refused: why a node cannot be legalized.
+        shareable: the nodes whose rewrites may compute what others compute too.
         zeros: the outcomes that ask at run time for dimensions of size zero, or assume that there are none.
         applied: what each node had and what came in its place, in order; None if nobody wants to know.
     """
@@ -36,6 +37,7 @@ class Edit:
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
     types: dict[int, bytes] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
+    shareable: set[int] = field(default_factory=set)
     zeros: dict[int, Outcome] = field(default_factory=dict)
     applied: dict[int, list[tuple[ReadNode | None, Outcome]]] | None = None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.scope.node import NodeScope
 
-__all__ = ["kind_of", "tidied"]
+__all__ = ["is_repeatable", "kind_of", "may_share", "rename_read", "tidied"]
 
 _RANDOM = frozenset(
     {
@@ -30,6 +30,11 @@ _RANDOM = frozenset(
     }
 )  # fmt: skip
 """Operators that may yield something else each time."""
+
+_OF_SIZES = ("Shape", "Size")
+
+_DATA = "⟦0⟧"
+"""The blank of a node's first operand."""
 
 _LARGEST = 64
 """The most elements of a constant that is computed here: a table may be smaller as what makes it."""
@@ -49,12 +54,12 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
     known: dict[Hashable, NodeProto] = {}
     kept: list[NodeProto] = []
     for node in nodes:
-        _rename_read(node, instead)
-        if kept_names.isdisjoint(node.output) and not any(True for _ in subgraphs(node)):
+        rename_read(node, instead)
+        if kept_names.isdisjoint(node.output) and is_repeatable(node):
             if node.op_type == "Identity" and node.domain in DEFAULT_DOMAINS:
                 instead[node.output[0]] = node.input[0]
                 continue
-            first = known.setdefault(kind_of(node), node) if node.op_type not in _RANDOM else node
+            first = known.setdefault(kind_of(node), node)
             if first is not node:
                 instead.update(
                     (name, instead.get(same, same)) for name, same in zip(node.output, first.output, strict=True)
@@ -71,13 +76,34 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
     return kept
 
 
+def is_repeatable(node: NodeProto) -> bool:
+    """Whether an equal node yields the same; what holds graphs is not looked into."""
+    return node.op_type not in _RANDOM and not any(True for _ in subgraphs(node))
+
+
 def kind_of(node: NodeProto) -> Hashable:
     """Equal for nodes that compute the same; they read the same values, and differ in the names of outputs at most."""
     attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
     return node.op_type, node.domain, tuple(node.input), tuple(attributes), tuple(map(bool, node.output))
 
 
-def _rename_read(node: NodeProto, names: dict[str, str]) -> None:
+def may_share(nodes: Sequence[NodeProto], outputs: set[str]) -> bool:
+    """Whether other nodes may have use for a part of what replaces a node, given in blanks with its outputs.
+
+    That is what does not depend on the node's first operand, which is the data, or asks for its sizes.
+    """
+    of_data = {_DATA}
+    for node in nodes:
+        read = set(filter(None, read_by(node)))
+        if read and outputs.isdisjoint(node.output) and (read.isdisjoint(of_data) or node.op_type in _OF_SIZES):
+            return True
+        if not read.isdisjoint(of_data):
+            of_data.update(node.output)
+    return False
+
+
+def rename_read(node: NodeProto, names: dict[str, str]) -> None:
+    """Let a node, and those of graphs in it, read other values."""
     if not names:
         return
     for index, name in enumerate(node.input):
@@ -85,7 +111,7 @@ def _rename_read(node: NodeProto, names: dict[str, str]) -> None:
             node.input[index] = names[name]
     for _, _, graph in subgraphs(node):
         for inner in graph.node:
-            _rename_read(inner, names)
+            rename_read(inner, names)
 
 
 def _read_ones(nodes: list[NodeProto], wanted: set[str]) -> list[NodeProto]:

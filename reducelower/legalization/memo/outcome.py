@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.legalization.memo.alone import Alone, alone, operands_of
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, Template, is_in_blanks
+from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
 from reducelower.model.rewrites import Entry
 from reducelower.scope.graph import GraphScope
@@ -78,6 +79,12 @@ class Outcome:
     def reads(self) -> Sequence[int]:
         """The numbers of the operands that the nodes read."""
         return sorted(map(_number, operands_of(self.nodes or (), self.added)))
+
+    @cached_property
+    def may_share(self) -> bool:
+        """Whether rewrites of other nodes may compute a part of this as well."""
+        outputs = {name for node in self.nodes or () for name in node.output} - set(self.new_values)
+        return not self.in_place and may_share(self.nodes or (), outputs)
 
     @cached_property
     def new_values(self) -> Sequence[str]:

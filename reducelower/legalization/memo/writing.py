@@ -159,6 +159,8 @@ class Writing:
             edit.zeros[index] = outcome
         if edit.applied is not None:
             edit.applied.setdefault(index, []).append((read, outcome))
+        if outcome.may_share:
+            edit.shareable.add(index)
         if self._makes_values:
             self._state_types(edit, index, read, names)
         if outcome.label:

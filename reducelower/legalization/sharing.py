@@ -1,0 +1,46 @@
+"""What several rewrites compute from the same values stands once, where the first of them needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import GraphProto, NodeProto
+
+from reducelower.legalization.tidying import is_repeatable, kind_of, rename_read
+from reducelower.model.nodelist import nodes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from reducelower.legalization.edits import Edit
+
+__all__ = ["share"]
+
+
+def share(edit: Edit) -> None:
+    """Let later rewrites of a graph read what earlier ones compute, in place of computing it again."""
+    known: dict[Hashable, NodeProto] = {}
+    for index in sorted(edit.shareable):
+        outputs = set(NodeProto.FromString(edit.scope.node_list.original(index)).output)
+        instead: dict[str, str] = {}
+        kept = []
+        for node in nodes_of(edit.replaced.get(index, ())):
+            rename_read(node, instead)
+            if outputs.isdisjoint(node.output) and is_repeatable(node):
+                first = known.setdefault(kind_of(node), node)
+                if first is not node:
+                    instead.update(zip(node.output, first.output, strict=True))
+                    continue
+            kept.append(node)
+        if instead:
+            edit.replaced[index] = kept
+            _forget(edit, index, instead)
+
+
+def _forget(edit: Edit, index: int, names: dict[str, str]) -> None:
+    """Drop the types of values that are no longer made."""
+    if index not in edit.types:
+        return
+    stated = GraphProto.FromString(edit.types[index])
+    left = [value for value in stated.value_info if value.name not in names]
+    edit.types[index] = GraphProto(value_info=left).SerializeToString()
