@@ -15,7 +15,7 @@ from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
-from reducelower.files.transfer import Appender, OnCopied, fill
+from reducelower.files.transfer import OnCopied, copy_range, fill
 from reducelower.model.document import Document
 from reducelower.model.wire import Window
 
@@ -169,13 +169,12 @@ def _counter(on_copied: Callable[[int, int], object] | None, total: int) -> OnCo
 
 
 def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel, on_copied: OnCopied) -> None:
-    with Appender(output.descriptor) as appender:
-        for piece in content:
-            if isinstance(piece, bytes):
-                output.write(piece)
-            else:
-                assert source.inline is not None
-                appender.append(source.inline.descriptor, piece.start, piece.end, on_copied)
+    for piece in content:
+        if isinstance(piece, bytes):
+            output.write(piece)
+        else:
+            assert source.inline is not None
+            copy_range(source.inline.descriptor, output.descriptor, piece.start, piece.end, on_copied)
     if source.inline is not None and not source.inline.is_unchanged():
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
