@@ -306,6 +306,9 @@ class BodyScope(_NestedScope):
     def stated_type(self, name: str) -> TypeProto | None:
         """None: replacement nodes state no types."""
 
+    def note_trusted(self, name: str) -> None:
+        """Nothing is stated."""
+
     def inside(self, node: NodeProto) -> list[tuple[BodyScope, list[str]]]:
         """Nothing: the subgraphs of replacement nodes are not followed."""
         return []

@@ -31,6 +31,7 @@ from reducelower.model.census import Stated
 from reducelower.model.element_types import output_element_type, resolve_element_type
 from reducelower.model.graph import inner_path, read_by, subgraphs
 from reducelower.model.inference import GraphKey
+from reducelower.model.inference.declared import declared_type
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 from reducelower.model.numbers import FIRST_FLOATS
@@ -488,14 +489,18 @@ class GraphScope:
         return Known.of_constant(tensor.data_type, tensor.dims, value)
 
     def stated_type(self, name: str) -> TypeProto | None:
-        """The type that this graph states for a value, or that inference finds for an input that states none."""
+        """The type that this graph states for a value or the user declared, or an inferred one of an inner input."""
         stated = self._stated_type(name)
-        self.ground.trusts_sizes = self.ground.trusts_sizes or self._states_of_node(name)
         known = None if stated is None else self.ground.known_type(stated)
-        if known is not None and (known.shape is not None or name not in self.inputs):
-            return known.proto
-        is_inner = self.parent is not None or self.is_function
-        return self._inferred_type(name) if is_inner and name in self.inputs else None
+        if name in self.inputs and (known is None or known.shape is None) and self.key:
+            return self.ground.source.type(self.key, name)
+        if name in self.ground.element_types or name in self.ground.ranks:
+            return declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
+        return None if known is None else known.proto
+
+    def note_trusted(self, name: str) -> None:
+        """Note that what this graph states for a value was used."""
+        self.ground.trusts_sizes = self.ground.trusts_sizes or self._states_of_node(name)
 
     def inside(self, node: NodeProto) -> list[tuple[GraphScope, list[str]]]:
         """The subgraphs of a node, each with the names of its outputs."""
@@ -566,9 +571,8 @@ class GraphScope:
         return None if found is None else self.ground.known_type(found)
 
     def _inferred_type(self, name: str) -> TypeProto | None:
-        source = self.ground.source
-        found = source.type_by_ancestors(name) if self.key == () else None
-        return source.type(self.key, name) if found is None and self.key is not None else found
+        found = self.ground.resolver.type(self.known(name))
+        return self.ground.source.type(self.key, name) if found is None and self.key is not None else found
 
     def _stated_whole(self, name: str) -> KnownType | None:
         """The stated type of a value, if it leaves nothing to inference."""

@@ -106,13 +106,14 @@ class Ground:
     trusts_sizes: bool = False
     ranks_by_operators: Ranks = field(init=False)
     found_element_types: dict[tuple[Any, str], int] = field(default_factory=dict)
-    resolver: Resolver = field(default_factory=Resolver)
+    resolver: Resolver = field(init=False)
     witnesses: Witnesses | None = None
     _known_types: dict[bytes, KnownType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Handle ranks that contradict stated types as inference handles them."""
         self.ranks_by_operators = Ranks(objects=not self.source.is_lenient)
+        self.resolver = Resolver(objects=not self.source.is_lenient)
 
     def check_what_was_trusted(self) -> None:
         """Check the stated types that were used, if the model does not state all types that were needed.

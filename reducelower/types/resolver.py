@@ -15,10 +15,11 @@ from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, shape_in
 
 from reducelower.errors import RefusedError
 from reducelower.model.element_types import output_element_type
+from reducelower.model.inference import ContradictionError
 from reducelower.model.inference.protected import may_crash
 from reducelower.model.inference.ranks import RANKS, Inputs, evaluate_rule
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
-from reducelower.model.value_info import size_of
+from reducelower.model.value_info import may_be_of_one_shape, size_of
 from reducelower.types.known import Elements, Known, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
 from reducelower.types.sizes import Size, of_text
@@ -42,6 +43,9 @@ class Graph(Protocol):
 
     def stated_type(self, name: str) -> TypeProto | None:
         """The type that this graph states for a value; None if it states none that may be used."""
+
+    def note_trusted(self, name: str) -> None:
+        """Note that what this graph states for a value was used."""
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
         """The subgraphs of a node of this graph, each with the names of its outputs."""
@@ -67,17 +71,32 @@ class Atoms:
 
     first: int = 0
     _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, key: Hashable) -> Size:
         """The size that is this atom."""
-        return Size.atom(self._numbers.setdefault(key, self.first + len(self._numbers)))
+        number = self._numbers.setdefault(key, self.first + len(self._numbers))
+        if isinstance(key, str):
+            self._names[number] = key
+        return Size.atom(number)
+
+    def name(self, size: Size) -> str:
+        """The name that the model has for a size; empty if it has none."""
+        (monomial, coefficient), *others = size.terms or [((), 0)]
+        return self._names.get(monomial[0], "") if len(monomial) == coefficient == 1 and not others else ""
 
 
 class Resolver:
     """What is known about the values of one model."""
 
-    def __init__(self, atoms: Atoms | None = None) -> None:
-        """Start with nothing; `atoms` numbers new atoms."""
+    def __init__(self, atoms: Atoms | None = None, *, objects: bool = False) -> None:
+        """Start with nothing.
+
+        Args:
+            atoms: numbers new atoms.
+            objects: whether to raise if a graph states another type than nodes yield.
+        """
+        self._objects = objects
         self.atoms = atoms or Atoms()
         self._known: dict[_Value, Known] = {}
         self._outputs: dict[Hashable, list[_Output]] = {}
@@ -86,7 +105,11 @@ class Resolver:
         self._sizes: dict[str, Size] = {}
 
     def known(self, name: str, graph: Graph) -> Known:
-        """What is known about a value."""
+        """What is known about a value.
+
+        Raises:
+            ContradictionError: a graph states another type of it, or of what it is computed from, than nodes yield.
+        """
         wanted = graph.home(name), name
         # An explicit stack, since the graph may be deeper than Python's recursion limit.
         waiting = [] if wanted in self._known else [wanted]
@@ -132,19 +155,37 @@ class Resolver:
     def _completed(self, found: _Output, home: Graph, name: str) -> Known:
         """What is known with what the graph states, and with atoms for the sizes that are still open."""
         element_type, shape, elements = found
-        if not element_type or shape is None or None in shape:
-            stated = home.stated_type(name)
-            if stated is not None and stated.HasField("tensor_type"):
-                element_type = element_type or stated.tensor_type.elem_type
-                said = self._said(stated)
-                if shape is None:
-                    shape = said
-                elif said is not None and len(said) == len(shape):
-                    shape = tuple(other if size is None else size for size, other in zip(shape, said, strict=True))
+        stated = home.stated_type(name)
+        if stated is not None and stated.HasField("tensor_type"):
+            said = self._said(stated)
+            if self._objects and _contradict(shape, said):
+                raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
+            if not element_type or shape is None or None in shape:
+                home.note_trusted(name)
+            element_type = element_type or stated.tensor_type.elem_type
+            if shape is None:
+                shape = said
+            elif said is not None and len(said) == len(shape):
+                shape = tuple(other if size is None else size for size, other in zip(shape, said, strict=True))
         if shape is None:
             return Known(element_type, None, elements)
         whole = tuple(self.atoms((home, name, axis)) if size is None else size for axis, size in enumerate(shape))
         return Known(element_type, whole, elements)
+
+    def type(self, known: Known) -> TypeProto | None:
+        """What is known as a type, with the names that the model has for sizes; None unless only sizes are open."""
+        if not known.element_type or known.shape is None:
+            return None
+        made = TypeProto()
+        made.tensor_type.elem_type = known.element_type
+        made.tensor_type.shape.SetInParent()
+        for size in known.shape:
+            dim = made.tensor_type.shape.dim.add()
+            if size.number is not None:
+                dim.dim_value = size.number
+            elif name := self.atoms.name(size):
+                dim.dim_param = name
+        return made
 
     def _said(self, stated: TypeProto) -> Shape | None:
         if not stated.tensor_type.HasField("shape"):
@@ -229,7 +270,7 @@ class Resolver:
             return unknown
         if node.op_type in _TAKES_NAMES_FOR_ZERO and not all(map(_has_numbers, inputs)):
             return unknown
-        types = {name: self._type(known or _NOTHING) for name, known in zip(node.input, inputs, strict=True) if name}
+        types = {name: self._encoded(known or _NOTHING) for name, known in zip(node.input, inputs, strict=True) if name}
         data = {
             name: TensorProto.FromString(known.data)
             for name, known in zip(node.input, inputs, strict=True)
@@ -246,7 +287,7 @@ class Resolver:
         are_known = all(known is not None and known.element_type for known in given)
         return [self._read(told[name], are_known) if name in told else _NONE for name in node.output]
 
-    def _type(self, known: Known) -> TypeProto:
+    def _encoded(self, known: Known) -> TypeProto:
         """A type in which sizes have names that `_read` reads."""
         made = TypeProto()
         made.tensor_type.elem_type = known.element_type or TensorProto.FLOAT
@@ -307,6 +348,14 @@ def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | N
     if len(known) < len(given) or len(set(map(len, known))) != 1:
         return None
     return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*known, strict=True))
+
+
+def _contradict(shape: Shape | None, said: Shape | None) -> bool:
+    """Whether two shapes of one value cannot both be right."""
+    if shape is None or said is None:
+        return False
+    numbers = ([None if size is None else size.number for size in each] for each in (shape, said))
+    return not may_be_of_one_shape(*numbers)
 
 
 def _rank(known: Known) -> int | None:

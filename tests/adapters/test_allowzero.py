@@ -152,3 +152,12 @@ def fed(model: ModelProto, sizes: dict[str, int]) -> dict[str, np.ndarray]:
         else:
             feeds[value.name] = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     return feeds
+
+
+def test_a_stale_type_that_the_model_states_is_not_taken() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[n,8] x) => (float[a,b] y) <float[n,9] r> {
+        r = Relu(x) s = Shape(r) y = Reshape<allowzero = 1>(x, s) }"""
+    lowered = reducelower.convert_version(parser.parse_model(text), 13)
+    onnx.checker.check_model(lowered, full_check=True)
+    x = np.ones((3, 8), np.float32)
+    np.testing.assert_array_equal(run(lowered, {"x": x})[0], x)

@@ -11,7 +11,7 @@ from reducelower.model.inference.ranks import rank_of
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
 
-__all__ = ["declare", "names_in", "objection"]
+__all__ = ["declare", "declared_type", "names_in", "objection"]
 
 
 def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
@@ -25,6 +25,15 @@ def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[
     for node in graph.node:
         for _, _, inner in subgraphs(node):
             declare(inner, element_types, ranks)
+
+
+def declared_type(stated: TypeProto | None, element_type: int | None, rank: int | None) -> TypeProto:
+    """A stated type with what the user declared of it."""
+    made = TypeProto()
+    if stated is not None:
+        made.CopyFrom(stated)
+    _complete(made, element_type, rank)
+    return made
 
 
 def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> None:

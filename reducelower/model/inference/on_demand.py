@@ -21,7 +21,6 @@ from reducelower.model.calls import (
     functions_of,
 )
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
-from reducelower.model.inference.ancestors import Ancestors
 from reducelower.model.inference.declared import declare
 from reducelower.model.inference.shapes import infer_with_help
 from reducelower.model.inference.whole import complete_types, infer_function
@@ -76,7 +75,6 @@ class Inference:
         self._open: tuple[ModelProto, bool] | None = None
         self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
-        self._by_ancestors: dict[str, TypeProto | None] = {}
         self.known_ranks: dict[GraphKey, dict[tuple[str, bool], int | None]] = {}
         """Ranks and lengths that were followed back through operators, by graph; see `reducelower.scope.ranks`."""
 
@@ -103,39 +101,6 @@ class Inference:
         """
         found = self._inferred().get(key, {}).get(name)
         return found if is_known(found) else self.types(key).get(name)
-
-    def type_by_ancestors(self, name: str) -> TypeProto | None:
-        """The type of a value of the main graph, by inference over its ancestors only.
-
-        None if there are many ancestors, if they do not determine the type, or if the whole model was inferred already.
-
-        Raises:
-            ContradictionError: see `type`.
-        """
-        if name not in self._by_ancestors and not self.has_run and self._ancestors_left > 0:
-            part = self._ancestors.model_of(name, self._ancestors_left)
-            self._by_ancestors[name] = None
-            if part is not None:
-                self._ancestors_left -= len(part.graph.node)
-                of_part = Inference(
-                    lambda: part,
-                    element_types=self._element_types,
-                    ranks=self._ranks,
-                    freezes_defaults=self._skeleton is skeleton,
-                    lenient=self.is_lenient,
-                )
-                self._by_ancestors.update(of_part.types(()))
-        found = self._by_ancestors.get(name)
-        return found if is_known(found) else None
-
-    @cached_property
-    def _ancestors(self) -> Ancestors:
-        return Ancestors(self._source())
-
-    @cached_property
-    def _ancestors_left(self) -> int:
-        """How many more ancestors may be inferred before it is cheaper to infer the whole model."""
-        return len(self._source().graph.node) // 4
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """Types by value name of the graph at `key`; see `type`."""
