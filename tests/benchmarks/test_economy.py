@@ -28,11 +28,8 @@ def economy() -> Any:
     return module
 
 
-MOST = {"DFT": 10}
-
-
 def test_operators_take_no_more_nodes_than_an_expert_would_write(economy: Any) -> None:
-    assert {name: ours for name, expert, ours in economy.operators() if ours > MOST.get(name, expert)} == {}
+    assert {name: ours for name, expert, ours in economy.operators() if ours > expert} == {}
 
 
 def test_a_model_is_measured_at_every_older_target(economy: Any) -> None:

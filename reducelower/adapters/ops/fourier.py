@@ -46,7 +46,8 @@ def _dft(op: Writer) -> list[NodeProto]:
     else:
         length = (2 * (size - 1) if is_mirrored else size) if given is None else int(given.reshape(-1)[0])
         op.scope.release(op.input(1))
-        cosines, sines = _matrices(op, size, length, wide, inverse=inverse, onesided=onesided)
+        waves = _waves(op, size, length, inverse=inverse, onesided=onesided)
+        return _by_one_matrix(op, waves, axis, rank, wide)
     # The axis comes last, so that the matrices stand on the right.
     order = [*(place for place in range(rank - 1) if place != axis), axis]
     back = [order.index(place) for place in range(rank - 1)]
@@ -69,22 +70,41 @@ def _dft(op: Writer) -> list[NodeProto]:
     return op.yields_cast(op.add("Concat", *results, tail="both", axis=rank - 1), wide, element_type)
 
 
-def _matrices(
-    op: Writer, size: int, length: int, element_type: int, *, inverse: bool, onesided: bool
-) -> tuple[str, str]:
-    """The cosines and sines of a transform, by which a row of a signal of this size is multiplied."""
+def _by_one_matrix(op: Writer, waves: np.ndarray, axis: int, rank: int, wide: int) -> list[NodeProto]:
+    """The signal times a matrix by part and place of the signal, and by frequency and part of the result."""
+    parts, size, count, results = waves.shape[0], waves.shape[1], waves.shape[2], waves.shape[3]
+    # The axis comes last, next to the parts.
+    order = [*(place for place in range(rank - 1) if place != axis), axis, rank - 1]
+    data = op.cast(op.input(0), op.element_type(0), wide, "wide")
+    if axis != rank - 2:
+        data = op.add("Transpose", data, tail="turned", perm=order)
+    leading = [0] * (rank - 2)
+    row = op.add("Reshape", data, op.integers([*leading, size * parts], "row"), tail="row")
+    matrix = op.constant(waves.swapaxes(0, 1).reshape(size * parts, count * results), wide, "waves")
+    product = op.add("MatMul", row, matrix, tail="product")
+    result = op.add("Reshape", product, op.integers([*leading, count, results], "parts"), tail="parts")
+    if axis != rank - 2:
+        result = op.add("Transpose", result, tail="back", perm=np.argsort(order).tolist())
+    return op.yields_cast(result, wide, op.element_type(0))
+
+
+def _waves(op: Writer, size: int, length: int, *, inverse: bool, onesided: bool) -> np.ndarray:
+    """What a signal of this size is multiplied by: part of the signal, place, frequency, part of the result."""
     if length <= 0:
         raise RefusedError("its length is zero", _OLDEST)
+    parts = (op.shape(0) or (1,))[-1] or 1
     count = length // 2 + 1 if onesided and not inverse else length
-    op.make_room(2, size, count)
+    op.make_room(2, parts, size, count)
     # What lies behind the length is cut off, what the signal lacks is zero.
     angles = _angles(np.arange(size), np.arange(count), length)
     place = np.arange(size)[:, None]
     kept = (place < length) / (length if inverse else 1)
     if inverse and onesided:
         kept = (2 * place <= length) * (1 + (place > 0) * (2 * place < length)) / length
-    cosines = op.constant(np.cos(angles) * kept, element_type, "cosines")
-    return cosines, op.constant(np.sin(angles) * kept * (-1 if inverse else 1), element_type, "sines")
+    cosines, sines = np.cos(angles) * kept, np.sin(angles) * kept * (-1 if inverse else 1)
+    real = np.stack([cosines, -sines], axis=-1)
+    imaginary = np.stack([sines, cosines], axis=-1)
+    return np.stack([real, imaginary][:parts])[..., : 1 if inverse and onesided else 2]
 
 
 def _angles(places: np.ndarray, frequencies: np.ndarray, length: int) -> np.ndarray:
