@@ -130,24 +130,35 @@ class Writer:
         `then` and `otherwise` append the nodes of their branch and return the name of its result, which has this
         element type (`TensorProto.DataType`). The condition is a single bool.
         """
-        self.either(condition, then, otherwise, element_type, "if")
+        self.either(condition, then, otherwise, element_type, "if", self.scope.shape(self.node.output[0]))
         return self.yields_last()
 
     def either(
-        self, condition: str, then: Callable[[], str], otherwise: Callable[[], str], element_type: int, tail: str
+        self,
+        condition: str,
+        then: Callable[[], str],
+        otherwise: Callable[[], str],
+        element_type: int,
+        tail: str,
+        shape: Sequence[int | None] | None = None,
     ) -> str:
-        """Append an If as `yields_either` does, and return the name of its result."""
-        then_branch = self._branch("then_branch", then, element_type)
-        else_branch = self._branch("else_branch", otherwise, element_type)
+        """Append an If as `yields_either` does, and return the name of its result.
+
+        Both branches state its shape as far as it is known: some runtimes do not take one of unknown rank.
+        """
+        then_branch = self._branch("then_branch", then, element_type, shape)
+        else_branch = self._branch("else_branch", otherwise, element_type, shape)
         return self.add("If", condition, tail=tail, then_branch=then_branch, else_branch=else_branch)
 
-    def _branch(self, name: str, write: Callable[[], str], element_type: int) -> GraphProto:
+    def _branch(
+        self, name: str, write: Callable[[], str], element_type: int, shape: Sequence[int | None] | None
+    ) -> GraphProto:
         outside, self.nodes = self.nodes, []
         result = write()
         if not any(result in node.output for node in self.nodes):
             result = self.add("Identity", result, tail=name)  # a graph must compute its outputs itself
         inside, self.nodes = self.nodes, outside
-        return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, None)])
+        return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, shape)])
 
     def graph(self, tail: str, nodes: Sequence[NodeProto], inputs: Values, outputs: Values) -> GraphProto:
         """A graph for an attribute, such as the body of a Loop, with the types of its inputs and outputs."""

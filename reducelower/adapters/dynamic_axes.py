@@ -79,12 +79,13 @@ def _by_if(op: Writer, mask: str, rank: int) -> list[NodeProto]:
     node = op.node
     value, element_type = node.input[0], op.scope.needed_element_type(node.input[0])
     keepdims = int(bool(value_of(node, "keepdims", 1)))
+    shape = [None] * rank if keepdims else None
     # From the last dimension to the first: dropping one moves none of those still to come.
     for axis in reversed(range(rank)):
         condition = op.add("Gather", mask, op.integers(axis, f"dimension_{axis}"), tail=f"reduces_{axis}")
         reduced = partial(op.add, node.op_type, value, tail=f"reduced_{axis}", axes=[axis], keepdims=keepdims)
         kept = partial(op.add, "Identity", value, tail=f"kept_{axis}")
-        value = op.either(condition, reduced, kept, element_type, tail=f"result_{axis}")
+        value = op.either(condition, reduced, kept, element_type, f"result_{axis}", shape)
     return op.yields_last()
 
 

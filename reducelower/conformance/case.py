@@ -49,6 +49,7 @@ class Features:
     second_value: ClassVar[int] = -1
     shifted: ClassVar[bool] = False
     negative_indices: ClassVar[bool] = False
+    holds_zero: ClassVar[bool] = False
     uneven: ClassVar[bool] = False
     overhangs: ClassVar[bool] = False
     constant: ClassVar[bool] = False

@@ -143,6 +143,7 @@ class When:
         second_value: the number that the second input holds, if that is constant and holds one, such as k of TopK.
         shifted: whether the third input is constant and not zero, such as the zero point of a quantization.
         negative_indices: whether the second input has constant indices of which one is negative.
+        holds_zero: whether the second input is a constant list that holds a zero, such as a target shape.
         inputs: how many inputs are given, up to the last one.
         outputs: how many outputs are named, up to the last one.
         first_read: whether anything reads the first output.
@@ -183,6 +184,7 @@ class When:
     second_value: Ranges | None = None
     shifted: bool | None = None
     negative_indices: bool | None = None
+    holds_zero: bool | None = None
     uneven: bool | None = None
     overhangs: bool | None = None
     constant: bool | None = None

@@ -274,6 +274,12 @@ class Features:
         return indices is not None and bool((indices.astype(np.int64) < 0).any())
 
     @property
+    def holds_zero(self) -> bool:
+        """Whether the second input is a constant list that holds a zero."""
+        found = self._scope.constant(self._second_input) if self._second_input else None
+        return found is not None and bool((found == 0).any())
+
+    @property
     def last(self) -> str:
         """How the last input is defined, see `facts.Definition`."""
         return self._scope.written_as(self._node.input[-1]) if self._node.input and self._node.input[-1] else ""

@@ -491,3 +491,17 @@ def test_types_behind_operators_of_machine_learning_are_known() -> None:
     )
     converted = reducelower.convert_version(model, 13)
     checker.check_model(converted, full_check=True)
+
+
+@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceL2"])
+def test_branches_that_are_written_state_their_rank(op_type: str) -> None:
+    """OpenCV 5 ends on one of unknown rank."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]> g (float[2, n, 3] x, int64[k] a) => (float[p, q, r] y)
+        {{ y = {op_type} (x, a) }}"""
+    )
+    made = reducelower.convert_version(model, 13)
+    branches = [attribute.g for node in made.graph.node for attribute in node.attribute if attribute.HasField("g")]
+    assert branches
+    for branch in branches:
+        assert [len(value.type.tensor_type.shape.dim) for value in branch.output] == [3]

@@ -100,3 +100,19 @@ def test_a_site_of_a_later_pass_is_a_site_of_the_source() -> None:
         (1, "GridSample")
     ]
     assert onnx.checker.check_model(found.model, full_check=True) is None
+
+
+@pytest.mark.parametrize("runtime", ["opencv", "mnn"])
+def test_allowzero_is_a_fault_only_where_a_zero_is_asked_for(runtime: str) -> None:
+    """torch's dynamo writes it at every Reshape whose target it computes."""
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[n, 4, 6] x) => (float[a, b] y)
+        <int64[1] k = {24}, int64[2] z = {0, 24}> {
+            s = Shape<start = 0, end = 1>(x) t = Concat<axis = 0>(s, k)
+            r = Reshape<allowzero = 1>(x, TARGET) y = Relu(r)
+        }"""
+    target = Target(runtime=load_runtime(runtime))
+    computed = parser.parse_model(text.replace("TARGET", "t"))
+    reshape = computed.graph.node[2]
+    assert reshape in legalize(computed, target).model.graph.node
+    given = legalize(parser.parse_model(text.replace("TARGET", "z")), target).model
+    assert not any(attribute.name == "allowzero" for node in given.graph.node for attribute in node.attribute)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from reducelower import expand, verify
 from reducelower.verification.running import isolated
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
 from reducelower.verification.running.source import CannotRunError, Source
@@ -75,3 +77,50 @@ def test_inputs_that_onnxruntime_writes_statistics_over_stay_as_they_are() -> No
     feeds = {"x": x, **{name: np.full(3, 2, np.float32) for name in "sbmv"}}
     OnnxRuntime().load(Source(given)).run(feeds)
     assert all((feeds[name] == 2).all() for name in "sbmv")
+
+
+_TRACT = """
+import os
+import numpy as np
+import onnx as package
+import onnxruntime
+
+class TractError(Exception): pass
+class DatumType: I64 = 0
+def version(): return "1.0"
+
+class Value:
+    def __init__(self, value): self.value = value
+    def datum_type(self): return 0
+    def to_numpy(self): return self.value
+
+class Model:
+    def __init__(self, path): self.model = package.load(path)
+    def into_model(self): return self
+    def into_runnable(self): return self
+    def run(self, inputs):
+        if any(node.op_type == "REFUSED" for node in self.model.graph.node):
+            os.abort()
+        session = onnxruntime.InferenceSession(self.model.SerializeToString(), providers=["CPUExecutionProvider"])
+        names = [value.name for value in session.get_inputs()]
+        return [Value(value) for value in session.run(None, dict(zip(names, inputs)))]
+
+class onnx:
+    def load(self, path): return Model(path)
+"""
+"""A runtime made up for tests, under the name of one that there is an adapter for."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreter is a shell script")
+@pytest.mark.parametrize(("refused", "verdict"), [("Sqrt", "different"), ("Neg", "not shown"), ("None", "equivalent")])
+def test_a_result_that_the_runtime_ends_on_is_different_unless_the_source_is_refused_too(
+    refused: str, verdict: str, tmp_path: Path
+) -> None:
+    source = model("g (float[2, 3] x) => (float[2, 3] y) { n = Neg (x) l = ReduceL2 (n) y = Mul (n, l) }", 18)
+    (tmp_path / "tract.py").write_text(_TRACT.replace("REFUSED", refused))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    found = verify(source, expand(source, rules="stable"), runtimes=[f"tract:{python}"])
+    assert found.verdict == verdict, str(found)
+    assert ("the converted model does not" in found.reason) is (verdict != "equivalent")

@@ -258,9 +258,9 @@ def _verify_in(question: Question) -> Verification:
         reason = f"the source runs in {left.runtime}, but the converted model does not: {error.reason}"
         if isinstance(error, OutOfTimeError):
             reason = f"the source runs in {left.runtime}, but no time was left for the converted model: {error.reason}"
-        if error.unsupported:
+        if error.unsupported and not _alone_fails(question, right_names, left, error):
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
-        elsewhere = in_reference(question, left, error.reason) if question.holds else None
+        elsewhere = in_reference(question, left, error.reason) if question.holds and not error.unsupported else None
         if elsewhere is None and question.holds and refuses(question, left):
             reason += "; nor does onnx.reference run the source on these inputs"
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
@@ -283,6 +283,17 @@ def _by_default(before: Source, after: Source) -> Iterator[str]:
                 "onnxruntime loads the result only without graph optimizations "
                 f"(SessionOptions.graph_optimization_level), and the source with them: {error.reason}"
             )
+
+
+def _alone_fails(question: Question, names: Sequence[str], left: Run, error: CannotRunError) -> bool:
+    """Whether the runtime that the result is for, and that does not take it, runs the source on the same inputs."""
+    if question.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError):
+        return False
+    try:
+        run_result(question.before, names, left, question.clock, [])
+    except CannotRunError:
+        return False
+    return True
 
 
 def _what_to_do(reason: str) -> str:
