@@ -9,7 +9,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.check import check, check_reached
 from reducelower.verification.checking.tally import describe
-from reducelower.verification.feeding.nonempty import feeds_no_empty
+from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteVerification
@@ -68,4 +68,6 @@ class Checker:
         versions = pair.before.model.ir_version, pair.after.model.ir_version
         sizes = tuple(tuple(item.dims for item in each.inputs) for each in pairs)
         tolerances = tuple(sorted((self.tolerances or {}).items()))
-        return chosen_provider(), feeds_no_empty(), pair.key, sizes, pair.is_raised, versions, self.seed, tolerances
+        full = never_zero() & {dim for dims in sizes for each in dims for dim in each or () if isinstance(dim, str)}
+        empties = feeds_no_empty(), full
+        return chosen_provider(), empties, pair.key, sizes, pair.is_raised, versions, self.seed, tolerances

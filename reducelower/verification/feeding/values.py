@@ -16,7 +16,7 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Filling
 from reducelower.verification.feeding.limits import FED, Limits
-from reducelower.verification.feeding.nonempty import feeds_no_empty
+from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
 from reducelower.verification.inputs.made import STRATEGIES, TOO_MANY, InputSpec, Values, bindings, random_array
 from reducelower.verification.regions.elementwise import any_size
 
@@ -232,13 +232,14 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
 
 
 def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Sizes of zero: all of them, and each of the first by itself; none where it is assumed that there are none."""
+    """Sizes of zero: all of them that may be, and each of the first by itself."""
     if feeds_no_empty():
         return
-    if sizes:
-        yield dict.fromkeys(sizes, 0)
-    if len(sizes) > 1:
-        yield from ({**sizes, name: 0} for name in islice(sizes, _MOST_WITHOUT))
+    names = [name for name in sizes if name not in never_zero()]
+    if names:
+        yield {**sizes, **dict.fromkeys(names, 0)}
+    if len(names) > 1:
+        yield from ({**sizes, name: 0} for name in islice(names, _MOST_WITHOUT))
 
 
 def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:

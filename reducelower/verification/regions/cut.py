@@ -215,7 +215,10 @@ def _most_held(value: Array) -> int:
 
 
 def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
-    """The numbers of inputs that are computed from shapes of others, to which they have to fit."""
+    """The numbers of inputs that are computed from shapes of others, or of what has names for sizes, as others may.
+
+    They have to fit these.
+    """
     inputs = {*left.inputs.values(), *right.inputs.values()}
     found: set[int] = set()
     for place, cone, numbers in ((level.left, left, level.left_numbers), (level.right, right, level.right_numbers)):
@@ -256,12 +259,13 @@ def _of_inputs(place: Place, numbers: Numbers, name: str, inputs: set[int], dept
 
 
 def _of_shapes(place: Place, numbers: Numbers, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
-    """The numbers of a value and of those it is computed from, if these are shapes of inputs and constants alone."""
+    """The numbers of a value and of those it is computed from, if these are shapes that are known and constants."""
     node = place.producer(name)
     if node is None or node.domain not in DEFAULT_DOMAINS or name not in numbers:
         return None
     if node.op_type in ("Shape", "Size"):
-        return {numbers[name]} if numbers.get(node.input[0]) in inputs else None
+        is_known = numbers.get(node.input[0]) in inputs or _has_names(place, node.input[0])
+        return {numbers[name]} if is_known else None
     if node.op_type not in _OF_SIZES or depth == _MOST_STEPS:
         return None
     found = {numbers[name]}
@@ -272,6 +276,12 @@ def _of_shapes(place: Place, numbers: Numbers, name: str, inputs: set[int], dept
                 return None
             found |= inner
     return found if len(found) > 1 else None
+
+
+def _has_names(place: Place, name: str) -> bool:
+    """Whether every size of a value is a number or a name, by which other values have it, too."""
+    known = place.type_of(name)
+    return known is not None and bool(known[1]) and None not in (known[1] or ())
 
 
 def _share_constants(level: Level, left: _Cone, right: _Cone) -> None:

@@ -7,23 +7,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
 from reducelower.given import AnyModel, take
+from reducelower.model.graph import all_nodes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
-from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
+from reducelower.verification.feeding.limits import takes_empty
+from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted, zero_never
 from reducelower.verification.inputs.given import check_given, refused_input
-from reducelower.verification.inputs.made import input_specs
+from reducelower.verification.inputs.made import beyond_making, bindings, input_specs, make_feeds
 from reducelower.verification.inputs.testdata import TestDataSet
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
 from reducelower.verification.judging.doubts import no_evidence, random_outputs
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
-from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load
+from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load, try_run
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.branches import taken
 from reducelower.verification.whole.clear import clearly_differ
@@ -168,16 +171,19 @@ def compare_models(
     if not interface_mismatch(left, right):
         given = next((dict(data.inputs) for data in data_sets), {})
         for_regions = clock.part(_FOR_REGIONS)
-        regions = verify_regions(
-            left,
-            right,
-            plan,
-            seed=seed,
-            tolerances=tolerances,
-            on_progress=on_progress,
-            clock=for_regions,
-            are_apart=lambda: clearly_differ(source, result, Request(given, seed, dict(dims), overrides), for_regions),
-        )
+        with zero_never(frozenset() if plan is None else _never_zero(source, dims, seed, for_regions)):
+            regions = verify_regions(
+                left,
+                right,
+                plan,
+                seed=seed,
+                tolerances=tolerances,
+                on_progress=on_progress,
+                clock=for_regions,
+                are_apart=lambda: clearly_differ(
+                    source, result, Request(given, seed, dict(dims), overrides), for_regions
+                ),
+            )
     found = []
     for data in data_sets:
         request = Request(dict(data.inputs), seed, dict(dims), overrides)
@@ -190,6 +196,26 @@ def compare_models(
     whole = _combined([item for each in found for item in each], regions)
     cases = sum(max((item.cases for item in each), default=0) for each in found)
     return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases)
+
+
+def _never_zero(source: Source, dims: Mapping[str, int], seed: int, clock: Clock) -> frozenset[str]:
+    """The names of sizes of inputs with which the source runs, but not if they are zero; none where that is not known.
+
+    What ran before has to run after, and no more.
+    """
+    specs, skipped = input_specs(source.proto)
+    named = {dim for spec in specs for dim in spec.dims or () if isinstance(dim, str)} - dims.keys()
+    if skipped or not named or beyond_making(specs, dims) or not takes_empty(all_nodes(source.proto)):
+        return frozenset()
+    sizes = next(bindings(specs, dims))
+    session = try_load(OnnxRuntime(), source)
+
+    def runs(wanted: Mapping[str, int]) -> bool:
+        return try_run(session, make_feeds(specs, wanted, "small", np.random.default_rng(seed))) is not None
+
+    if clock.over or not runs(sizes):
+        return frozenset()
+    return frozenset(name for name in sorted(named) if not clock.over and not runs({**sizes, name: 0}))
 
 
 def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
