@@ -325,7 +325,7 @@ def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
 def _kinds(fillings: Mapping[str, Filling], *, small: bool, few: bool) -> list[str]:
     every = dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds)
     chosen = _AT_OTHER_SIZES if not small else _FEW if few else every
-    return [kind for kind in chosen if kind in every]
+    return [kind for kind in chosen if kind in every and kind not in (FAR_UP, FAR_DOWN)]
 
 
 def _every_row(feeder: _Feeder, sizes: Mapping[str, int], accepts: Accepts) -> Iterator[Case]:
