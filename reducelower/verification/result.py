@@ -109,7 +109,8 @@ class SiteVerification(InNotebooks):
         example_inputs: the inputs that show the difference, as text; empty when equal.
         notes: what else a reader should know.
         holds: of a region that loses range, the magnitudes between which it does not.
-        is_chosen: whether the caller chose a form that loses range, such as the specification's own body.
+        is_chosen: whether the form loses range because the caller, or the operator's own definition, has it so, as the
+            specification's bodies do.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
         turns_zeros: whether a zero has the other sign after, which is the same number; what divides by it tells.
         varies: whether any of its results was another one of the same shape in another set of values.

@@ -78,3 +78,20 @@ def test_reports_say_so(verify: str, form: str, place: str, cli: Cli, model: Pat
 def test_a_form_that_keeps_range_is_not_accused(rules: str, cli: Cli, model: Path, tmp_path: Path) -> None:
     ran = cli("expand", model, "-o", tmp_path / "out.onnx", "--no-verify", "--rules", rules)
     assert LOSES not in ran.out
+
+
+def test_comparing_the_files_says_what_expanding_said(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("expand", model, "-o", tmp_path / "out.onnx")
+    again = cli("verify", model, tmp_path / "out.onnx")
+    assert (ran.status, again.status) == (0, 0)
+    warned = [text.out.partition("  warning ")[2].partition("  written ")[0].split() for text in (ran, again)]
+    assert warned[0]
+    assert warned[0] == warned[1]
+
+
+def test_the_bound_is_where_the_form_overflows(cli: Cli, models: Path, tmp_path: Path) -> None:
+    """The specification's body computes Exp in double, of which log(largest double) is 709.78."""
+    ran = cli("expand", models / "torch_lse_dyn_20.onnx", "-o", tmp_path / "out.onnx", "--json")
+    (warning,) = json.loads(ran.out)["warnings"]
+    bound = float(re.search(r"for magnitudes up to ([\d.e+]+);", warning)[1])  # type: ignore[index]
+    assert 700 < bound < 709.79

@@ -118,6 +118,7 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         tally.note(status, reason, case)
         overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
         (tally.lost if status == "loses range" else tally.kept).append(case)
+        tally.is_defined_so &= status != "loses range" or truth is not None
         tally.values += before.size
         tally.max_absolute = max(tally.max_absolute, found.max_absolute)
         tally.max_relative = max(tally.max_relative, found.max_relative)

@@ -35,7 +35,11 @@ _LONGEST = 60  # characters of an attribute
 
 @dataclass
 class Tally:
-    """The results of the cases so far."""
+    """The results of the cases so far.
+
+    `bound` is the largest magnitude of which nothing is lost, 0 where that is not known; whatever is lost
+    `is_defined_so` where the operator's own definition loses it.
+    """
 
     status: SiteStatus = "equal"
     reason: str = ""
@@ -56,6 +60,8 @@ class Tally:
     limits: dict[str, None] = field(default_factory=dict)
     turns_zeros: bool = False
     varies: bool = False
+    bound: float = 0.0
+    is_defined_so: bool = True
     first: dict[object, Any] = field(default_factory=dict)
 
     def see(self, results: Sequence[Any]) -> None:
@@ -92,6 +98,8 @@ class Tally:
         self.notes |= found.notes
         self.limits |= found.limits
         self.turns_zeros |= found.turns_zeros
+        self.bound = min(filter(None, (self.bound, found.bound)), default=0.0)
+        self.is_defined_so &= found.is_defined_so
         self.varies |= found.varies
 
 
@@ -118,7 +126,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         tally.example,
         tuple(tally.notes),
         _holds(tally) if tally.status == "loses range" else "",
-        CHOSEN in pair.site.rule,
+        CHOSEN in pair.site.rule or (not pair.site.rule and tally.is_defined_so),
         "; ".join(tally.limits),
         tally.turns_zeros,
         tally.varies,
@@ -126,7 +134,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
 
 
 def _holds(tally: Tally) -> str:
-    """Between which magnitudes of the inputs nothing is lost, as far as it was tried."""
+    """Between which magnitudes of the inputs nothing is lost; as far as it was tried, where no bound was found."""
     if not tally.lost or not tally.kept:
         return ""
     lost, kept = ([magnitude(case.feeds.values()) for case in cases] for cases in (tally.lost, tally.kept))
@@ -135,7 +143,7 @@ def _holds(tally: Tally) -> str:
     above = max((top for top in kept if top < min(large)), default=None) if large else None
     below = min((top for top in kept if top > max(small)), default=None) if small else None
     found = [f"from {below:.3g} on"] if below is not None else []
-    found += [f"up to {above:.3g}"] if above is not None else []
+    found += [f"up to {tally.bound or above:.3g}"] if tally.bound or above is not None else []
     return " and ".join(found)
 
 

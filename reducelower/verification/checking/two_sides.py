@@ -13,8 +13,9 @@ from onnx import ModelProto
 
 from reducelower.numerics.measure import Array, identical, is_float
 from reducelower.numerics.reductions import Reduction
+from reducelower.verification.checking.bound import largest_kept
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
-from reducelower.verification.checking.tally import Tally
+from reducelower.verification.checking.tally import Tally, magnitude
 from reducelower.verification.feeding.aims import aimed
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.beyond import largest_free
@@ -145,7 +146,20 @@ class _Run:
             judge_case(self._tally, self._setup, seen)
             if self._tally.status == "different":
                 break  # no other case makes it worse
+        if self._tally.status == "loses range":
+            self._tally.bound = self._bound()
         return self._tally
+
+    def _bound(self) -> float:
+        """Up to which magnitude nothing is lost; 0 where that is not told."""
+        ordinary = (case for case in self._tally.lost if not case.is_special)
+        large = [(top, case) for case in ordinary if (top := magnitude(case.feeds.values())) >= 1]
+        if not large:
+            return 0.0
+        lost, case = min(large, key=lambda item: item[0])
+        kept = max((top for one in self._tally.kept if (top := magnitude(one.feeds.values())) < lost), default=1.0)
+        self._setup.clock.check()
+        return largest_kept(self._left.session, self._right.session, case.feeds, lost, max(kept, 1.0))
 
     def differing(self, names: Collection[str]) -> dict[str, set[float]]:
         """The finite numbers of some inputs that stand where results differ, or anywhere where shapes do."""
