@@ -69,9 +69,12 @@ def plain_reshape(
         if shape is not None and (constant := _constant(given, shape)) is not None:
             return PlainReshape(constant)
     entries = [_entry(given, axis, size) for axis, size in enumerate(sizes)]
-    found = _with_one_open(given, sizes, entries, own, zero) or _as_it_is(given, sizes, own, zero)
-    if found is None and data.shape is not None:
-        found = _with_ones(given, sizes, zero)
+    found = _with_one_open(given, sizes, entries, own, zero)
+    if found is None and own is not None:
+        # Its -1 says that no size is zero, but onnxruntime takes zeros beside it, and copies go on doing so.
+        aligned = _with_ones(given, sizes, zero)
+        found = aligned if aligned is not None and aligned.target is not None else PlainReshape(None)
+    found = found or _as_it_is(given, sizes, zero) or _with_ones(given, sizes, zero)
     return found or (PlainReshape(None) if is_empty_never else None)
 
 
@@ -133,14 +136,12 @@ def _with_one_open(
     return PlainReshape(tuple(-1 if entry is None else entry for entry in entries))
 
 
-def _as_it_is(data: Shape, sizes: Shape, own: int | None, zero: _Zeros) -> PlainReshape | None:
-    """The computed target: it holds -1, so it has no zero where it has a meaning, or each zero copies a zero."""
-    if own is not None or all(zero.is_copied(data, axis, size) for axis, size in enumerate(sizes)):
-        return PlainReshape(None)
-    return None
+def _as_it_is(data: Shape, sizes: Shape, zero: _Zeros) -> PlainReshape | None:
+    """The computed target, in which each zero copies a zero."""
+    return PlainReshape(None) if all(zero.is_copied(data, axis, size) for axis, size in enumerate(sizes)) else None
 
 
-def _with_ones(data: tuple[Size, ...], sizes: Shape, zero: _Zeros) -> PlainReshape | None:
+def _with_ones(data: Shape, sizes: Shape, zero: _Zeros) -> PlainReshape | None:
     """Ones inserted into the data or the result, so that sizes that may be zero stand where the data has them."""
     if len(data) > _MOST_AXES or len(sizes) > _MOST_AXES:
         return None

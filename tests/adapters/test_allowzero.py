@@ -49,6 +49,12 @@ CASES = {
         "Shape Concat Reshape",
         "float[o0,o1]",
     ),
+    "sizes on both sides of a -1 of its own are aligned by an axis of the data": Case(
+        "float[n,2,m] x",
+        "n = Shape<start = 0, end = 1>(x) m = Shape<start = 2, end = 3>(x) t = Concat<axis = 0>(one, n, minus, m)",
+        "Unsqueeze Reshape",
+        "float[o0,o1,o2,o3]",
+    ),
     "sizes behind one that leads are aligned by a leading axis of the data": Case(
         "float[n,m] x",
         f"{SIZES} t = Concat<axis = 0>(one, n, m)",
