@@ -27,6 +27,7 @@ from reducelower.model.schemas import (
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
+from reducelower.model.written_for import written_for
 
 __all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
 
@@ -123,6 +124,8 @@ def contradicts_itself(model: ModelProto) -> bool:
 
 
 def _plainly(text: str, model: ModelProto) -> str:
+    if elsewhere := _written_elsewhere(model):
+        return elsewhere
     if found := _UNKNOWN_OPERATOR.search(text):
         return _unknown_operator(found[1], int(found[2]))
     if found := _UNDEFINED.search(text):
@@ -137,6 +140,18 @@ def _plainly(text: str, model: ModelProto) -> str:
         return "it does not say which opset it is written for (no opset_import)"
     where = f" ({found[2]} {found[1]!r})" if (found := _NODE.search(text)) else ""
     return f"the ONNX checker refuses it: {_first_line(text)}{where}"
+
+
+def _written_elsewhere(model: ModelProto) -> str:
+    """A node in the form that its operator has at another opset version, which repair moves; empty if there is none."""
+    opset = opset_of(model)
+    for graph in all_graphs(model):
+        for node in graph.node:
+            written = written_for(node, opset) if node.domain in DEFAULT_DOMAINS else None
+            if written is not None:
+                place = f"{node.op_type} {node.name!r}" if node.name else node.op_type
+                return f"{place} is written for opset {written}, and the model imports opset {opset}"
+    return ""
 
 
 def _unknown_operator(operator: str, opset: int) -> str:

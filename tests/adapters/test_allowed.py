@@ -43,6 +43,10 @@ _ODD = {
         17, 16, "float[2,3] x", "", "float[3] s={1,1,1}", "LayerNormalization<axis=-300000000>(x,s)",
         "axis -300000000 is out of range for rank 2",
     ),
+    "blocks along an axis that the scales lack": (
+        21, 13, "int8[4,6] x", "float[3] s", "", "DequantizeLinear<axis=1,block_size=2>(x,s)",
+        "axis 1 is out of range for rank 1",
+    ),
     "an axis that this data lacks": (
         13, 11, "float[2,3] x", "", "", "ArgMax<axis=1000000000,select_last_index=1>(x)", "must be in [-rank",
     ),
@@ -65,9 +69,9 @@ _LARGE = {
     ),
     "a long diagonal": (9, 8, "float[1000000000,3] x", "", "", "EyeLike(x)", "a table of 1,000,000,000 numbers"),
     "long frames": (
-        17, 16, "float[1,100000,1] x", "", "int64 t={100}, int64 l={60000}", "STFT(x,t,,l)", "a table of 401 x 60,000",
+        17, 16, "float[1,100000,1] x", "", "int64 t={100}, int64 l={60000}", "STFT(x,t,,l)", "2 x 30,001 x 1 x 60,000",
     ),
-    "a long transform": (17, 16, "float[1,60000,1] x", "", "", "DFT(x)", "a table of 2 x 60,000 x 60,000"),
+    "a long transform": (17, 16, "float[1,60000,1] x", "", "", "DFT(x)", "60,000 x 60,000"),
     "many channels": (
         28, 27, "float[1,1,1000000,1000000] x", "", "", 'SpaceToDepth<mode="CRD",blocksize=100000>(x)',
         "a table of 10,000,000,000",

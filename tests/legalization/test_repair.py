@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import ModelProto, checker, parser, shape_inference
@@ -322,3 +326,17 @@ def test_a_conversion_passes_no_such_node_on_and_names_repair(case: str) -> None
         assert "repair" in reason.hint
         if target >= opset:
             reducelower.convert_version(reducelower.repair(source).model, target)
+
+
+@pytest.mark.parametrize("case", ["axes of ReduceSum", "axes of ReduceMean too early", "Upsample that was withdrawn"])
+def test_the_command_line_says_what_it_is_written_for_and_repairs_it(
+    case: str, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    source, written = _elsewhere(case)
+    path, output = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    path.write_bytes(source.SerializeToString())
+    refused = cli("convert", path, "-o", output, "--opset", 18)
+    assert refused.status == 1
+    assert f"{source.graph.node[0].op_type} is written for opset {written}" in refused.err
+    assert "--repair" in refused.err
+    assert cli("convert", path, "-o", output, "--opset", 18, "--repair").status == 0

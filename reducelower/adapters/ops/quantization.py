@@ -16,6 +16,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
+from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES, whole_range
@@ -165,8 +166,8 @@ def _repeated(op: Writer) -> Callable[[str], str]:
     """What repeats scales or zero points per block for the elements of the block."""
     size, axis = int(op.attribute("block_size")), int(op.attribute("axis", 1))
     shape, scales = op.shape(0), op.shape(1)
-    length = None if shape is None else shape[axis]
-    count = None if scales is None else scales[axis]
+    length = None if shape is None else shape[from_the_front(axis, len(shape))]
+    count = None if scales is None else scales[from_the_front(axis, len(scales))]
     if length is None and count is None:
         raise RefusedError("it has scales per block of an axis of unknown length", "opset 21 is the oldest with blocks")
     places = op.numbered(0, size * (count or 0) if length is None else length) // size
