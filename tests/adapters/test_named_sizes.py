@@ -56,6 +56,15 @@ CASES = {
         "ReduceMax",
         {"x": floats(2, 3), "a": np.array([-1, 0])},
     ),
+    "elements that indices name in full are gathered whether there are any or not": Case(
+        12,
+        10,
+        "float[n,m] x, int64[j,2] i",
+        "y = GatherND(x, i)",
+        "float[j] y",
+        "",
+        {"x": floats(2, 3), "i": np.array([[1, 2], [0, 0]])},
+    ),
     "sizes of data known to have elements are not asked": Case(
         11,
         10,

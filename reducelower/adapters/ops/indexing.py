@@ -107,19 +107,26 @@ def _gather_nd(op: Writer) -> list[NodeProto]:
     data, indices = op.node.input
     if _named(op) == 1:
         return op.yields("Gather", data, _rows(op), axis=0)
+    named, known = _named(op), op.scope.known(data).shape
+    rest = None if named is None or known is None else known[named:]
 
     def gathered() -> str:
-        rest = _rest(op, _sizes(op, data))
-        rows = op.add("Reshape", data, op.add("Concat", op.number(-1), rest, tail="rows", axis=0), tail="flat")
-        return op.add("Gather", rows, _rows(op), tail="gathered", axis=0)
+        if rest is not None and all(size.number is not None for size in rest):
+            shape = op.integers([-1, *(size.number for size in rest)], "rows")
+        else:
+            shape = op.add("Concat", op.number(-1), _rest(op, _sizes(op, data)), tail="rows", axis=0)
+        return op.add("Gather", op.add("Reshape", data, shape, tail="flat"), _rows(op), tail="gathered", axis=0)
 
     def nothing() -> str:
-        rest = _rest(op, _sizes(op, data))
         ahead = op.add("Slice", _sizes(op, indices), op.number(0), op.number(-1), tail="ahead")
         element_type = op.scope.needed_element_type(data)
         zero = op.constant("" if element_type == TensorProto.STRING else 0, element_type, "nothing")
-        return op.add("Expand", zero, op.add("Concat", ahead, rest, tail="shape", axis=0), tail="empty")
+        shape = op.add("Concat", ahead, _rest(op, _sizes(op, data)), tail="shape", axis=0)
+        return op.add("Expand", zero, shape, tail="empty")
 
+    if rest is not None and all(size.is_positive() for size in rest):
+        gathered()
+        return op.yields_last()
     # A Reshape takes 0 for a size that the data has.
     return op.unless_empty(data, nothing, gathered)
 
