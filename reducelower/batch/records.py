@@ -1,8 +1,8 @@
 """Records of what outputs were made from, so that an interrupted run can be resumed.
 
-A record is a small JSON file per output, in a folder next to the outputs. On this machine it is on disk before its
-output has its name, so a run can always tell its own outputs from others. A file that cannot be read counts as no
-record.
+A record is a small JSON file per output, in a folder next to the outputs, which is written once the output has its
+name. A run that ends in between leaves what the next one makes again, and then recognizes. A file that cannot be read
+counts as no record.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -27,32 +28,9 @@ from reducelower.options import Settings
 from reducelower.outcome import Outcome
 from reducelower.versions import versions_of
 
-__all__ = ["Record", "content_of", "convert_unless_done", "external_facts", "origin_of", "read_record", "write_record"]
+__all__ = ["Record", "convert_unless_done", "external_facts", "origin_of", "read_record", "write_record"]
 
 _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
-
-
-@dataclass(frozen=True)
-class Content:
-    """The size of a file in bytes and its SHA-256."""
-
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What an output was made from: equal origins give equal bytes.
-
-    Attributes:
-        source: SHA-256 of the model file, without external data.
-        settings: SHA-256 of all settings that matter, with the content of files they name.
-        tools: versions of reducelower and of the libraries it uses.
-    """
-
-    source: str
-    settings: str
-    tools: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -60,39 +38,46 @@ class Record:
     """What is known about one output.
 
     Attributes:
+        origin: SHA-256 of all that the output was made from, see `origin_of`.
+        size, sha256: the output's size in bytes, and its SHA-256.
         external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
             Weights are not read to be converted, nor to be recorded.
-        replaces: the content of an earlier output that this one replaces, in case the run ends before it does.
-        brought: as `external`, what may lie beside the output because a run brought it there for this output or the one
-            before. A later run may replace this data and no other.
+        brings: whether that data was brought beside the output. A later run may replace it and no other.
     """
 
-    origin: Origin
-    output: Content
+    origin: str
+    size: int
+    sha256: str
     external: Mapping[str, Sequence[int]]
-    replaces: Content | None = None
-    brought: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    brings: bool
+
+    @classmethod
+    def of(cls, origin: str, content: Path | int, external: Mapping[str, Sequence[int]], settings: Settings) -> Record:
+        """The record of an output, by path or as an open file."""
+        return cls(origin, *_content(content), external, settings.external_data != "keep")
+
+    def is_of(self, content: tuple[int, str] | None) -> bool:
+        """Whether this is what it records."""
+        return content == (self.size, self.sha256)
+
+    def is_of_data(self, location: str, facts: Sequence[int] | None) -> bool:
+        """Whether a run brought external data of this size and time of change."""
+        return self.brings and facts is not None and self.external.get(location) == facts
 
 
-def origin_of(source: str, settings: Settings) -> Origin:
-    """The origin of an output; the model file is read once, external data not at all."""
+def origin_of(source: str, settings: Settings) -> str:
+    """SHA-256 of all that an output is made from, of which equal ones give equal bytes: the model file without external
+    data, which is read once; all settings that matter, with the content of files they name; versions of reducelower and
+    of the libraries it uses."""
     told = {item.name: _plain(getattr(settings, item.name)) for item in fields(settings)}
     for name in _WITHOUT_CONSEQUENCE:
         del told[name]
     told["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
-    text = json.dumps(told, sort_keys=True)
-    return Origin(_sha256(Path(source)), hashlib.sha256(text.encode()).hexdigest(), versions_of("onnx", "onnxruntime"))
+    whole = [_content(Path(source)), told, dict(versions_of("onnx", "onnxruntime"))]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def content_of(path: Path) -> Content | None:
-    """The content of a local file; None if it does not exist."""
-    try:
-        return Content(path.stat().st_size, _sha256(path))
-    except OSError:
-        return None
-
-
-def external_facts(folder: Path, locations: Sequence[str]) -> dict[str, list[int]]:
+def external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int]]:
     """Size and modification time of files with external data; missing ones are left out."""
     found = {}
     for location in locations:
@@ -109,17 +94,11 @@ def read_record(place: str) -> Record | None:
         if is_url(place):
             from reducelower.files.remote import read_bytes
 
-            data = read_bytes(place)
+            stored = json.loads(read_bytes(place) or b"")
         else:
-            data = Path(place).read_bytes()
-        stored = json.loads(data or b"")
-        replaces = Content(**stored["replaces"]) if stored["replaces"] is not None else None
-        brought = {name: [list(facts) for facts in known] for name, known in dict(stored.get("brought", {})).items()}
-        origin, output = Origin(**stored["origin"]), Content(**stored["output"])
-        return Record(origin, output, dict(stored["external"]), replaces, brought)
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError, RecursionError):
+            stored = json.loads(Path(place).read_bytes())
+        return Record(**{**stored, "external": dict(stored["external"])})
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -135,9 +114,11 @@ def write_record(record: Record, place: str) -> None:
     write_whole(Path(place), text)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb", buffering=0) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _content(file: Path | int) -> tuple[int, str]:
+    """The size and the SHA-256 of a file, by path or open."""
+    with FileIO(file, closefd=isinstance(file, Path)) as content:
+        content.seek(0)
+        return os.fstat(content.fileno()).st_size, hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _tree(name: str) -> list[tuple[str, str]]:
@@ -146,7 +127,7 @@ def _tree(name: str) -> list[tuple[str, str]]:
     if not name or not root.exists():
         return []
     paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
-    return [(os.path.relpath(path, root), _sha256(path)) for path in paths]
+    return [(os.path.relpath(path, root), _content(path)[1]) for path in paths]
 
 
 def _plain(value: Any) -> Any:
@@ -176,64 +157,44 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
 
 
 def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
-    origin, earlier, found = origin_of(task.source, settings), read_record(task.record), content_of(Path(task.output))
-    if (
-        earlier is not None
-        and (earlier.origin, earlier.output) == (origin, found)
-        and _has_weights(task, earlier, settings)
-    ):
+    origin, earlier = origin_of(task.source, settings), read_record(task.record)
+    found = _content(Path(task.output)) if Path(task.output).is_file() else None
+    if earlier is not None and earlier.origin == origin and earlier.is_of(found) and _has_data(task, earlier):
         return Outcome(task.source, "kept", task.output)
-    recorded = earlier is not None and found in (earlier.output, earlier.replaces)
+    records: list[Record] = []
 
     def record(descriptor: int, source: LoadedModel) -> None:
-        made = _content_of_open_file(descriptor)
-        if not (found is None or recorded or settings.overwrite or found == made):
-            raise UnreadableModelError(f"{task.output} exists already, and no run has recorded it; --force replaces it")
         facts = external_facts(source.folder, [file.location for file in source.external])
-        brought = _brought(task, settings, source, facts, earlier)
-        replaces = found if recorded and found != made else None
-        write_record(Record(origin, made, facts, replaces, brought), task.record)
+        made = Record.of(origin, descriptor, facts, settings)
+        is_ours = earlier is not None and earlier.is_of(found)
+        if not (found is None or is_ours or settings.overwrite or made.is_of(found)):
+            raise UnreadableModelError(f"{task.output} exists already, and no run has recorded it; --force replaces it")
+        if made.brings and not settings.overwrite:
+            _refuse_data_in_the_way(task, source, earlier)
+        records.append(made)
 
     # Whether an output, and data beside it, may be replaced is known once the replacement is.
-    allowed = replace(settings, overwrite=True)
-    return convert_here(task, allowed, on_step=on_step, on_complete=record)
+    outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
+    if outcome.output:
+        write_record(records[0], task.record)
+    return outcome
 
 
-def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
-    """Whether external data is as recorded, next to the model and next to the output."""
-    locations = list(earlier.external)
-    if external_facts(Path(task.source).parent, locations) != dict(earlier.external):
-        return False
-    if settings.external_data == "keep":
-        return True
-    there = external_facts(Path(os.path.realpath(task.output)).parent, locations)
-    # Data that was not replaced, because the run ended before that.
-    old = any(facts != earlier.external[at] and facts in earlier.brought.get(at, ()) for at, facts in there.items())
-    return len(there) == len(locations) and not old
+def _has_data(task: Task, earlier: Record) -> bool:
+    """Whether external data is as recorded, next to the model and, if it was brought there, next to the output."""
+    folders = [Path(task.source).parent, *([_beside(task)] if earlier.brings else [])]
+    return all(external_facts(folder, earlier.external) == earlier.external for folder in folders)
 
 
-def _brought(
-    task: Task, settings: Settings, source: LoadedModel, facts: Mapping[str, list[int]], earlier: Record | None
-) -> dict[str, list[list[int]]]:
-    """What this run will put next to the output, and what is there now, in case the run ends before that."""
-    brings = settings.external_data != "keep"
-    brought: dict[str, list[list[int]]] = {}
-    beside = Path(os.path.realpath(task.output)).parent
+def _beside(task: Task) -> Path:
+    return Path(os.path.realpath(task.output)).parent
+
+
+def _refuse_data_in_the_way(task: Task, source: LoadedModel, earlier: Record | None) -> None:
     for file in source.external:
-        location, place = file.location, beside / file.location
-        there = external_facts(beside, [location]).get(location)
-        recorded = there is not None and earlier is not None and there in earlier.brought.get(location, ())
-        if brings and place.exists() and not (recorded or settings.overwrite or is_there(file, place)):
+        place, there = _beside(task) / file.location, external_facts(_beside(task), [file.location])
+        is_ours = earlier is not None and earlier.is_of_data(file.location, there.get(file.location))
+        if place.exists() and not is_ours and not is_there(file, place):
             raise UnreadableModelError(
                 f"{place}, the external data, exists already, and no run has recorded it; --force replaces it"
             )
-        brought[location] = [facts[location]] if brings and location in facts else []
-        if there is not None and recorded and there not in brought[location]:
-            brought[location].append(there)
-    return brought
-
-
-def _content_of_open_file(descriptor: int) -> Content:
-    with open(descriptor, "rb", buffering=0, closefd=False) as file:
-        file.seek(0)
-        return Content(os.fstat(descriptor).st_size, hashlib.file_digest(file, "sha256").hexdigest())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from reducelower.batch.conversion import convert_here, failed
 from reducelower.batch.records import (
     Record,
-    content_of,
     convert_unless_done,
     external_facts,
     origin_of,
@@ -73,9 +72,9 @@ def convert_staged(task: Task, settings: Settings, *, on_step: OnStep | None = N
 def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep | None) -> Outcome:
     size = remote_size(task.output)
     earlier = read_record(task.record) if task.record else None
-    origin = origin_of(source, settings) if task.record else None
+    origin = origin_of(source, settings) if task.record else ""
     # What is behind a URL is not read again as long as its size is right.
-    recorded = earlier is not None and earlier.output.size == size
+    recorded = earlier is not None and earlier.size == size
     if earlier is not None and recorded and earlier.origin == origin and _has_weights(source, earlier, task, settings):
         return Outcome(task.source, "kept", task.output)
     replaceable = recorded or settings.overwrite or (settings.in_place and task.output == task.source)
@@ -91,28 +90,25 @@ def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep
         if size is not None and not replaceable and not holds_the_same(task.output, made):
             raise occupied
         if settings.external_data != "keep":
-            _put_beside(made, task.output, {} if earlier is None else earlier.brought, overwrite=settings.overwrite)
+            _put_beside(made, task.output, earlier, overwrite=settings.overwrite)
         put(made, task.output)
-        content = content_of(made)
-        if origin is not None and content is not None:
-            # Only now: of an output behind a URL the size alone would not tell that it is an old one.
+        if task.record:
             loaded = read_model(source)
             facts = external_facts(loaded.folder, [file.location for file in loaded.external])
-            brought = {} if settings.external_data == "keep" else {name: [known] for name, known in facts.items()}
-            write_record(Record(origin, content, facts, brought=brought), task.record)
+            write_record(Record.of(origin, made, facts, settings), task.record)
     return replace(outcome, output=task.output)
 
 
 def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -> bool:
     """Whether external data is as recorded, next to the model and next to the output."""
-    if external_facts(Path(source).parent, list(earlier.external)) != dict(earlier.external):
+    if external_facts(Path(source).parent, earlier.external) != earlier.external:
         return False
     return settings.external_data == "keep" or all(
         remote_size(beside(task.output, location)) is not None for location in earlier.external
     )
 
 
-def _put_beside(made: Path, output: str, brought: Mapping[str, Sequence[Sequence[int]]], *, overwrite: bool) -> None:
+def _put_beside(made: Path, output: str, earlier: Record | None, *, overwrite: bool) -> None:
     """Upload the external data of an output, if nothing is in the way.
 
     Data that an earlier run put there may be replaced; only its size is checked.
@@ -123,7 +119,8 @@ def _put_beside(made: Path, output: str, brought: Mapping[str, Sequence[Sequence
         if holds_the_same(place, file.path):
             continue
         size = remote_size(place)
-        recorded = any(size == known[0] for known in brought.get(file.location, ()) if known)
+        known = earlier.external.get(file.location) if earlier is not None and earlier.brings else None
+        recorded = known is not None and size == known[0]
         if size is not None and not (recorded or overwrite):
             raise UnreadableModelError(f"{place}, the external data, exists already; --force replaces it")
         missing[place] = file.path

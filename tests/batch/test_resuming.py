@@ -86,20 +86,20 @@ def test_a_changed_model_is_converted_again_and_only_that(run: Cli, folder: Path
     assert content(tmp_path / "out")["mean.onnx"] != before["mean.onnx"]
 
 
-def test_a_replacement_that_was_recorded_and_never_made_is_made(
+def test_a_replacement_that_was_made_and_never_recorded_is_recognized(
     run: Cli, folder: Path, models: Path, tmp_path: Path
 ) -> None:
-    output = tmp_path / "out" / "mean.onnx"
     run()
-    old = output.read_bytes()
+    record = tmp_path / "out" / RECORDS / "mean.onnx.json"
+    old = record.read_bytes()
     shutil.copy(models / "torch_sum_dyn_18.onnx", folder / "mean.onnx")
     run()
-    new = output.read_bytes()
-    output.write_bytes(old)  # as a run leaves it that is killed when the record is written and the output is not
+    before = content(tmp_path / "out")
+    record.write_bytes(old)  # as a run leaves it that is killed when the output is written and the record is not
     ran = run()
     assert (ran.status, ran.err) == (0, "")
     assert kept(ran) == ["gmm.onnx"]
-    assert output.read_bytes() == new != old
+    assert content(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("options", [["--without", "ReduceMax"], ["--ir-version", 9], ["--rules", "spec"]])
@@ -154,9 +154,9 @@ def test_an_output_that_someone_changed_is_theirs(run: Cli, tmp_path: Path) -> N
         b"null",
         b'{"origin": 1}',
         b"\xff",
-        b'{"origin":{},"output":{},"external":{}}',
-        b'{"origin":{"source":"","settings":"","tools":{}},"output":{"size":1,"sha256":""},"external":{},'
-        b'"replaces":null,"brought":[1]}',
+        b'{"origin":"","size":1,"sha256":"","external":1,"brings":true}',
+        b'{"origin":"","size":1,"external":{},"brings":true}',
+        b'{"origin":"","size":1,"sha256":"","external":{},"brings":true,"more":1}',
         pytest.param(b"[" * 200_000, id="deep"),
     ],
 )
@@ -254,5 +254,5 @@ def test_a_batch_killed_again_and_again_ends_with_the_same_bytes(models: Path, t
     last = started(out)
     said, problems = last.communicate(timeout=120)
     assert (last.returncode, problems) == (0, "")
-    assert said.count("kept, converted by an earlier run") >= 25
+    assert said.count("kept, converted by an earlier run") >= 24  # of the last, the record may be missing
     assert content(out) == content(tmp_path / "whole")

@@ -101,7 +101,7 @@ def test_a_folder_goes_on_where_it_was_interrupted(
 ) -> None:
     out = tmp_path / "out"
     arguments = ("convert", folder, "--output-dir", out, "--opset", 13, "--no-verify", "--resume", "--jobs", jobs)
-    ran = interrupted(number, out / "a.onnx", *arguments)
+    ran = interrupted(number, out / ".reducelower" / "a.onnx.json", *arguments)
     assert (ran.returncode, ran.stderr.strip()) == (status, SENTENCE)
     assert {path.name for path in out.glob("*.onnx")} - {"c.onnx"} == {"a.onnx"}
     assert not list(out.glob("*.tmp"))
