@@ -23,9 +23,9 @@ from typing import Any
 
 from reducelower.batch.many import convert_file, crashed
 from reducelower.batch.processes import run_in_processes
-from reducelower.batch.task import Task
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
+from reducelower.pipeline.task import Task
 
 MODEL = Path(__file__).parents[1] / "examples" / "models" / "mean_18.onnx"
 SETTINGS = Settings(Target(13), verify=False)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reducelower.batch.many import check_file, check_files, convert_file, convert_files
-    from reducelower.batch.task import Task
     from reducelower.options import Settings
     from reducelower.outcome import Outcome
+    from reducelower.pipeline.task import Task
 
 __all__ = ["Outcome", "Settings", "Task", "check_file", "check_files", "convert_file", "convert_files"]
 
 _HOME = {
     **dict.fromkeys(("check_file", "check_files", "convert_file", "convert_files"), "batch.many"),
     "Outcome": "outcome",
-    "Task": "batch.task",
+    "Task": "pipeline.task",
     "Settings": "options",
 }
 

@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
 from reducelower.files.formats import WRITTEN, is_known_extension
 from reducelower.files.remote import as_path, beside, is_pattern, is_url, join
 from reducelower.files.writing import is_there
+from reducelower.pipeline.task import Task
 
 __all__ = ["Input", "find_models", "folder_of", "plan_outputs"]
 

@@ -11,10 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reducelower.api import check, legalize
-from reducelower.batch.conversion import convert_here, failed, refused
-from reducelower.batch.diagnosis import what_is_wrong
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
-from reducelower.batch.task import FORKS
 from reducelower.failures import SettingError
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.pending import sync_folder
@@ -22,12 +19,15 @@ from reducelower.files.remote import is_in_memory, is_url
 from reducelower.legalization.whole_models import fitted
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
+from reducelower.pipeline.conversion import convert_here, failed, refused
+from reducelower.pipeline.diagnosis import what_is_wrong
+from reducelower.pipeline.task import FORKS
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-    from reducelower.batch.task import OnStep, Task
+    from reducelower.pipeline.task import OnStep, Task
     from reducelower.report.details import Details
 
 __all__ = [

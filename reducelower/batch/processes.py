@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from typing import Any, TypeVar
 
-from reducelower.batch.task import FORKS
+from reducelower.pipeline.task import FORKS
 
 __all__ = ["run_in_processes"]
 

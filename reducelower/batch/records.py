@@ -17,8 +17,6 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from reducelower.batch.conversion import convert_here, failed
-from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel
 from reducelower.files.pending import write_whole
@@ -26,6 +24,8 @@ from reducelower.files.remote import is_url
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
+from reducelower.pipeline.conversion import convert_here, failed
+from reducelower.pipeline.task import OnStep, Task
 from reducelower.versions import versions_of
 
 __all__ = ["Record", "convert_unless_done", "external_facts", "origin_of", "read_record", "write_record"]

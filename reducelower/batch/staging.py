@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from reducelower.batch.conversion import convert_here, failed
 from reducelower.batch.records import (
     Record,
     convert_unless_done,
@@ -18,13 +17,14 @@ from reducelower.batch.records import (
     read_record,
     write_record,
 )
-from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import DONE
 from reducelower.files import read_model
 from reducelower.files.remote import beside, fetch_model, holds_the_same, is_url, put, remote_size
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
+from reducelower.pipeline.conversion import convert_here, failed
+from reducelower.pipeline.task import OnStep, Task
 
 __all__ = ["at_hand", "convert_staged", "renamed"]
 

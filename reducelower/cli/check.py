@@ -34,9 +34,9 @@ from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wa
 from reducelower.model.text import counted
 
 if TYPE_CHECKING:
-    from reducelower.batch.inspection import Inspected
     from reducelower.options import Settings
     from reducelower.outcome import Outcome
+    from reducelower.pipeline.inspection import Inspected
 
 __all__ = ["check", "inspect"]
 
@@ -163,9 +163,9 @@ def inspect_all(
     import json
 
     from reducelower.batch.inputs import find_models
-    from reducelower.batch.inspection import inspect_file
     from reducelower.batch.staging import at_hand
     from reducelower.cli.streams import staged
+    from reducelower.pipeline.inspection import inspect_file
 
     status = DONE
     with staged(models, None) as files:

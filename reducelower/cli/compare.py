@@ -30,9 +30,9 @@ from reducelower.report.writing import Command as ReportedCommand
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from reducelower.batch.task import OnStep
     from reducelower.difference import Change, Difference
     from reducelower.files import LoadedModel
+    from reducelower.pipeline.task import OnStep
     from reducelower.verification import RuntimeComparison, Verification
 
 __all__ = ["diff", "verify"]
@@ -76,10 +76,10 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     If possible, another process does it, since onnxruntime may crash.
     """
     from reducelower.batch.many import crashed, run_all
-    from reducelower.batch.task import FORKS
-    from reducelower.batch.verifying import require_runtimes
     from reducelower.cli.progress import steps
     from reducelower.cli.reports import check_report_paths
+    from reducelower.pipeline.task import FORKS
+    from reducelower.pipeline.verifying import require_runtimes
 
     check_report_paths(options["reports"], names)
     settings = settings_of(Target(), options)
@@ -123,8 +123,8 @@ def _compared(
 def _compare(
     names: Sequence[str], paths: Sequence[str], settings: Settings, options: Mapping[str, Any], on_step: OnStep
 ) -> Outcome:
-    from reducelower.batch.verifying import read_data_sets, verify_models
     from reducelower.files import read_model
+    from reducelower.pipeline.verifying import read_data_sets, verify_models
 
     on_step("read", 0, 0)
     source = read_model(paths[0])
@@ -163,7 +163,7 @@ def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], opti
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
     """One comparison per runtime and set of inputs."""
-    from reducelower.batch.verifying import read_data_sets
+    from reducelower.pipeline.verifying import read_data_sets
     from reducelower.verification import compare_runtimes
     from reducelower.verification.running.providers import on_provider
 

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import converting, may_leave, run_all, with_names_on_disk, workers
-from reducelower.batch.task import FORKS, Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
@@ -18,6 +17,7 @@ from reducelower.cli.text import full_text, github_annotations, short_text, summ
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
+from reducelower.pipeline.task import FORKS, Task
 
 __all__ = ["convert_all", "outcomes_of"]
 
@@ -51,7 +51,7 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
     reports: Sequence[str] = options["reports"]
     tasks, settings = _planned(files, settings, options)
     if settings.verify and not options["scheduler"]:  # what a cluster has is its own affair
-        from reducelower.batch.verifying import require_runtimes
+        from reducelower.pipeline.verifying import require_runtimes
 
         require_runtimes(settings)
     if reports:

@@ -9,8 +9,8 @@ from threading import Timer
 from time import monotonic
 from typing import Any
 
-from reducelower.batch.task import OnStep, Step
 from reducelower.cli.console import message
+from reducelower.pipeline.task import OnStep, Step
 
 __all__ = ["progress", "steps"]
 

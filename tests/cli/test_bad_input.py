@@ -218,7 +218,7 @@ def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], t
 def test_what_only_the_engine_stumbles_over_is_refused_too(
     cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.batch.conversion as conversion
+    import reducelower.pipeline.conversion as conversion
 
     def stumble(*_: Any, **__: Any) -> None:
         raise TypeError("can't concat str to bytes")

@@ -100,7 +100,7 @@ def test_force_replaces_an_existing_output(cli: Cli, model: Path, tmp_path: Path
 def test_a_result_that_computes_something_else_is_not_written(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.batch.conversion as conversion
+    import reducelower.pipeline.conversion as conversion
 
     honest = conversion.legalized
 
@@ -122,7 +122,7 @@ def test_a_result_that_computes_something_else_is_not_written(
 def test_an_invalid_result_is_our_fault_and_not_written(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.batch.conversion as conversion
+    import reducelower.pipeline.conversion as conversion
 
     honest = conversion.legalized
 
@@ -170,7 +170,7 @@ def test_no_exception_shows_a_traceback(
     status: int,
     phrase: str,
 ) -> None:
-    import reducelower.batch.conversion as conversion
+    import reducelower.pipeline.conversion as conversion
 
     def fail(*_: Any, **__: Any) -> None:
         raise error
@@ -187,7 +187,7 @@ def test_no_exception_shows_a_traceback(
 def test_a_traceback_is_shown_on_request(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.batch.conversion as conversion
+    import reducelower.pipeline.conversion as conversion
 
     def fail(*_: Any, **__: Any) -> None:
         raise KeyError("odd")

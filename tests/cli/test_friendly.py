@@ -16,8 +16,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from reducelower.batch.inspection import Inspected, inspect_file
 from reducelower.cli.check import full_text
+from reducelower.pipeline.inspection import Inspected, inspect_file
 from tests.report.made import json_schema
 
 Cli = Callable[..., Any]

@@ -18,7 +18,7 @@ SENTENCE = "error: interrupted; no output is left half written"
 STUCK = """
 import os, signal, sys, time
 from pathlib import Path
-from reducelower.batch import conversion
+from reducelower.pipeline import conversion
 from reducelower.cli import main
 
 number, others, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
@@ -43,7 +43,7 @@ main(arguments)
 HANDLING = """
 import io, os, signal, sys, time
 from pathlib import Path
-from reducelower.batch import conversion
+from reducelower.pipeline import conversion
 from reducelower.cli import main
 
 number, begun, place, arguments = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:]

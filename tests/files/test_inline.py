@@ -7,14 +7,15 @@ import pytest
 from onnx import AttributeProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
 
-from reducelower.batch import convert_file, stand_ins
-from reducelower.batch.task import Task
+from reducelower.batch import convert_file
 from reducelower.errors import UnreadableModelError
 from reducelower.files import inline, read_model, reading, write_model, writing
 from reducelower.files.inline import CHILDREN
 from reducelower.model.document import Document
 from reducelower.model.wire import LENGTH, MalformedError, Window, varint
 from reducelower.options import Settings, Target
+from reducelower.pipeline import stand_ins
+from reducelower.pipeline.task import Task
 
 
 @pytest.fixture(autouse=True)

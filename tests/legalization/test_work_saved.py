@@ -10,9 +10,9 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import reducelower
-from reducelower.batch.inspection import inspect_file
 from reducelower.legalization import repair, run
 from reducelower.model.inference import on_demand
+from reducelower.pipeline.inspection import inspect_file
 from tests.runtimes.toaster import runtime
 
 

@@ -10,11 +10,12 @@ import pytest
 from onnx import ModelProto, parser
 
 from reducelower import convert_bytes, convert_version
-from reducelower.batch import conversion, convert_file, verifying
-from reducelower.batch.task import Task
+from reducelower.batch import convert_file
 from reducelower.files import read_model
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
+from reducelower.pipeline import conversion, verifying
+from reducelower.pipeline.task import Task
 
 MODEL = parser.parse_model(
     """<ir_version: 8, opset_import: ["" : 13]>

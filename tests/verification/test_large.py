@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from reducelower.batch.verifying import verify_models
 from reducelower.files import read_model
 from reducelower.model.document import Document
 from reducelower.options import Settings
+from reducelower.pipeline.verifying import verify_models
 from reducelower.verification import Verification, verify
 from reducelower.verification.inputs.testdata import TestDataSet
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
-import reducelower.batch.conversion as conversion
+import reducelower.pipeline.conversion as conversion
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.model.document import Document
 from reducelower.numerics.reductions import REDUCTIONS

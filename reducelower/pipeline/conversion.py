@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reducelower.api import check, legalized
-from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
-from reducelower.batch.task import OnStep, Task
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -23,6 +21,8 @@ from reducelower.model.inference.declared import names_in
 from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
+from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
+from reducelower.pipeline.task import OnStep, Task
 from reducelower.plan import CHOSEN, Plan
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
     refusals = error.refusals if isinstance(error, ConversionError) else ()
     if _is_of_the_whole(refusals) and model is not None and not find_defect(model.model):
         # Inference objects to the whole result; an axis that only newer versions look at is the input's fault.
-        from reducelower.batch.axes import what_is_wrong_with_an_axis
+        from reducelower.pipeline.axes import what_is_wrong_with_an_axis
 
         if odd := what_is_wrong_with_an_axis(model.model):
             return refused(source, odd)
@@ -95,7 +95,7 @@ def _convert(
     resolve_destination(task.output, **rights)
     data_sets: Sequence[TestDataSet] = ()
     if settings.verify:
-        from reducelower.batch.verifying import read_data_sets
+        from reducelower.pipeline.verifying import read_data_sets
 
         data_sets = read_data_sets(settings, source.model)
     external = source.is_partial
@@ -131,7 +131,7 @@ def _convert(
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
     on_step("verify", 0, 0)
     if settings.verify and (verdict != "fits" or _asks_of_itself(settings)):
-        from reducelower.batch.verifying import verify_models
+        from reducelower.pipeline.verifying import verify_models
 
         verification = verify_models(
             source, made, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
@@ -312,7 +312,7 @@ def _with_details(
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
     """Say whether an invalid result is the fault of the input, of an option, or of reducelower."""
-    from reducelower.batch.axes import what_is_wrong_with_an_axis
+    from reducelower.pipeline.axes import what_is_wrong_with_an_axis
 
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
         return refused(task.source, already + _what_would_help(source, settings))

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from reducelower.batch import convert_files
-from reducelower.batch.axes import what_is_wrong_with_an_axis, what_is_wrong_with_axes
+from reducelower.pipeline.axes import what_is_wrong_with_an_axis, what_is_wrong_with_axes
 
 IMPORTS = '<ir_version: 8, opset_import: ["": 17, "my": 1]>'
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
 
 from reducelower.api import planned
-from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.errors import ConversionError
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.refusals import explain_failures, fits
@@ -21,6 +20,7 @@ from reducelower.model.spelled import operator_name, type_text
 from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
+from reducelower.pipeline.diagnosis import what_is_wrong_with_source
 from reducelower.plan import Plan
 from reducelower.runtimes import Runtime, load_runtime, shipped_names
 

@@ -9,8 +9,6 @@ from copy import deepcopy
 from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
 
-from reducelower.batch.axes import what_is_wrong_with_axes
-from reducelower.batch.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference.protected import infer_shapes
@@ -28,6 +26,8 @@ from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
 from reducelower.model.written_for import written_for
+from reducelower.pipeline.axes import what_is_wrong_with_axes
+from reducelower.pipeline.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 
 __all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
 
