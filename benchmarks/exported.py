@@ -132,4 +132,4 @@ def _first_result(torch: Any, model: Any, keys: Sequence[str]) -> Any:
                 given["use_cache"] = False
             return self.model(**given)[0]
 
-    return First()
+    return First().eval()

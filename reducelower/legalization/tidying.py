@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.element_types import output_element_type, resolve_element_type
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.fold import evaluated
@@ -41,7 +42,7 @@ _LARGEST = 64
 
 
 def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope) -> list[NodeProto]:
-    """The nodes without those whose result is constant, known already, or not read.
+    """The nodes without those whose result is constant, known already, what they read, or not read.
 
     Args:
         nodes: what replaces a node, in order.
@@ -53,10 +54,11 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
     instead: dict[str, str] = {}
     known: dict[Hashable, NodeProto] = {}
     kept: list[NodeProto] = []
+    types = _Types(nodes, scope)
     for node in nodes:
         rename_read(node, instead)
         if kept_names.isdisjoint(node.output) and is_repeatable(node):
-            if node.op_type == "Identity" and node.domain in DEFAULT_DOMAINS:
+            if _passes_on(node, types):
                 instead[node.output[0]] = node.input[0]
                 continue
             first = known.setdefault(kind_of(node), node)
@@ -74,6 +76,32 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
     read = {name for node in kept for name in read_by(node)}
     scope.release(*sorted(operands - read))
     return kept
+
+
+class _Types:
+    """Element types of what nodes compute, as far as their operators tell."""
+
+    def __init__(self, nodes: Sequence[NodeProto], scope: NodeScope) -> None:
+        self._makers = {name: node for node in nodes for name in node.output}
+        self._scope = scope
+        self._found: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        """The element type of a value; 0 if unknown."""
+        return resolve_element_type(name, self._told, self._found)
+
+    def _told(self, name: str) -> int | Sequence[str]:
+        node = self._makers.get(name)
+        if node is None:
+            return self._scope.element_type(name) or 0
+        return output_element_type(node, name, self._scope.target_opset)
+
+
+def _passes_on(node: NodeProto, types: _Types) -> bool:
+    """Whether a node yields what it reads: an Identity, or a Cast to the type that the value has."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return False
+    return node.op_type == "Identity" or (node.op_type == "Cast" and types.of(node.input[0]) == value_of(node, "to"))
 
 
 def is_repeatable(node: NodeProto) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from onnx import ModelProto, numpy_helper, parser
+from onnx import ModelProto, numpy_helper, parser, shape_inference
 
 from tests.adapters.single import converted
 
@@ -36,3 +36,16 @@ def test_no_node_is_written_twice_or_passes_on_what_it_reads(text: str, target: 
     written = [(node.op_type, *node.input, *given) for node, given in zip(after.graph.node, attributes, strict=True)]
     assert len(written) == len(set(written))
     assert "Identity" not in [node.op_type for node in after.graph.node]
+
+
+@pytest.mark.opset(23)
+def test_no_value_is_cast_to_the_type_that_it_has() -> None:
+    heads = "float[1, 4, 3, 8]"
+    text = (
+        f"({heads} q, float[1, 2, 3, 8] k, float[1, 2, 3, 8] v) => ({heads} y) "
+        "{ y = Attention <is_causal = 1> (q, k, v) }"
+    )
+    after = shape_inference.infer_shapes(converted(model(23, text), 13))
+    known = {value.name: value.type.tensor_type.elem_type for value in (*after.graph.value_info, *after.graph.input)}
+    casts = [node for node in after.graph.node if node.op_type == "Cast" and node.output[0] != "y"]
+    assert [node for node in casts if known.get(node.input[0]) == node.attribute[0].i] == []
