@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -143,9 +144,17 @@ def _compare(
         same, complete = found.verdict != "different", found.equivalent
         if settings.strict:
             complete = complete and not (found.departing or found.departs)
+    details = None
+    if options["reports"] and len(paths) == 2:
+        from reducelower.difference import difference
+        from reducelower.report.details import describe_difference
+
+        left, right = map(_read, names, paths)
+        details = describe_difference(left, right, difference(left, right), found)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
-    return Outcome(names[0], verdict, "".join(names[1:]), verification=found, comparisons=tuple(comparisons))
+    compared = Outcome(names[0], verdict, "".join(names[1:]), verification=found, comparisons=tuple(comparisons))
+    return replace(compared, details=details)
 
 
 def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], options: Mapping[str, Any]) -> int:

@@ -105,16 +105,20 @@ def describe_models(
     return replace(table, operators=_changed(before, after), sizes=(before.ByteSize(), after.ByteSize()))
 
 
-def describe_difference(before: ModelProto, after: ModelProto, found: Difference) -> Details:
-    """What a report shows about two models that differ: each distinct change once."""
+def describe_difference(
+    before: ModelProto, after: ModelProto, found: Difference, verification: Verification | None = None
+) -> Details:
+    """What a report shows about two models that differ: each distinct change once, with what running it gave."""
     changes = []
+    findings = {place: item for item in (verification.sites if verification else ()) for place in item.nodes}
     for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
         pictures = region_fragments(region) if any(region.nodes) and number <= _MOST_PICTURES else None
         kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
         title = " → ".join(dict.fromkeys(", ".join(kind) or "nothing" for kind in kinds)) if any(kinds) else "Output"
         graph, node = change.nodes[0]
         told = "; ".join(change.details)
-        changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), pictures))
+        ran = next((findings[place] for place in change.nodes if place in findings), None)
+        changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), pictures, ran))
     sizes = before.ByteSize(), after.ByteSize()
     return Details(tuple(changes), (), {}, {}, found.operators, sizes)
 

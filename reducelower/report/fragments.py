@@ -127,11 +127,11 @@ def _own_constant(node: NodeProto) -> Any:
 
 def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
     lines = [
-        short(f"input {input_name(node, position, opset)} = {constant_text(held[name])}", _LONGEST_LINE)
+        _line(f"input {input_name(node, position, opset)}", constant_text(held[name]))
         for position, name in enumerate(node.input)
         if name in held
     ]
-    lines += [short(f"{item.name} = {attribute_text(item)}", _LONGEST_LINE) for item in node.attribute]
+    lines += [_line(item.name, attribute_text(item)) for item in node.attribute]
     names = list(node.input)
     for _, _, graph in subgraphs(node):
         inner = {name for item in graph.node for name in item.output}
@@ -143,6 +143,15 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
         tuple(name for name in names if name and name not in held),
         tuple(name for name in node.output if name),
     )
+
+
+def _line(name: str, value: str) -> str:
+    """A name and its value; of a long list the first items, so that no number is cut."""
+    text = f"{name} = {value}"
+    if len(text) <= _LONGEST_LINE or not value.startswith("["):
+        return short(text, _LONGEST_LINE)
+    kept, _, _ = text[: _LONGEST_LINE - 3].rpartition(", ")
+    return f"{kept}, …]" if kept else short(text, _LONGEST_LINE)
 
 
 def _known_shape(dims: Dims | None) -> str:

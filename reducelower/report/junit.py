@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a suite per model, a test case per rewritten node and per output; the model is their class.
+"""The report as JUnit XML: a suite per model, a test case per distinct rewrite and per output.
 
 It follows the schema of CI systems: ``testsuites``, ``testsuite`` with its counts, ``testcase`` with at most one of
 ``failure``, ``error`` and ``skipped``. A check runs nothing, so each model is one test case there.
@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
+from reducelower.errors import alike, sentences
+from reducelower.lines import enumerated
 from reducelower.model.text import shown, xml_text
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
@@ -78,7 +80,7 @@ def _count(element: ElementTree.Element, cases: list[_Case], seconds: float) -> 
 def _checked(model: Outcome) -> _Case:
     if model.passed:
         return _Case("check", "fits", seconds=model.seconds, model=model.source)
-    lines = [str(refusal) for refusal in model.refusals]
+    lines = list(sentences(model.refusals))
     if not lines and model.plan is not None:
         lines = [f"{count} {kind} ({rule})" for (kind, rule), count in sorted(model.plan.rewritten.items())]
     outcome = _WRONG.get(model.verdict, "failure")
@@ -89,9 +91,9 @@ def _cases(model: Outcome) -> Iterator[_Case]:
     if model.difference is not None:
         yield from _differences(model, model.difference)
         return
-    for refusal in model.refusals:
-        name = f"{refusal.graph}: {refusal.operator} {refusal.node!r}" if refusal.operator else "model"
-        yield _Case("conversion", name, "failure", "refused", refusal.reason, (str(refusal),))
+    for group, sentence in zip(alike(model.refusals), sentences(model.refusals), strict=True):
+        name = enumerated([item.name for item in group], 2) if group[0].operator else "model"
+        yield _Case("conversion", name, "failure", "refused", group[0].reason, (sentence,))
     if not model.refusals:
         wrong = model.verdict in ("refused", "unreadable", "failed")
         outcome = _WRONG.get(model.verdict, "failure") if wrong else ""
@@ -136,9 +138,7 @@ def _sites(findings: Iterable[SiteVerification]) -> Iterator[_Case]:
         lines = (finding.signature, f"rule: {finding.rule}", *finding.notes)
         if finding.example_inputs:
             lines += (f"inputs: {finding.example_inputs}",)
-        for graph, node in finding.nodes:
-            name = f"{graph}: {finding.op_type} {node!r}"
-            yield _Case("site", name, outcome, finding.status, finding.reason, lines)
+        yield _Case("site", finding.place, outcome, finding.said, finding.reason, lines)
 
 
 def _outputs(outputs: Iterable[OutputComparison]) -> Iterator[_Case]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from reducelower.errors import alike
 from reducelower.model.text import short, shown
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
@@ -61,18 +62,22 @@ def _section(model: Outcome, *, alone: bool) -> str:
     if model.refusals:
         rows = [
             (
-                _code(f"{item.operator} {item.node}".strip() or "model"),
-                _code(item.graph),
-                _text(item.reason),
-                _text(item.hint),
+                str(len(group)),
+                f"{_code(f'{group[0].operator} {group[0].node}'.strip() or 'model')} in {_code(group[0].graph)}",
+                _text(group[0].reason),
+                _text(group[0].hint),
             )
-            for item in model.refusals
+            for group in alike(model.refusals)
         ]
-        blocks.append(_table(("refused", "in", "reason", "what helps"), rows))
+        blocks.append(_table(("nodes", "the first", "refused because", "what helps"), rows))
     elif model.reasons and (model.verdict not in ("refused", "unreadable", "failed") or not alone):
         blocks.append("\n".join(f"- {_text(problem)}" for problem in model.reasons[:_MOST_ROWS]))
     if model.difference is not None:
         blocks += _differences(model.difference)
+    told = [line for line in model.lines if not line.is_detail]
+    if told and model.difference is None:
+        labels = (f"**{line.label}** " if line.label else "" for line in told[:_MOST_ROWS])
+        blocks.append("\n".join(f"- {label}{_text(line.text)}" for label, line in zip(labels, told, strict=False)))
     verification = model.verification
     if verification is not None and verification.sites:
         blocks.append(_findings(verification.sites))
@@ -84,18 +89,9 @@ def _section(model: Outcome, *, alone: bool) -> str:
     if verification is not None:
         if verification.outputs:
             blocks.append(_outputs(verification.outputs))
-        coverage = verification.coverage
-        blocks.append(
-            f"{coverage.regions} distinct regions on {coverage.sets} sets of values, {coverage.shared} values the same "
-            f"by construction, {len(coverage.outputs)} outputs compared on {verification.cases} sets of inputs."
-        )
-        if verification.unseen:
-            blocks.append("Not seen:\n\n" + "\n".join(f"- {_text(item)}" for item in verification.unseen[:_MOST_ROWS]))
         if not verification.ran:
             blocks.append(f"The whole model was not run: {_text(verification.reason)}.")
-    for comparison in model.comparisons:
-        blocks.append(_text(str(comparison)))
-    notes = [*(model.plan.notes if model.plan else ()), *(verification.notes if verification else ())]
+    notes = verification.notes if verification else ()
     blocks += ["\n".join(f"> {_text(note)}" for note in notes[:_MOST_ROWS])] if notes else []
     if not blocks:
         return ""
@@ -132,7 +128,7 @@ def _findings(findings: Sequence[SiteVerification]) -> str:
             _code(finding.signature),
             _code(finding.rule),
             str(len(finding.nodes)),
-            finding.status,
+            finding.said,
             _distance(finding) if finding.cases else "",
             _text(finding.reason),
         )

@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reducelower import __version__
+from reducelower.errors import alike
+from reducelower.lines import Tone
 from reducelower.model.text import shown
 from reducelower.outcome import Outcome
 from reducelower.plan import Plan
@@ -31,7 +34,6 @@ _FATES: tuple[Fate, ...] = ("rewritten", "refused", "kept", "not converted")
 _MOST_OPERATORS = 30
 _MOST_WARNINGS = 5
 _MARKS = {True: "✓", False: "✗"}
-_GOOD = ("equal", "improved")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ def render(report: Report) -> str:
         headline=_headline(report),
         title=_title(report),
         warnings=_warnings(report),
-        good=_GOOD,
+        alike=alike,
+        tone_of=_tone_of,
+        unchecked=partial(_unchecked, report),
         size=_size,
         most_operators=_MOST_OPERATORS,
         draw=picture.draw,
@@ -99,7 +103,24 @@ def _hash(text: str) -> str:
 def _title(report: Report) -> str:
     if report.command == "diff":
         return "The same" if report.passed else "Different"
-    return "Not passed" if not report.passed else "Passed, with warnings" if _warnings(report) else "Passed"
+    if report.command == "verify" and any(model.verdict == "different" for model in report.models):
+        return "Outputs differ"
+    return "Failed" if not report.passed else "Passed, with warnings" if _warnings(report) else "Passed"
+
+
+def _tone_of(model: Outcome) -> Tone:
+    if model.verdict == "rewrite" or (model.passed and model.remarks):
+        return "warning"
+    return "good" if model.passed else "bad"
+
+
+def _unchecked(report: Report, model: Outcome) -> str:
+    """What a rewrite is called that was not run by itself: the same by construction, or not verified at all."""
+    if report.command in ("check", "diff") or not model.passed:
+        return ""
+    if model.verification is None:
+        return "not verified"
+    return "unchanged" if model.verification.equivalent else ""
 
 
 def _headline(report: Report) -> str:
@@ -110,9 +131,12 @@ def _headline(report: Report) -> str:
 
 
 def _warnings(report: Report) -> list[str]:
-    """The remarks below the headline, as many as fit, the worst of many models first."""
-    alone = len(report.models) == 1
-    found = [warning if alone else f"{model.source}: {warning}" for model in report.models for warning in model.remarks]
+    """What stands below the headline, as far as it fits: of many models those that failed, then remarks on others."""
+    if len(report.models) == 1:
+        found = list(report.models[0].remarks)
+    else:
+        failed = [f"{model.source}: {model.verdict_in_words}" for model in report.models if not model.passed]
+        found = [*failed, *(f"{model.source}: {remark}" for model in report.models for remark in model.remarks)]
     more = [f"and {len(found) - _MOST_WARNINGS} more"] if len(found) > _MOST_WARNINGS else []
     return [*found[:_MOST_WARNINGS], *more]
 
@@ -142,14 +166,13 @@ def _size(sizes: tuple[int, int]) -> str:
 
 
 def _severity(item: DistinctRewrite) -> int:
-    """Sort key: wrong first, then not verified, then right."""
-    order = ("different", "overflow", "not run", "improved", "equal")
-    status = item.finding.status if item.finding is not None else "not run"
-    return order.index(status) if status in order else 0
+    """Sort key: wrong first, then what a reader should look at, then what was not run, then right."""
+    tone = item.finding.tone if item.finding is not None else ""
+    return ("bad", "warning", "", "good").index(tone)
 
 
 def _is_wrong(item: DistinctRewrite) -> bool:
-    return item.finding is not None and item.finding.status not in _GOOD
+    return item.finding is not None and item.finding.tone != "good"
 
 
 def _within(details: Details, limit: int) -> Details:
@@ -170,7 +193,12 @@ def _within(details: Details, limit: int) -> Details:
 def html(result: object) -> str:
     """A plan or a verification as HTML to embed in another page, light or dark."""
     return rendered(
-        "notebook.html", style=shipped("notebook.css"), kind=_KINDS[type(result)], result=result, plot_of=plot.of_site
+        "notebook.html",
+        style=shipped("notebook.css"),
+        kind=_KINDS[type(result)],
+        result=result,
+        plot_of=plot.of_site,
+        alike=alike,
     )
 
 

@@ -159,6 +159,13 @@ class SiteVerification(InNotebooks):
         return _STATUS[self.status]
 
     @property
+    def tone(self) -> Tone:
+        """How a reader should take it."""
+        if self.status in ("equal", "improved", "overflow"):
+            return "good"
+        return "warning" if self.ok else "bad"
+
+    @property
     def loss(self) -> str:
         """Where it loses range, as a sentence without a full stop."""
         holds = f"equal for magnitudes {self.holds}" if self.holds else "equal for ordinary values"
