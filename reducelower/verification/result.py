@@ -246,6 +246,7 @@ class Verification(InNotebooks):
         coverage: what the verdict rests on.
         departs: outputs that differ in the runtime alone: by the specification both models give the same.
         absent: what the models should have been run in and were not, as sentences.
+        departed: how the runtime departs, a sentence per output, or one for all.
         first: of models that differ, the first value inside that does, on the inputs that show it; None where it is not
             known.
     """
@@ -262,6 +263,7 @@ class Verification(InNotebooks):
     coverage: Coverage = Coverage()
     departs: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    departed: tuple[str, ...] = ()
     first: Departure | None = None
 
     @property
@@ -301,9 +303,9 @@ class Verification(InNotebooks):
     def _cautions(self) -> Iterator[str]:
         yield from (site.loss for site in self.losing)
         yield from (f"{site.place}: {site.reason}" for site in self.departing)
-        if self.departs:
-            names = ", ".join(map(repr, self.departs))
-            yield f"the runtime diverges from the specification, not the conversion, on output {names}"
+        if self.departed:
+            more = f" ({counted(len(self.departed) - 1, 'more output')} likewise)" if len(self.departed) > 1 else ""
+            yield f"{self.departed[0]}{more}"
 
     def __repr__(self) -> str:
         """One line: the verdict, and how much it rests on."""
@@ -324,7 +326,7 @@ class Verification(InNotebooks):
         if self.sites:
             yield Line("", self._one_by_one())
         yield from (Line("warning", text, "warning") for text in self._cautions())
-        yield from (Line("", text.rstrip("."), is_detail=not self.departs) for text in self.notes)
+        yield from (Line("", text.rstrip("."), is_detail=True) for text in (*self.departed[1:], *self.notes))
         yield from (Line("note", text) for text in self.absent)
         yield from (Line("", text.rstrip("."), is_detail=True) for text in self._details())
 

@@ -46,7 +46,7 @@ def test_the_page_names_the_run_sizes_and_operators(cli: Cli, models: Path, tmp_
 def test_what_matters_comes_first_and_is_open(expanded: Any) -> None:
     rewrites = expanded.xpath("//details[contains(@class,'rewrite')]")
     statuses = [item.xpath("string(.//span[contains(@class,'chip')])") for item in rewrites]
-    assert statuses == ["loses range", "equal"]
+    assert statuses == ["smaller range", "equal"]
     assert rewrites[0].get("open") is not None
 
 

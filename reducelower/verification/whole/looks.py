@@ -80,7 +80,7 @@ def in_reference(question: Question, left: Run, reason: str) -> Run | None:
     except CannotRunError:
         return None
     question.departs.extend(question.output_names)
-    question.notes.append(f"The runtime fails on the converted model, which onnx.reference runs: {reason}.")
+    question.departed.append(f"the runtime fails on the converted model, which onnx.reference runs: {reason}")
     return found
 
 
@@ -271,9 +271,10 @@ def departing(question: Question, left: Run, right: Run, outputs: list[OutputCom
     for item in outputs:
         if item.verdict == "different":
             question.departs.append(item.name)
-            question.notes.append(
-                f"The runtime diverges from the specification on the source: of output {item.name!r}, {item.reason}; "
-                f"onnx.reference gives of the source what {right.runtime} gives of the converted model."
+            far = f" by up to {item.max_absolute:.3g}" if item.max_absolute else f" ({item.reason})"
+            question.departed.append(
+                f"{left.runtime} departs from the specification on output {item.name!r} of the source{far}; "
+                "onnx.reference agrees with the converted model"
             )
     found = {item.name: item for item in again}
     return [found.get(item.name, item) for item in outputs]

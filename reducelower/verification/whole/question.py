@@ -32,6 +32,7 @@ class Question:
     regions: Regions | None
     notes: list[str] = field(default_factory=list)
     departs: list[str] = field(default_factory=list)
+    departed: list[str] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:

@@ -249,6 +249,7 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         tuple(unseen),
         coverage,
         tuple(dict.fromkeys(name for item in found for name in item.departs)),
+        departed=tuple(dict.fromkeys(text for item in found for text in item.departed)),
         first=next((item.first for item in found if item.first is not None), None),
     )
 
@@ -389,6 +390,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         unseen=tuple(unseen),
         coverage=Coverage(branches=taken(question.before, left, question.clock)),
         departs=tuple(question.departs),
+        departed=tuple(question.departed),
         first=first,
     )
 
