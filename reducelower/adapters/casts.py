@@ -20,6 +20,7 @@ from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
 from reducelower.scope.body import AnyScope
+from reducelower.scope.values import read_tensor
 
 __all__ = ["CAST_OPSET", "Fitted", "cast_exactly", "refusal", "retype", "retypes", "retypes_container"]
 
@@ -219,7 +220,7 @@ def _made_as_float(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted
     if element_type not in _SHORT_FLOATS:
         raise refusal(op, element_type)
     if op.node.op_type == "ConstantOfShape":
-        value = numpy_helper.to_array(op.attribute("value")).astype(np.float32)
+        value = read_tensor(op.attribute("value")).astype(np.float32)
         op.set("value", numpy_helper.from_array(value))
     else:
         op.set("dtype", _T.FLOAT)

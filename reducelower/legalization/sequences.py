@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-from onnx.numpy_helper import from_array, to_array
+from onnx.numpy_helper import from_array
 
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.graph import all_nodes, read_outside_nodes
 from reducelower.model.names import Names
+from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.scope.values import tensor_of
 
@@ -108,7 +109,9 @@ class _SequenceRemover:
         stated += [(node.output[0], tensor) for node in nodes if (tensor := tensor_of(node)) is not None]
         for name, tensor in stated:
             if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) and prod(tensor.dims) <= _MOST_PARTS:
-                numbers = to_array(tensor)
+                numbers = value_of_tensor(tensor)
+                if numbers is None:
+                    continue
                 is_alike = name not in self._constants or np.array_equal(self._constants[name], numbers)
                 self._constants[name] = numbers if is_alike else np.zeros((0, 0))
 

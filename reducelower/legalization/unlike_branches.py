@@ -117,7 +117,7 @@ def _types_of_unlike(node: NodeProto, key: GraphKey, inference: Inference) -> li
     if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS:
         return []
     branches = [(number, graph) for number, _, graph in subgraphs(node)]
-    if not all(graph.node for _, graph in branches):
+    if not all(graph.node and len(graph.output) == len(node.output) for _, graph in branches):
         return []
     named = (
         [inference.type((*key, number), value.name) or value.type for value in graph.output]

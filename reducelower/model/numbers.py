@@ -7,9 +7,19 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "Array", "largest_finite", "whole_range"]
+__all__ = [
+    "FIRST_FLOATS",
+    "FLOATS",
+    "HALVES",
+    "SIGNED",
+    "UNSIGNED",
+    "Array",
+    "largest_finite",
+    "value_of_tensor",
+    "whole_range",
+]
 
 Array: TypeAlias = NDArray[np.generic]
 
@@ -24,6 +34,16 @@ HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
 UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
+
+
+def value_of_tensor(tensor: TensorProto) -> Array | None:
+    """The value of a tensor; None if its data lies in another file, or is damaged."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return None  # onnx would look for it in the current folder
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception:  # numpy and onnx raise several types
+        return None
 
 
 def largest_finite(element_type: int) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
 
 from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.calls import called_function, function_id, functions_of
@@ -37,7 +37,21 @@ def find_defect(model: ModelProto) -> str:
 
     This walks through every field: use it to explain a failure, not in every run.
     """
-    return _nesting_defect(model) or _field_defect(model) or find_call_defect(model) or _node_defects(model)
+    found = _nesting_defect(model) or _field_defect(model) or find_call_defect(model) or _node_defects(model)
+    return found or _objection(model)
+
+
+def _objection(model: ModelProto) -> str:
+    """The objection of onnx's checker; empty if it has none, or would look for external data in the current folder."""
+    try:
+        serialized = model.SerializeToString()
+        if b"location" not in serialized:
+            checker.check_model(serialized)
+    except checker.ValidationError as error:
+        return f"the ONNX checker refuses it: {one_line(error)[:200]}"
+    except Exception:  # it raises several types where it cannot look at the model at all
+        return ""
+    return ""
 
 
 def find_missing_import(model: ModelProto) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import infer
 from reducelower.model.inference.ranks import rank_of
+from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.scope.values import tensor_of
@@ -102,13 +103,12 @@ def what_is_wrong_with_an_axis(model: ModelProto) -> str:
 
 def _note(constants: dict[str, tuple[int, ...]], name: str, tensor: TensorProto | None) -> None:
     constants.pop(name, None)
-    if tensor is None or tensor.data_type != TensorProto.INT64 or tensor.data_location == TensorProto.EXTERNAL:
+    if tensor is None or tensor.data_type != TensorProto.INT64:
         return
     if len(tensor.dims) == 1 and 0 <= tensor.dims[0] <= _MOST_AXES:
-        try:
-            constants[name] = tuple(numpy_helper.to_array(tensor).tolist())
-        except ValueError:  # the engine refuses it where it is needed
-            return
+        value = value_of_tensor(tensor)
+        if value is not None:  # else the engine refuses it where it is needed
+            constants[name] = tuple(value.tolist())
 
 
 def _wrong(node: NodeProto, constants: Mapping[str, tuple[int, ...]], ranks: Mapping[str, int]) -> str:

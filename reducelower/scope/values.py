@@ -133,6 +133,8 @@ def read_tensor(tensor: TensorProto, folder: DataFolder | None = None) -> Array:
     Raises:
         RefusedError: it cannot be read.
     """
+    if folder is None and tensor.data_location == TensorProto.EXTERNAL:
+        raise RefusedError(f"the tensor {tensor.name!r} has its data in another file", "store its values in the model")
     try:
         return numpy_helper.to_array(tensor if folder is None else loaded(tensor, folder))
     except UnreadableModelError as error:

@@ -13,9 +13,9 @@ from math import prod
 from typing import Any, TypeAlias
 
 from onnx import NodeProto, TensorProto
-from onnx.numpy_helper import to_array
 
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import value_of_tensor
 from reducelower.types.known import LONGEST, Elements, Known, Shape
 from reducelower.types.sizes import ONE, Size, product_of, quotient
 
@@ -393,7 +393,10 @@ def _filled(call: Call) -> Elements:
     length = product_of(size for size in call.elements(0) if size is not None).number
     if None in call.elements(0) or length is None or length > LONGEST or value is None:
         raise UnknownError
-    return (Size.of(int(to_array(value).reshape(-1)[0])),) * length
+    number = value_of_tensor(value)
+    if number is None or not number.size:
+        raise UnknownError
+    return (Size.of(int(number.reshape(-1)[0])),) * length
 
 
 def _expanded(call: Call) -> Elements:
@@ -422,7 +425,10 @@ def _stated(call: Call) -> Elements:
     if value is None:
         value = call.attribute("value_ints") or [call.attribute("value_int")]
     elif value.data_type in (TensorProto.INT32, TensorProto.INT64) and prod(value.dims) <= LONGEST:
-        value = to_array(value).reshape(-1).tolist()
+        numbers = value_of_tensor(value)
+        if numbers is None:
+            raise UnknownError
+        value = numbers.reshape(-1).tolist()
     return tuple(map(Size.of, value))
 
 

@@ -12,7 +12,6 @@ from math import prod
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
-from onnx.numpy_helper import to_array
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
@@ -21,6 +20,7 @@ from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import SIGNED, UNSIGNED
+from reducelower.scope.values import read_tensor
 
 _INT64 = TensorProto.INT64
 
@@ -38,7 +38,7 @@ def _length(op: Writer, name: str) -> int:
 def _constant_of_shape(op: Writer) -> list[NodeProto]:
     """One number, repeated along each axis."""
     tensor = op.attribute("value")
-    value = np.zeros(1, np.float32) if tensor is None else to_array(tensor)
+    value = np.zeros(1, np.float32) if tensor is None else read_tensor(tensor)
     element_type = helper.np_dtype_to_tensor_dtype(value.dtype) if tensor is None else tensor.data_type
     one = op.constant(value.reshape([1] * _length(op, op.input(0))), element_type, "value")
     return op.yields("Tile", one, op.input(0))

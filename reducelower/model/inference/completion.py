@@ -15,13 +15,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, shape_inference
-from onnx.numpy_helper import from_array, to_array
+from onnx.numpy_helper import from_array
 
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference.protected import may_crash
 from reducelower.model.inference.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, evaluate_rule, rank_of
+from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known, tensor_type
 
@@ -196,10 +197,9 @@ class _Completion:
 
     def _fold(self, node: NodeProto, constants: dict[str, TensorProto]) -> None:
         """Fold a node with constant inputs; the result may be the bound of a Slice of a shape."""
-        given = [to_array(constants[name]) for name in node.input]
-        if any(value.dtype != np.int64 for value in given) or any(
-            attribute.name == "fmod" for attribute in node.attribute
-        ):
+        read = [value_of_tensor(constants[name]) for name in node.input]
+        given = [value for value in read if value is not None and value.dtype == np.int64]
+        if len(given) < len(read) or any(attribute.name == "fmod" for attribute in node.attribute):
             return
         try:
             found = _FOLDED[node.op_type](*given)
@@ -240,9 +240,10 @@ class _Completion:
     ) -> list[list[TypeProto | None]]:
         """The output types of every subgraph of a node; for an If with a constant condition, those of the branch
         taken."""
-        decided = constants.get(node.input[0]) if node.op_type == "If" and node.input else None
+        condition = constants.get(node.input[0]) if node.op_type == "If" and node.input else None
+        decided = None if condition is None else value_of_tensor(condition)
         if decided is not None:
-            taken = "then_branch" if to_array(decided).any() else "else_branch"
+            taken = "then_branch" if decided.any() else "else_branch"
             branches = [attribute.g for attribute in node.attribute if attribute.name == taken]
             return [self._branch_outputs(node, branch, types, constants) for branch in branches] * 2
         found = []
