@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
@@ -13,7 +13,7 @@ from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
-from reducelower.verification.checking.two_sides import differing_values, run_both
+from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.beyond import beyond
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.shapes import gives_nothing
@@ -28,7 +28,7 @@ from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.wider import float_types
 
-__all__ = ["check", "check_reached"]
+__all__ = ["check"]
 
 _TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
 
@@ -65,39 +65,6 @@ def check(
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return finding_of(pair, tally)
-
-
-def check_reached(
-    inner: Pair,
-    around: Pair,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    names: Collection[str],
-    clock: Clock,
-) -> SiteVerification | None:
-    """A region with its surroundings, on inputs of which these give it values on which it differs by itself.
-
-    The region takes the values of these names from its surroundings. None where no inputs were found that show it; an
-    OutOfTimeError where the clock is over before.
-    """
-    if inner.is_reduction or around.is_reduction or not names:
-        return None
-    apart: dict[str, set[float]] = {}
-    for before, after in small_models(inner):
-        found = differing_values(
-            Setup(inner, seed, tolerances, False, limits_of(inner), clock=clock), before, after, names
-        )
-        apart |= {name: apart.get(name, set()) | numbers for name, numbers in found.items()}
-    aims = {name: sorted(numbers, key=abs) for name, numbers in apart.items() if numbers}
-    if not aims:
-        return None
-    setup = Setup(around, seed, tolerances, False, limits_of(around), clock=clock, aims=aims)
-    tally = Tally()
-    for before, after in small_models(around):
-        if around.is_raised:
-            before, after = after, before
-        tally.add(run_both(setup, before, after, (_EITHER[:1], _EITHER[:1])))
-    return finding_of(around, tally) if tally.status in _WORST else None
 
 
 def _beyond(pair: Pair, tally: Tally) -> Tally:

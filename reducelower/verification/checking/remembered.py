@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
-from reducelower.verification.checking.check import check, check_reached
+from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
 from reducelower.verification.judging.runs import Clock
@@ -54,10 +54,6 @@ class Checker:
                 _equal.clear()
             _equal[conditions] = found
         return found
-
-    def reached(self, inner: Pair, around: Pair, names: Collection[str]) -> SiteVerification | None:
-        """The region with its surroundings on what these make of inputs; the arguments are those of `check_reached`."""
-        return check_reached(inner, around, self.seed, self.tolerances, names, self.clock)
 
     def _conditions(self, pairs: Sequence[Pair]) -> object:
         """Everything that a check depends on except names; None where it goes by functions of its model too."""

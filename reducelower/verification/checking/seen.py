@@ -45,10 +45,7 @@ _MIXING = frozenset({"DFT", "GridSample", "Resize", "RoiAlign", "STFT", "Upsampl
 
 @dataclass(frozen=True)
 class Setup:
-    """What the runs of one check have in common.
-
-    Where there are aims, numbers by the name of a value inside, only inputs are fed for which it comes near these.
-    """
+    """What the runs of one check have in common."""
 
     pair: Pair
     seed: int
@@ -57,7 +54,6 @@ class Setup:
     limits: Limits
     others: Sequence[Sequence[Dims | None]] = ()
     clock: Clock = field(default_factory=lambda: Clock(None))
-    aims: Mapping[str, Sequence[float]] | None = None
 
 
 @dataclass(frozen=True)

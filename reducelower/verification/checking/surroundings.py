@@ -45,7 +45,6 @@ def narrowed(
     """
     patience = patience or Patience()
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
-    shown: dict[object, SiteVerification | None] = {}
     judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
     for region in regions:
         key, found, inner = None, finding, None
@@ -56,13 +55,6 @@ def narrowed(
             if not holds(known[at]):
                 inner = around.pair if inner is None or known[at].status != "not run" else inner
                 continue
-            pairs = at, given.identity
-            if around.pair is not given and finding.status != "not run" and pairs not in shown:
-                shown[pairs] = checker.reached(given, around.pair, _computed(given, around.pair))
-            if (reached := shown.get(pairs)) is not None:
-                key = at
-                found = replace(reached, rule=finding.rule, op_type=finding.op_type, is_chosen=finding.is_chosen)
-                break
             if around.pair is given or known[at].varies or finding.status == "not run":
                 in_range = partial(_holds_in_range, given, checker)
                 key, found = at, _in_surroundings(known[at], finding, given, around, in_range)

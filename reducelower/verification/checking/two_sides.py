@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.numerics.measure import Array, identical, is_float
 from reducelower.numerics.reductions import Reduction
 from reducelower.verification.checking.bound import largest_kept
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, magnitude
-from reducelower.verification.feeding.aims import aimed
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.beyond import largest_free
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
@@ -27,16 +23,11 @@ from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.running.runtimes import Session, runtime_named
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, giving
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
-__all__ = ["differing_values", "run_both"]
+__all__ = ["run_both"]
 
-_WITH_AIMS = ("onnxruntime",)  # the reference evaluator takes its time
-_KEPT = 1000  # numbers of one set of inputs
 _LEFT_OPEN = "Nothing was compared of NaN and of floats beyond the range of integers where both sides cast them to one."
-
-
-_COUNTED = tuple(np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8))
 
 
 @dataclass(frozen=True)
@@ -71,18 +62,6 @@ def run_both(
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
     return _Run(setup, left, right, reduction).run()
-
-
-def differing_values(
-    setup: Setup, before: ModelProto, after: ModelProto, names: Collection[str]
-) -> dict[str, set[float]]:
-    """The finite numbers of some inputs at which the two sides of a region differ, over all sets of inputs."""
-    try:
-        left = _load(before, _WITH_AIMS)
-        right = _load(after, _WITH_AIMS)
-    except CannotRunError:
-        return {}
-    return _Run(setup, left, right, None).differing(names)
 
 
 def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
@@ -161,26 +140,6 @@ class _Run:
         self._setup.clock.check()
         return largest_kept(self._left.session, self._right.session, case.feeds, lost, max(kept, 1.0))
 
-    def differing(self, names: Collection[str]) -> dict[str, set[float]]:
-        """The finite numbers of some inputs that stand where results differ, or anywhere where shapes do."""
-        found: dict[str, set[float]] = {name: set() for name in names}
-        clock = self._setup.clock
-        for case, _ in self._cases():
-            clock.check()
-            try:
-                expected = self._left.session.run(case.feeds, clock.left)
-                results = zip(expected, self._right.session.run(case.feeds, clock.left), strict=True)
-            except OutOfTimeError:
-                raise
-            except CannotRunError:
-                continue
-            for before, after in results:
-                if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray) or identical(before, after):
-                    continue
-                for name in names:
-                    found[name].update(_where_apart(before, after, case.feeds[name]))
-        return found
-
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether sizes that are fed yield another shape than the model states, on data of the declared shapes."""
         pair = self._setup.pair
@@ -202,9 +161,6 @@ class _Run:
     def _cases(self) -> Iterator[tuple[Case, Reduction | None]]:
         """Sets of inputs; at the end those beside steps that the source has between the others."""
         setup = self._setup
-        if setup.aims is not None:
-            yield from ((case, None) for case in self._aimed(setup.aims))
-            return
         limits = replace(setup.limits, are_apart=self._are_apart)
         smaller = None if setup.static else self._both_take
         ran = []
@@ -215,27 +171,6 @@ class _Run:
             yield case, settled
         if limits.has_steps and self._reduction is None:
             yield from ((case, None) for case in beside_steps(self._left.session, ran))
-
-    def _aimed(self, aims: Mapping[str, Sequence[float]]) -> Iterator[Case]:
-        """Inputs for which values inside come near given numbers."""
-        setup = self._setup
-        limits = setup.limits
-        case, _ = next(cases(setup.pair, limits, None, setup.seed, False, self._source_takes), (None, None))
-        if case is None:
-            return
-        movable = [
-            name
-            for name, value in case.feeds.items()
-            if name not in limits.where | limits.divisors | limits.not_negative
-            and isinstance(value, np.ndarray)
-            and (is_float(value) or value.dtype in _COUNTED)
-        ]
-        for name, numbers in aims.items():
-            for side in (self._left, self._right):
-                if any(name in node.output for node in side.model.graph.node):
-                    inside = _load(giving(side.model, [name]), (side.runtime,)).session
-                    yield from aimed(partial(_only, inside), case.feeds, movable, numbers)
-                    break
 
     def _both_take(self, feeds: Mapping[str, Any]) -> bool:
         if not self._source_takes(feeds):
@@ -288,18 +223,3 @@ class _Run:
         else:
             tally.cases += 1
             tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
-
-
-def _only(session: Session, feeds: Mapping[str, Any]) -> Array:
-    return np.asarray(session.run(feeds)[0])
-
-
-def _where_apart(before: Array, after: Array, value: Any) -> list[float]:
-    """The finite numbers of an input that stand where results differ; all of them where places do not tell."""
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject or value.dtype.kind in "cb":
-        return []
-    wide = value.astype(np.float64)
-    if before.shape == after.shape:
-        with suppress(ValueError):
-            wide = np.broadcast_to(wide, before.shape)[before != after]
-    return [float(number) for number in np.unique(wide[np.isfinite(wide)])[:_KEPT]]
