@@ -112,7 +112,6 @@ class SiteVerification(InNotebooks):
         is_chosen: whether the form loses range because the caller, or the operator's own definition, has it so, as the
             specification's bodies do.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
-        turns_zeros: whether a zero has the other sign after, which is the same number; what divides by it tells.
         varies: whether any of its results was another one of the same shape in another set of values.
     """
 
@@ -136,7 +135,6 @@ class SiteVerification(InNotebooks):
     holds: str = ""
     is_chosen: bool = False
     limit: str = ""
-    turns_zeros: bool = field(default=False, metadata={_INTERNAL: True})
     varies: bool = field(default=False, metadata={_INTERNAL: True})
 
     def __repr__(self) -> str:

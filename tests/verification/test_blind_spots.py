@@ -23,7 +23,6 @@ from reducelower.verification.judging.conditioning import Move, explained, widen
 
 from .models import model
 
-ZEROS = "g (float[N, 4] x) => (float[A, B] y) <float z = {{0}}, float o = {{1}}> {{ {} }}"
 SLICED = (
     "g (float[N, 4] x) => (float[M, 4] y) <int64[1] s = {{0}}, int64[1] e = {{{}}}, int64[1] a = {{0}}> "
     "{{ y = Slice (x, s, e, a) }}"
@@ -33,39 +32,6 @@ BRANCHED = (
     "y = If (m) <then_branch = t () => (float[N] p) {{ p = Neg (x) }}, "
     "else_branch = e () => (float[N] q) {{ q = Abs (x) }}> }}"
 )
-
-
-@pytest.mark.parametrize(
-    "reading",
-    [
-        "y = Reciprocal (n)",
-        "y = Div (o, n)",
-        "t = Transpose (n)  y = Reciprocal (t)",
-        "a = Concat <axis = 1> (n, n)  y = Div (o, a)",
-        "t = Tanh (n)  y = Reciprocal (t)",
-        "a = Sub (n, z)  b = Div (a, o)  y = Div (o, b)",
-        "a = Add (n, n)  y = Div (o, a)",
-    ],
-)
-def test_what_divides_by_a_zero_tells_its_sign(reading: str) -> None:
-    found = verify(model(ZEROS.format(f"n = Neg (x)  {reading}")), model(ZEROS.format(f"n = Sub (z, x)  {reading}")))
-    assert found.verdict == "different"
-    assert not found.sites[-1].ok
-
-
-@pytest.mark.parametrize(
-    "reading", ["y = Exp (n)", "a = Abs (n)  y = Reciprocal (a)", "a = Add (n, o)  y = Div (o, a)", "y = Div (n, o)"]
-)
-def test_where_nothing_tells_the_zeros_are_one(reading: str) -> None:
-    found = verify(model(ZEROS.format(f"n = Neg (x)  {reading}")), model(ZEROS.format(f"n = Sub (z, x)  {reading}")))
-    assert found.verdict == "equivalent"
-
-
-def test_zeros_that_keep_their_sign_may_be_divided_by() -> None:
-    sides = [
-        model(ZEROS.format(f"{text}  y = Reciprocal (n)")) for text in ("n = Neg (x)", "m = Neg (o)  n = Mul (x, m)")
-    ]
-    assert verify(*sides).verdict == "equivalent"
 
 
 @pytest.mark.parametrize(("end", "other"), [(50, 49), (50, 2**63 - 1), (-50, -51), (1000, 1001), (5000, 4999)])

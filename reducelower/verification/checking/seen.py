@@ -93,7 +93,6 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         if before.shape != after.shape and seen.witness.refuses(case.feeds):
             tally.refused.append("onnx.reference does not take these inputs, of which the runtime makes another shape")
             continue
-        tally.turns_zeros |= _turns_zeros(before, after)
         truth = _truth(setup, seen, before)
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
         is_extreme = are_extreme(case.feeds.values(), before.dtype)
@@ -262,13 +261,6 @@ def _is_as_close(exact: Array | None, before: Array, after: Array, elements: Arr
     with np.errstate(all="ignore"):
         own, other = (np.abs(exact - side.astype(np.float64))[elements] for side in (before, after))
         return bool((other <= _ABOUT * own).all())
-
-
-def _turns_zeros(before: Array, after: Array) -> bool:
-    """Whether zeros of one sign stand where those of the other stood."""
-    if not is_float(before) or before.dtype != after.dtype or before.shape != after.shape:
-        return False
-    return bool(((before == 0) & (after == 0) & (np.signbit(before) != np.signbit(after))).any())
 
 
 def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:

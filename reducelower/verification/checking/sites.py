@@ -5,7 +5,7 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -18,13 +18,12 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan, Site
 from reducelower.verification.checking.patience import MANY, Patience
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of, not_reached
+from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.align import Alignment, Claim, align
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.pairs import Pair, cut
 from reducelower.verification.regions.places import find_places
-from reducelower.verification.regions.zeros import readings
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
@@ -136,7 +135,7 @@ def verify_regions(
                 break
             failing = found.failing()
             if all(finding.ok for finding, _ in found.judged):
-                return _all_hold(found, dropped, checker)
+                return replace(found.regions, evens_out=bool(dropped))
             if len(failing) >= MANY and are_apart():
                 return first.regions
             if not failing.keys() - dropped.keys():
@@ -184,20 +183,6 @@ def _is_guess(region: Region) -> bool:
     return region.claim.site is None and not region.claim.is_output
 
 
-def _all_hold(
-    found: _Round, dropped: Mapping[tuple[str, str], tuple[Claim, SiteVerification]], checker: Checker
-) -> Regions:
-    """The findings of an alignment in which no region differs, with what differs all the same."""
-    regions = replace(found.regions, evens_out=bool(dropped))
-    more: list[SiteVerification] = []
-    try:
-        more += _told_by_zeros(found.judged, checker)
-        more += _hidden(dropped.values(), found.alignment, checker)
-    except OutOfTimeError:
-        regions = replace(regions, unseen=_no_time_to_align(checker.clock))
-    return replace(regions, findings=(*regions.findings, *more))
-
-
 def _undecided(first: _Round, unseen: str, are_apart: Callable[[], bool]) -> Regions:
     """The findings of the first alignment, where others were not tried: in these, what differs may be no region.
 
@@ -243,40 +228,6 @@ def _too_much(most: int) -> str:
 def _most_nodes(before: ModelProto, after: ModelProto) -> int:
     """How many nodes regions may have in all, in alignments after the first: so many overlap where little is alike."""
     return _SPARE_NODES + _OVERLAP * sum(1 for model in (before, after) for _ in all_nodes(model))
-
-
-def _told_by_zeros(judged: Judged, checker: Checker) -> Iterator[SiteVerification]:
-    """What divides by zeros whose sign is another, of regions that hold otherwise, and differs therefore."""
-    seen: set[object] = set()
-    for finding, regions in judged:
-        for region in regions if finding.turns_zeros else ():
-            for reading in readings(region):
-                if reading.pair.identity not in seen:
-                    seen.add(reading.pair.identity)
-                    found = _check_group([_Group(reading.pair, [reading], [reading.pair.site])], checker)
-                    yield from (told for told, _ in found if not told.ok)
-
-
-def _hidden(
-    dropped: Iterable[tuple[Claim, SiteVerification]], alignment: Alignment, checker: Checker
-) -> Iterator[SiteVerification]:
-    """Dropped claims that do not hold, though the larger regions they are part of do.
-
-    A name may be that of another value in the other model: the two then differ on what both models share, and what
-    follows evens that out. Where they do not, what follows was never given what tells.
-    """
-    levels = {level.path: level for level in alignment.levels}
-    seen: set[object] = set()
-    for claim, alone in dropped:
-        try:
-            region = cut_region(replace(claim, level=levels[claim.level.path]))
-        except (KeyError, CannotRunError):
-            continue
-        if region.pair.identity not in seen:
-            seen.add(region.pair.identity)
-            found = checker.check(region.pair)
-            if holds(found):
-                yield not_reached(alone, found, region.pair)
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:

@@ -58,7 +58,6 @@ class Tally:
     lost: list[Case] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
-    turns_zeros: bool = False
     varies: bool = False
     bound: float = 0.0
     is_defined_so: bool = True
@@ -97,7 +96,6 @@ class Tally:
         self.lost += found.lost
         self.notes |= found.notes
         self.limits |= found.limits
-        self.turns_zeros |= found.turns_zeros
         self.bound = min(filter(None, (self.bound, found.bound)), default=0.0)
         self.is_defined_so &= found.is_defined_so
         self.varies |= found.varies
@@ -128,7 +126,6 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         _holds(tally) if tally.status == "loses range" else "",
         CHOSEN in pair.site.rule or (not pair.site.rule and tally.is_defined_so),
         "; ".join(tally.limits),
-        tally.turns_zeros,
         tally.varies,
     )
 
