@@ -16,16 +16,13 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.verification import RUNTIMES, verify, verify_regions
+from reducelower.verification import verify, verify_regions
 from reducelower.verification.checking import remembered as remembered_module
 from reducelower.verification.checking import seen as seen_module
 from reducelower.verification.checking import sites as sites_module
 from reducelower.verification.checking import two_sides as two_sides_module
 from reducelower.verification.judging import runs as runs_module
-from reducelower.verification.judging.runs import Clock, Request
-from reducelower.verification.running.runtimes import OnnxRuntime
-from reducelower.verification.running.source import Source
-from reducelower.verification.whole.clear import clearly_differ
+from reducelower.verification.judging.runs import Clock
 
 from .models import model
 
@@ -77,20 +74,9 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Checks:
 
 
 def test_of_many_unlike_regions_a_few_are_looked_at_in_detail(checks: Checks) -> None:
-    needed = []
-    for count in (60, 240):
-        checks.gone = 0
-        assert verify(chain(count, 1), chain(count, 2)).verdict == "different"
-        needed.append(checks.gone)
-    assert needed[1] < 1.5 * needed[0]
-    assert needed[1] < 100
-
-
-def test_where_the_whole_models_do_not_tell_a_few_more_are(checks: Checks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of some 200 regions would be looked at with three rings of surroundings."""
-    monkeypatch.setattr(sites_module, "_ROUNDS", 1)
-    verify(chain(240, 1, ends_in_zero=True), chain(240, 2, ends_in_zero=True))
-    assert checks.gone < 300
+    """Each of some 50 regions would be looked at with three rings of surroundings, in each way to align the models."""
+    assert verify(chain(60, 1), chain(60, 2)).verdict == "different"
+    assert checks.gone < 250
 
 
 @pytest.mark.parametrize("seconds", [1, 4, 9])
@@ -172,52 +158,3 @@ def test_alignments_in_which_regions_overlap_too_much_are_given_up(monkeypatch: 
     found = verify(chain(60, 1, ends_in_zero=True), chain(60, 2, ends_in_zero=True))
     assert found.verdict == "not shown"
     assert any(item.startswith("not all ways to align the models were tried") for item in found.unseen)
-
-
-# Whole models that differ clearly
-
-SCALED = "g (float[2, 3] x) => (float[2, 3] y) <float c = {%s}> { y = Mul (x, c) }"
-
-
-def _differ(before: str | ModelProto, after: str | ModelProto, clock: Clock | None = None) -> bool:
-    sides = (Source(model(item, 18) if isinstance(item, str) else item) for item in (before, after))
-    return clearly_differ(*sides, Request({}, 0, {}), clock or Clock(None))
-
-
-def test_what_is_far_off_in_both_runtimes_is_clear() -> None:
-    assert _differ(SCALED % 1.0, SCALED % 1.5)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1.001], ids=["the same", "slightly off"])
-def test_what_is_not_far_off_is_not_clear(factor: float) -> None:
-    assert not _differ(SCALED % 1.0, SCALED % factor)
-
-
-def test_what_draws_random_numbers_is_not_clear() -> None:
-    body = "g (float[2, 3] x) => (float[2, 3] y) { y = RandomNormalLike <seed = %s.0> (x) }"
-    assert not _differ(body % 1, body % 2)
-
-
-def test_what_rounding_moves_as_far_is_not_clear() -> None:
-    """A last place of a large number turned into a wave of any phase."""
-    body = "g (float[2, 3] x) => (float[2, 3] y) <float c = {1e9}> { a = Mul (x, c)  b = %s  y = Sin (b) }"
-    assert not _differ(body % "Identity (a)", body % "Add (a, c)")
-
-
-def test_a_runtime_that_departs_makes_nothing_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Departing:
-        """It turns the sign of what it should multiply."""
-
-        name = "onnxruntime"
-
-        def load(self, source: Source) -> Any:
-            if source.proto.graph.node[0].op_type != "Mul":
-                return OnnxRuntime().load(source)
-            return SimpleNamespace(run=lambda feeds, timeout=None: [-value for value in feeds.values()])
-
-    monkeypatch.setitem(RUNTIMES, "onnxruntime", Departing)  # type: ignore[arg-type]
-    assert not _differ(SCALED % 1.0, "g (float[2, 3] x) => (float[2, 3] y) { y = Identity (x) }")
-
-
-def test_without_time_nothing_is_clear() -> None:
-    assert not _differ(SCALED % 1.0, SCALED % 1.5, Clock(1.0, 0.0))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from onnx import ModelProto
 
@@ -16,7 +15,6 @@ from reducelower.model.inference import Inference
 from reducelower.model.text import counted
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan, Site
-from reducelower.verification.checking.patience import MANY, Patience
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of
 from reducelower.verification.judging.runs import Clock
@@ -31,6 +29,8 @@ __all__ = ["Regions", "losses", "verify_regions"]
 
 _ROUNDS = 4
 _OVERLAP = 4
+_MANY = 32  # regions that differ where one name or another is misleading
+_IN_DETAIL = 8  # regions that differ, of two models of which no plan says what was done
 _SPARE_NODES = 4000
 
 
@@ -92,7 +92,6 @@ def verify_regions(
     tolerances: Mapping[str, Tolerance] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     clock: Clock | None = None,
-    are_apart: Callable[[], bool] = lambda: False,
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -110,41 +109,36 @@ def verify_regions(
         tolerances: by ONNX element type, for operators other than Reduce.
         on_progress: called with (done, total) distinct regions.
         clock: how long that may take; what was not seen until then is told.
-        are_apart: tells whether the whole models clearly differ; asked where many regions do. No other alignment makes
-            such models the same, and to look at a few regions in detail is enough.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
     checker = Checker(seed, tolerances, clock or Clock(None))
-    are_apart = cache(are_apart)
     first: _Round | None = None
     unseen = ""
     for by_name in (True, False):
         dropped: dict[tuple[str, str], tuple[Claim, SiteVerification]] = {}
         for _ in range(_ROUNDS):
             if first is not None and checker.clock.over:
-                return _undecided(first, _no_time_to_align(checker.clock), are_apart)
+                return _undecided(first, _no_time_to_align(checker.clock))
             alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
             most = None if first is None else _most_nodes(before, after)
-            found = _judge(alignment, plan, before, after, checker, Patience(are_apart), on_progress, most)
+            found = _judge(alignment, plan, before, after, checker, on_progress, most)
             first = first or found
             if found.left:
                 told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
-                return _undecided(first, told, are_apart)
+                return _undecided(first, told)
             if found.is_too_much:
                 unseen = unseen or _too_much(most or 0)
                 break
             failing = found.failing()
             if all(finding.ok for finding, _ in found.judged):
                 return replace(found.regions, evens_out=bool(dropped))
-            if len(failing) >= MANY and are_apart():
-                return first.regions
-            if not failing.keys() - dropped.keys():
+            if len(failing) >= _MANY or not failing.keys() - dropped.keys():
                 break
             dropped |= failing
         if plan is not None:
             break  # a conversion keeps names
     assert first is not None
-    return _undecided(first, unseen, are_apart) if unseen else first.regions
+    return _undecided(first, unseen) if unseen else first.regions
 
 
 @dataclass
@@ -183,7 +177,7 @@ def _is_guess(region: Region) -> bool:
     return region.claim.site is None and not region.claim.is_output
 
 
-def _undecided(first: _Round, unseen: str, are_apart: Callable[[], bool]) -> Regions:
+def _undecided(first: _Round, unseen: str) -> Regions:
     """The findings of the first alignment, where others were not tried: in these, what differs may be no region.
 
     That is no difference of the models yet, unless a plan says that the values are the same.
@@ -192,8 +186,6 @@ def _undecided(first: _Round, unseen: str, are_apart: Callable[[], bool]) -> Reg
         (_if_meant(finding) if not finding.ok and _are_guesses(regions) else finding, regions)
         for finding, regions in first.judged
     ]
-    if withdrawn == first.judged or are_apart():
-        withdrawn = first.judged
     return replace(replace(first, judged=withdrawn).regions, unseen=unseen)
 
 
@@ -251,7 +243,6 @@ def _judge(
     before: ModelProto,
     after: ModelProto,
     checker: Checker,
-    patience: Patience,
     on_progress: Callable[[int, int], None] | None,
     most: int | None,
 ) -> _Round:
@@ -268,7 +259,8 @@ def _judge(
             return _Round(alignment, judged, is_too_much=True)
         left = sum(len(item.sites) for group in groups.values() for item in group.values())
         for done, group in enumerate(groups.values()):
-            judged += _check_group(list(group.values()), checker, patience)
+            in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
+            judged += _check_group(list(group.values()), checker, in_detail=in_detail)
             left -= sum(len(item.sites) for item in group.values())
             if on_progress is not None:
                 on_progress(done + 1, len(groups))
@@ -333,8 +325,11 @@ def _elsewhere(
             yield site, error.reason
 
 
-def _check_group(group: Sequence[_Group], checker: Checker, patience: Patience | None = None) -> Judged:
-    """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each."""
+def _check_group(group: Sequence[_Group], checker: Checker, *, in_detail: bool = True) -> Judged:
+    """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each.
+
+    Surroundings are looked at in detail alone.
+    """
     sites = [site for item in group for site in item.sites]
     regions = [region for item in group for region in item.regions]
     pair = group[0].pair
@@ -347,14 +342,14 @@ def _check_group(group: Sequence[_Group], checker: Checker, patience: Patience |
     if holds(finding) and not (pair.is_reduction and finding.status == "departs"):
         return [(finding, regions)]
     if others and not pair.is_reduction:
-        return [found for item in group for found in _check_group([item], checker, patience)]
+        return [found for item in group for found in _check_group([item], checker)]
     if pair.is_reduction:
         declared = [_check_declared(item, finding, checker) for item in group]
         if any(item.ok for item in declared):
             return [(found, item.regions) for found, item in zip(declared, group, strict=True)]
-    if len(regions) < len(sites):
+    if len(regions) < len(sites) or not in_detail:
         return [(finding, regions)]
-    apart = narrowed(regions, finding, checker, patience)
+    apart = narrowed(regions, finding, checker)
     return apart if any(found.ok for found, _ in apart) else [(finding, regions)]
 
 

@@ -10,7 +10,6 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
-from reducelower.verification.checking.patience import Patience
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.regions.bounded import bounded, moved, not_negative
 from reducelower.verification.regions.cut import Region, cut_region
@@ -36,19 +35,13 @@ def holds(finding: SiteVerification) -> bool:
     return finding.ok and finding.status != "not run"
 
 
-def narrowed(
-    regions: Sequence[Region], finding: SiteVerification, checker: Checker, patience: Patience | None = None
-) -> Judged:
-    """The findings of regions that are alike, with what each is given: it may give possible values only.
-
-    Where the patience ends, a region keeps the finding that it has by itself.
-    """
-    patience = patience or Patience()
+def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Checker) -> Judged:
+    """The findings of regions that are alike, with what each is given: it may give possible values only."""
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
     judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
     for region in regions:
         key, found, inner = None, finding, None
-        for around in () if patience.ends(region) else _narrower(region):
+        for around in _narrower(region):
             at, given = around.pair.identity, inner or around.pair
             if at not in known:
                 known[at] = checker.check(around.pair)
@@ -61,8 +54,6 @@ def narrowed(
                 break
             key, found = at, not_reached(finding, known[at], around.pair)
         judged.setdefault(key, (found, []))[1].append(region)
-        if not found.ok:
-            patience.failed(region)
     return [
         (replace(found, nodes=nodes_of(region.pair.site for region in members)), members)
         for found, members in judged.values()

@@ -29,7 +29,6 @@ from reducelower.verification.running.providers import on_provider, require_onnx
 from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load, try_run
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.branches import taken
-from reducelower.verification.whole.clear import clearly_differ
 from reducelower.verification.whole.first import first_difference
 from reducelower.verification.whole.looks import (
     as_regions,
@@ -169,7 +168,6 @@ def compare_models(
     left, right = protos or (source.proto, result.proto)
     regions, clock = None, Clock(budget)
     if not interface_mismatch(left, right):
-        given = next((dict(data.inputs) for data in data_sets), {})
         for_regions = clock.part(_FOR_REGIONS)
         with zero_never(frozenset() if plan is None else _never_zero(source, dims, seed, for_regions)):
             regions = verify_regions(
@@ -180,9 +178,6 @@ def compare_models(
                 tolerances=tolerances,
                 on_progress=on_progress,
                 clock=for_regions,
-                are_apart=lambda: clearly_differ(
-                    source, result, Request(given, seed, dict(dims), overrides), for_regions
-                ),
             )
     found = []
     for data in data_sets:
