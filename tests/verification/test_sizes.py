@@ -124,27 +124,12 @@ def test_constants_of_a_body_are_not_moved() -> None:
     assert (move.reach > 0).mean() > 0.9
 
 
-@pytest.mark.parametrize(("end", "other"), [(5_000_000, 6_000_000), (200_000, 2**63 - 1)])
-def test_an_end_beyond_the_sizes_that_are_fed_is_named(end: int, other: int) -> None:
-    found = verify(model(CUT % end), model(CUT % other))
-    assert found.verdict == "not shown"
-    assert f"sizes of {min(end, other):,} and more" in found.unseen[0]
-
-
-def test_a_size_that_only_one_side_asks_for_is_named() -> None:
-    assert verify(model(LONGER % 5_000_000), model(LONGER % 5_000_001)).verdict == "not shown"
+def test_a_size_that_only_one_side_asks_for_is_fed() -> None:
     assert verify(model(LONGER % 5_000), model(LONGER % 5_001)).verdict == "different"
 
 
 def test_ends_beyond_every_size_are_one() -> None:
     assert verify(model(CUT % (2**31 - 1)), model(CUT % (2**63 - 1))).verdict == "equivalent"
-
-
-def test_the_same_end_beyond_the_sizes_is_an_assumption() -> None:
-    spelled = CUT.replace("Slice (x, s, e)", "Slice (x, s, e, s)")
-    found = verify(model(CUT % 5_000_000), model(spelled % 5_000_000))
-    assert found.verdict == "equivalent"
-    assert any("none so large was tried" in note for note in found.sites[0].notes)
 
 
 def test_ends_along_a_known_size_need_no_larger_one() -> None:

@@ -14,7 +14,6 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
-from reducelower.verification.feeding.beyond import beyond
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.feeding.trials import Definition, input_specs_of
@@ -60,23 +59,9 @@ def check(
     if tally.status == "equal" and (table := _other_table(pair)):
         reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
         return finding_of(pair, replace(tally, status="not run", reason=reason))
-    if tally.status != "different":
-        tally = _beyond(pair, tally)
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return finding_of(pair, tally)
-
-
-def _beyond(pair: Pair, tally: Tally) -> Tally:
-    """Say which sizes were not tried; if only one side treats them in another way, nothing was shown."""
-    sizes, are_shared = beyond(pair, tally.largest)
-    if not sizes:
-        return tally
-    rest = f"sizes of {sizes[0]:,} and more in another way, and none so large was tried"
-    if are_shared:
-        tally.notes.setdefault(f"Both sides treat {rest}.")
-        return tally
-    return replace(tally, status="not run", reason=f"one side treats {rest}")
 
 
 def _gives_nothing(pair: Pair) -> bool:

@@ -47,7 +47,6 @@ class Tally:
     runtime: str = ""
     cases: int = 0
     values: int = 0
-    largest: int = 0
     case_ulps: list[int] = field(default_factory=list)
     ulps: list[Array] = field(default_factory=list)
     identical: int = 0
@@ -85,7 +84,6 @@ class Tally:
         self.runtime = found.runtime or self.runtime
         self.cases += found.cases
         self.values += found.values
-        self.largest = max(self.largest, found.largest)
         self.case_ulps += found.case_ulps
         self.ulps += found.ulps
         self.identical += found.identical

@@ -14,7 +14,6 @@ from reducelower.verification.checking.bound import largest_kept
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, magnitude
 from reducelower.verification.feeding.battery import Case
-from reducelower.verification.feeding.beyond import largest_free
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
 from reducelower.verification.feeding.steps import beside_steps
 from reducelower.verification.feeding.trials import Definition, cases, reduction_of
@@ -118,7 +117,6 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            self._tally.largest = max(self._tally.largest, largest_free(self._setup.pair, case.feeds))
             self._tally.see(expected)
             witnesses = self._witness, self._unsteady, self._exactness
             seen = Seen(case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
