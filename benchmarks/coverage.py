@@ -2,13 +2,17 @@
 
 Every model in tests/data/models, as PyTorch and scikit-learn exported it, goes to each older opset version of a few.
 A result counts where it imports that opset version, passes the ONNX checker and is loaded by onnxruntime; sources that
-onnxruntime does not load are not counted at all.
+onnxruntime does not load are not counted at all. Tools that are not installed are left out:
+`pip install onnxscript onnxsim onnxifier` brings all of them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import onnx
@@ -26,17 +30,43 @@ def by_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
 
 
 def by_onnxscript(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """What comes with onnxscript, without falling back to that of onnx."""
+    """What comes with onnxscript, which falls back to that of onnx."""
+    import onnx_ir
     from onnxscript import version_converter
 
-    return version_converter.convert_version(model, target, fallback=False)
+    made = onnx_ir.from_proto(model)
+    version_converter.convert_version(made, target, fallback=True)
+    return onnx_ir.to_proto(made)
 
 
-TOOLS: dict[str, Callable[[onnx.ModelProto, int], onnx.ModelProto]] = {
-    "reducelower": reducelower.convert_version,
-    "onnx.version_converter": by_onnx,
-    "onnxscript.version_converter": by_onnxscript,
+def by_onnxsim(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+    """What comes with onnxsim, without simplifying."""
+    import onnxsim
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        made, _ = onnxsim.simplify(
+            model, target_opset_version=target, perform_optimization=False, skip_constant_folding=True
+        )
+    return made
+
+
+def by_onnxifier(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+    """What comes with onnxifier, without its other passes."""
+    import onnxifier
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        made: onnx.ModelProto = onnxifier.downgrade_op_version(onnxifier.OnnxGraph(model), target).model
+    return made
+
+
+TOOLS: dict[str, tuple[str, Callable[[onnx.ModelProto, int], onnx.ModelProto]]] = {
+    "reducelower": ("reducelower", reducelower.convert_version),
+    "onnxifier": ("onnxifier", by_onnxifier),
+    "onnx.version_converter": ("onnx", by_onnx),
+    "onnxsim --target-opset": ("onnxsim", by_onnxsim),
+    "onnxscript.version_converter": ("onnxscript", by_onnxscript),
 }
+"""By its name in the table: the package it comes with, and what converts."""
 
 
 def is_loaded(model: onnx.ModelProto) -> bool:
@@ -70,7 +100,8 @@ def outcome(tool: Callable[[onnx.ModelProto, int], onnx.ModelProto], model: onnx
 
 def main() -> None:
     """Print the table."""
-    counts: dict[str, Counter[str]] = {name: Counter() for name in TOOLS}
+    tools = {name: tool for name, (package, tool) in TOOLS.items() if find_spec(package)}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in tools}
     tried = 0
     for path in sorted(MODELS.glob("*.onnx")):
         model = onnx.load(path)
@@ -80,7 +111,7 @@ def main() -> None:
         for target in TARGETS:
             if target < opset:
                 tried += 1
-                for name, tool in TOOLS.items():
+                for name, tool in tools.items():
                     counts[name][outcome(tool, model, target)] += 1
     kinds = ("converted", "refused", "left as it was", "invalid")
     print(f"| of {tried} downgrades | {' | '.join(kinds)} |")

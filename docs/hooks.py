@@ -125,10 +125,25 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
-            yield from _helps(inner, click.Context(inner, context, info_name=name, terminal_width=100))
+            yield from _helps(inner, click.Context(inner, context, info_name=name, terminal_width=80))
+
+
+def configuration() -> str:
+    """Every key that a configuration file may set: what it is, and the commands that have it."""
+    from reducelower.cli.config import settable
+    from reducelower.cli.main import app
+
+    context = click.Context(app, info_name="reducelower")
+    commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
+    lines = ["| key | what it sets | commands |", "|---|---|---|"]
+    for key, (text, names) in settable({name: each for name, each in commands.items() if each is not None}).items():
+        told = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+        lines.append(f"| `{key}` | {told} | {', '.join(names)} |")
+    return "\n".join(lines)
 
 
 MAKERS: dict[str, Callable[[], str]] = {
+    "configuration": configuration,
     "changelog": changelog,
     "contributing": contributing,
     "command_line": command_line,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import shutil
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import reducelower
+from tests.docs.shown import Command, agrees, blocks, commands, missing_modules, run_command
 
 ROOT = Path(__file__).parents[1]
 INSTALLED = Path(reducelower.__file__).parents[1]
@@ -75,15 +78,33 @@ def test_the_commands_for_ci_work(folder: Path) -> None:
     assert converted.returncode == 0, converted.stderr
 
 
-@pytest.mark.parametrize("heading", ["From PyTorch", "Library"])
-def test_what_is_shown_in_python_runs(heading: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = README.partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    if "torch" in code:
-        pytest.importorskip("torch")
-        assert len(code.splitlines()) < 10
+def test_the_blocks_run_one_after_another_in_one_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    exec(compile(code, "README.md", "exec"), {})
+    printed = ""
+    for block in blocks(README):
+        if block.language == "python" and not missing_modules(block.text):
+            assert len(block.text.splitlines()) < 15
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(block.text, "README.md", "exec"), {})
+            printed = out.getvalue()
+        elif block.language == "text":
+            assert block.text == printed  # what the block above it prints
+        elif block.language == "console":
+            for command in commands(block):
+                result = run_command(Command(command.line.partition(" #")[0].rstrip(), (), 0), folder)
+                assert result.returncode == ("check " in command.line), result.stderr
+                assert agrees(result.stdout + result.stderr, command.shown)
+
+
+def test_the_package_index_gets_no_link_that_leads_nowhere() -> None:
+    import tomllib
+
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["metadata"]["hooks"]
+    text = README
+    for each in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    assert "OWNER" not in text
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
 
 
 def test_badges_are_read_from_the_package_index_and_never_written_by_hand() -> None:

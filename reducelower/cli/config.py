@@ -11,7 +11,7 @@ import click
 from reducelower.failures import SettingError
 from reducelower.model.text import did_you_mean
 
-__all__ = ["defaults", "find"]
+__all__ = ["defaults", "find", "settable"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
 _NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
@@ -75,6 +75,17 @@ def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.C
         else:
             _set(path, key, key, value, commands, found)
     return found
+
+
+def settable(commands: Mapping[str, click.Command]) -> dict[str, tuple[str, list[str]]]:
+    """Every key that a configuration may have, with what it sets and the commands that have the option."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name, option in _options(commands):
+        if option.name in _NEVER or option.is_eager:
+            continue
+        key = max((flag for flag in option.opts), key=len).removeprefix("--")
+        found.setdefault(key, (option.help or "", []))[1].append(name)
+    return dict(sorted(found.items()))
 
 
 def _refuse_two_spellings(path: Path, keys: Iterable[str]) -> None:

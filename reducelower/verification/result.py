@@ -364,7 +364,9 @@ class Verification(InNotebooks):
         if count == held == 1:
             return f"the {'rewrite' if are_rewrites else 'part that differs'} also holds by itself"
         many = "distinct rewrites" if are_rewrites else "parts that differ"
-        return f"all {count:,} {many} also hold one by one" if held == count else f"{held:,} of {count:,} {many} hold"
+        if held < count:
+            return f"{held:,} of {count:,} {many} hold"
+        return f"{'both' if count == 2 else f'all {count:,}'} {many} also hold one by one"
 
     def _details(self) -> Iterator[str]:
         """Distances in ULP, and what is as in the source."""

@@ -273,7 +273,7 @@ def departing(question: Question, left: Run, right: Run, outputs: list[OutputCom
             question.departs.append(item.name)
             far = f" by up to {item.max_absolute:.3g}" if item.max_absolute else f" ({item.reason})"
             question.departed.append(
-                f"{left.runtime} departs from the specification on output {item.name!r} of the source{far}; "
+                f"{left.runtime} diverges from the specification on output {item.name!r} of the source{far}; "
                 "onnx.reference agrees with the converted model"
             )
     found = {item.name: item for item in again}
