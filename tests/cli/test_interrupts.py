@@ -91,7 +91,7 @@ def interrupted(
     number: int, others: Path | str, *arguments: object, script: str = STUCK
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", script, str(number), str(others), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
