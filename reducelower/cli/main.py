@@ -27,7 +27,7 @@ _COMMANDS = {
     "raise": ("convert", "raise_", "Fold primitive forms into composite operators."),
     "repair": ("convert", "repair", "Repair what runtimes accept and the ONNX checker rejects."),
     "check": ("check", "check", "Say what a conversion would change; for CI."),
-    "inspect": ("check", "inspect", "Say what is in a model, and where it can go."),
+    "inspect": ("inspection", "inspect", "Say what is in a model, and where it can go."),
     "verify": ("compare", "verify", "Run two models and compare every output."),
     "diff": ("compare", "diff", "Say what differs between two models by structure."),
     "targets": ("catalog", "targets", "List the runtimes to convert for, and what is known of one."),

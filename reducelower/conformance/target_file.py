@@ -24,6 +24,8 @@ def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
     lines += [f"name = {_text(runtime.name)}", f"version = {_text(runtime.version)}", f"about = {_text(runtime.about)}"]
     if runtime.rules:
         lines.append(f"rules = {_text(runtime.rules)}")
+    if runtime.measures:
+        lines.append(f"measures = {_text(runtime.measures)}")
     lines += ["", "[opsets]", f'reads = "{runtime.reads}"', f"prefer = {runtime.prefer}"]
     if runtime.ir_version is not None:
         lines.append(f"ir_version = {runtime.ir_version}")

@@ -163,8 +163,10 @@ class Mender:
         reasons: list[str] = []
         data = node.SerializeToString()
         nodes = self._find_alternative(data, scope, found, reasons, expression)
-        self._obstacles.overflow |= nodes is None and found.is_excusable
-        if nodes is None and found.is_excusable and self._excused is not None:
+        # An alternative that runs elsewhere itself is no better than the node.
+        may_stay = found.is_excusable and not (self.is_trying and found.is_elsewhere)
+        self._obstacles.overflow |= nodes is None and may_stay
+        if nodes is None and may_stay and self._excused is not None:
             self._excused.update((f"on {self._runtime}: {says}", None) for says in found.excuses(node.op_type))
             rest = found.without_excusable()
             if not rest.facts and rest.unknown is None:

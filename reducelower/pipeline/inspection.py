@@ -21,27 +21,9 @@ from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
 from reducelower.pipeline.diagnosis import what_is_wrong_with_source
-from reducelower.plan import Plan
-from reducelower.runtimes import Runtime, load_runtime, shipped_names
+from reducelower.pipeline.where import OnRuntime, where
 
-__all__ = ["Inspected", "OnRuntime", "Stated", "inspect_file"]
-
-
-@dataclass(frozen=True)
-class OnRuntime:
-    """How a runtime handles a model.
-
-    `wrong` has a sentence for each fault, with the number of nodes and the first of them.
-    """
-
-    runtime: str
-    reads: bool
-    wrong: tuple[str, ...]
-
-    @property
-    def is_right(self) -> bool:
-        """Whether no fault is known."""
-        return self.reads and not self.wrong
+__all__ = ["Inspected", "Stated", "inspect_file"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +57,7 @@ class Inspected:
         weights: how many elements initializers have, by element type.
         inputs, outputs: each with name, element type and shape.
         reaches: opset versions that the whole model can be converted to.
+        runtimes: what is known of it on each runtime.
         blocked: for the opset versions next to those, the first reason why it cannot be converted to them.
         problem: what the ONNX checker says against it; empty for a valid model.
     """
@@ -97,6 +80,8 @@ class Inspected:
 
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
     """Inspect a model file; its weights are not read.
+
+    `runtimes` names those to look at, such as ``opencv`` or ``opencv@4.12``; by default all.
 
     Raises:
         UnreadableModelError: it cannot be read.
@@ -126,9 +111,7 @@ def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | 
         if 1 <= number <= latest_opset()
     }
     blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
-    names = shipped_names() if runtimes is None else runtimes
-    on = tuple(_on_runtime(trials, opset, load_runtime(name)) for name in names)
-    return replace(found, reaches=reaches, blocked=blocked, runtimes=on)
+    return replace(found, reaches=reaches, blocked=blocked, runtimes=where(trials, runtimes))
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
@@ -152,27 +135,6 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
         tuple(map(_stated, fed)),
         tuple(map(_stated, model.graph.output)),
     )
-
-
-def _on_runtime(trials: Document, opset: int, runtime: Runtime) -> OnRuntime:
-    if opset not in runtime.reads:
-        return OnRuntime(str(runtime), False, (f"it reads opsets {runtime.reads}, and the model has opset {opset}",))
-    plan = planned(trials, Target(opset, runtime=runtime), Settings(ir_version="keep"))
-    return OnRuntime(str(runtime), True, tuple(_faults(plan)))
-
-
-def _faults(plan: Plan) -> Iterable[str]:
-    places: dict[str, list[str]] = {}
-    for site in plan.sites:
-        if site.because:
-            places.setdefault(site.because, []).append(f"{site.op_type} {site.node!r}")
-    for refusal in plan.refusals:
-        reason = refusal.reason.removeprefix(f"on {plan.target.runtime}, ")
-        places.setdefault(reason, []).append(f"{refusal.operator} {refusal.node!r}")
-    for reason, nodes in places.items():
-        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
-        yield f"{reason.rstrip('.')}: {nodes[0]}{more}"
-    yield from plan.unmended
 
 
 def _stated(value: ValueInfoProto) -> Stated:

@@ -35,6 +35,7 @@ class _About:
     version: str | None = None
     about: str | None = None
     rules: Literal["stable", "core", "portable"] | None = None
+    measures: Literal["operators"] | None = None
 
 
 @dataclass(frozen=True)

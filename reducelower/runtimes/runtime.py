@@ -29,6 +29,7 @@ class Runtime:
         ir_version: newest IR version it reads; None where that is no matter.
         ml: newest version of the domain ``ai.onnx.ml`` it reads; None where that is no matter.
         members: the runtimes that it stands for, where it is several at once; see `combined`.
+        measures: what was measured: ``operators`` if onnx's node tests ran there; empty for reductions and their parts.
         note: a sentence where the facts are not about this very version; empty otherwise.
     """
 
@@ -43,6 +44,12 @@ class Runtime:
     rules: str = ""
     members: tuple[Runtime, ...] = ()
     note: str = ""
+    measures: str = ""
+
+    @property
+    def measures_operators(self) -> bool:
+        """Whether onnx's node tests ran there, so that an operator without a fact is known to be right."""
+        return self.measures == "operators"
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.members)) or f"{self.name} {self.version}".strip()

@@ -84,6 +84,11 @@ class Misfit:
         """Whether any of it may stay if nothing avoids it."""
         return any(fact.outcome in _EXCUSABLE for fact in self.facts)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it runs, but not on the hardware that is meant."""
+        return any(fact.outcome == "elsewhere" for fact in self.facts)
+
     def without_excusable(self) -> Misfit:
         """The rest of the misfit if that is accepted."""
         return Misfit(tuple(fact for fact in self.facts if fact.outcome not in _EXCUSABLE), self.unknown)

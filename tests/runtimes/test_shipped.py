@@ -245,7 +245,8 @@ def test_for_ascend_axes_are_listed_where_cann_takes_none_for_no_axis(op_type: s
 @pytest.mark.parametrize(
     ("target", "absent"),
     [
-        ("coreml", {*REDUCTIONS} - {"ReduceMax", "ReduceMean", "ReduceSum"}),
+        # Core ML has no Abs, Log and Min either, which the others are made of.
+        ("coreml", {"ReduceL2", "ReduceProd", "ReduceSumSquare"}),
         # These three overflow there.
         ("tensorrt", {"ReduceL2", "ReduceLogSum", "ReduceLogSumExp"}),
     ],

@@ -1,0 +1,225 @@
+"""`reducelower inspect`: what is in a model, and where it can go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reducelower.cli import console
+from reducelower.cli.console import shown
+from reducelower.cli.options import JSON_OPTION, MODELS, option, with_options
+from reducelower.cli.text import columns, paragraph
+from reducelower.cli.types import FILE
+from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
+from reducelower.model.text import counted
+
+if TYPE_CHECKING:
+    from reducelower.pipeline.inspection import Inspected
+    from reducelower.pipeline.where import Fault, OnRuntime, OnVersion
+
+__all__ = ["detail", "full_text", "inspect", "inspect_all", "short_text"]
+
+_MOST_OPERATORS = 40
+
+_KINDS = {
+    "wrong": "wrong",
+    "refused": "refused",
+    "absent": "missing",
+    "misshapen": "of another shape",
+    "overflows": "wrong for large values",
+    "elsewhere": "on the CPU",
+}
+"""How each outcome is called, the worst first."""
+
+
+@click.command("inspect")
+@with_options(
+    MODELS,
+    option(
+        "--for names",
+        "Give the reasons for this runtime, such as opencv or opencv@4.12, in place of a line for each; repeatable.",
+        metavar="NAME",
+        multiple=True,
+    ),
+    JSON_OPTION,
+    option("--report page", "Write a page to look at, with all reasons.", type=FILE, metavar="FILE.html"),
+)
+def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool, page: str | None) -> int:
+    """Say what is in a model, which opset versions it can reach, and on which runtimes it runs.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed; - is
+    standard input. The exit status is 0, or 1 for a model that is not valid, or 2 for one that cannot be read.
+
+    \b
+    Examples:
+      reducelower inspect model.onnx
+      reducelower inspect model.onnx --for opencv@4.12
+      reducelower inspect models/ --report models.html
+    """
+    from reducelower.runtimes import TargetError, load_runtime
+
+    try:
+        for name in names:
+            load_runtime(name)
+    except TargetError as error:
+        raise click.UsageError(str(error)) from None
+    if page is not None and not page.endswith(".html"):
+        raise click.UsageError(f"{page}: a report of inspect ends in .html")
+    return inspect_all(models, as_json=as_json, names=names, page=page)
+
+
+def inspect_all(
+    models: Sequence[str],
+    *,
+    as_json: bool,
+    short: bool = False,
+    exclude: Sequence[str] = (),
+    quiet: bool = False,
+    names: Sequence[str] = (),
+    page: str | None = None,
+) -> int:
+    """Inspect every model that the command line names, and return the exit status.
+
+    In short it leaves out what a model holds, and says where it can go.
+    """
+    import json
+
+    from reducelower.batch.inputs import find_models
+    from reducelower.batch.staging import at_hand
+    from reducelower.cli.streams import staged
+    from reducelower.pipeline.inspection import inspect_file
+
+    status, inspected = DONE, []
+    with staged(models, None) as files:
+        for model in find_models(files.models, exclude=exclude):
+            named = files.names.get(model.path, model.path)
+            try:
+                with at_hand(model.path) as local:
+                    found = replace(inspect_file(local, runtimes=names or None), path=named)
+            except Exception as error:  # whatever is wrong with one model, the others are inspected
+                problems, worst = describe(error, model.path)
+                for problem in (*problems, *(trace_lines() if worst == FAULT and wants_trace() else ())):
+                    console.problem(problem.replace(model.path, named))
+                status = max(status, worst)
+                continue
+            inspected.append(found)
+            if as_json and not quiet:
+                console.data_result(json.dumps(asdict(found), allow_nan=False))  # `$defs/inspected` of the schema
+            elif not quiet:
+                console.result((short_text if short else full_text)(found, reasons=bool(names)))
+            status = max(status, REFUSED if found.problem else DONE)
+    if page is not None:
+        from reducelower.files.pending import write_whole
+        from reducelower.report.inspection import as_html
+
+        write_whole(Path(page), as_html(inspected, detail))
+    return status
+
+
+def full_text(found: Inspected, *, reasons: bool = False) -> str:
+    """Everything about a model."""
+    names = list(found.operators)
+    operators = [f"{name} {found.operators[name]}" for name in names[:_MOST_OPERATORS]]
+    if len(names) > _MOST_OPERATORS:
+        operators.append(f"and {len(names) - _MOST_OPERATORS} more")
+    external = [f"{location} ({_bytes(size)})" for location, size in found.external.items()]
+    rows = [
+        ("opset", ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())),
+        ("IR version", str(found.ir_version)),
+        ("written by", found.producer or "not stated"),
+        ("size", _bytes(found.size)),
+        ("external data", ", ".join(external) or "none"),
+        ("inputs", ", ".join(map(str, found.inputs)) or "none"),
+        ("outputs", ", ".join(map(str, found.outputs)) or "none"),
+        ("weights", ", ".join(f"{count:,} {name}" for name, count in found.weights.items()) or "none"),
+        ("operators", ", ".join(operators) or "none"),
+    ]
+    lines = [shown(found.path)]
+    for name, text in rows:
+        lines += paragraph(name, text)
+    return "\n".join([*lines, *_where(found, reasons=reasons)])
+
+
+def short_text(found: Inspected, *, reasons: bool = False) -> str:
+    """Where a model can go."""
+    opset = found.opsets.get("ai.onnx", 0)
+    count = sum(found.operators.values())
+    line = f"{shown(found.path)}: opset {opset}, IR version {found.ir_version}, {counted(count, 'node')}"
+    return "\n".join([line, *_where(found, reasons=reasons)])
+
+
+def _where(found: Inspected, *, reasons: bool) -> list[str]:
+    from reducelower.runtimes import Ranges
+
+    if found.problem:
+        return paragraph("not valid", found.problem)
+    lines = paragraph("reaches", f"opsets {Ranges.of(found.reaches)}" if found.reaches else "no other opset")
+    for opset, reason in (found.blocked or {}).items():
+        lines += paragraph("", f"not {opset}: {reason}")
+    if reasons:
+        return [*lines, *(line for each in found.runtimes for line in _reasons(each))]
+    if not found.runtimes:
+        return lines
+    lines.append("  runs on")
+    lines += [f"    {line}" for line in columns(_row(each) for each in found.runtimes)]
+    mendable = sorted(
+        (each for each in found.runtimes if each.newest.word == "runs after --for"), key=lambda each: each.is_documented
+    )
+    asked = next(iter([*mendable, *(each for each in found.runtimes if each.newest.faults), found.runtimes[0]])).name
+    lines.append(f"  {'to type':<11} reducelower inspect {shown(found.path)} --for {asked}")
+    if mendable:
+        lines.append(f"{'':14}reducelower convert {shown(found.path)} -o for_{asked}.onnx --for {asked}")
+    return lines
+
+
+def _row(each: OnRuntime) -> tuple[str, ...]:
+    since = []
+    if each.oldest_as_it_is and len(each.words) > 1:
+        since.append(f"as it is from {each.oldest_as_it_is}")
+    if each.oldest_after != each.oldest_as_it_is and len(each.words) > 1:
+        since.append(f"after --for from {each.oldest_after}")
+    said = detail(each.newest)
+    between = " but " if each.newest.word in ("runs", "nothing known against it") else ": "
+    word = f"{each.newest.word}{between if said else ''}{said}"
+    return each.name, each.newest.version, f"{word}{' (documented)' if each.is_documented else ''}", ", ".join(since)
+
+
+def detail(on: OnVersion) -> str:
+    """How many operators fail in each way, and how many features of the model as a whole."""
+    parts = []
+    for kind, called in _KINDS.items():
+        operators = {operator for fault in on.faults if fault.kind == kind for operator in fault.operators}
+        if operators:
+            parts.append(f"{counted(len(operators), 'operator')} {called}")
+    features = [fault.feature for fault in on.faults if fault.feature]
+    parts += [f"{counted(len(features), 'feature')} ({', '.join(features)})"] if features else []
+    return ", ".join(parts)
+
+
+def _reasons(each: OnRuntime) -> Iterable[str]:
+    """Everything known against a model on a runtime."""
+    on = each.newest
+    head = f"{each.name} {on.version}".strip()
+    yield from paragraph("runs on", f"{head}: {on.word}{' (documented)' if each.is_documented else ''}")
+    if on.note:
+        yield from paragraph("", on.note)
+    for fault in sorted(on.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
+        yield from paragraph("", f"{_KINDS[fault.kind]}: {_told(fault)}")
+    for said in on.left:
+        yield from paragraph("", f"after --for: {said}")
+
+
+def _told(fault: Fault) -> str:
+    more = f", first {fault.first!r}" if fault.first else ""
+    nodes = f"; {counted(fault.nodes, 'node')}{more}" if fault.nodes else ""
+    return f"{', '.join(fault.operators) or fault.feature}: {fault.says.rstrip('.')}{nodes}"
+
+
+def _bytes(size: int) -> str:
+    """A size as people read it."""
+    power = min((size.bit_length() - 1) // 10, 3)
+    return f"{size / 1024**power:.1f} {('KiB', 'MiB', 'GiB')[power - 1]}" if power > 0 else f"{size} bytes"

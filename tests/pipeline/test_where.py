@@ -1,0 +1,135 @@
+"""Where a model runs: on each runtime by version, with what is in the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from reducelower.pipeline.inspection import inspect_file
+from reducelower.pipeline.where import OnRuntime
+
+Cli = Callable[..., Any]
+On = Callable[[onnx.ModelProto, str], OnRuntime]
+
+
+def model(body: str, opset: int = 18, inputs: str = "float[2,3] x", head: str = "ir_version: 8") -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<{head}, opset_import: ["": {opset}]> g ({inputs}) => (y) {body}')
+
+
+@pytest.fixture
+def on(tmp_path: Path) -> On:
+    def found(source: onnx.ModelProto, runtime: str) -> OnRuntime:
+        path = tmp_path / "m.onnx"
+        onnx.save(source, path)
+        (each,) = inspect_file(str(path), runtimes=[runtime]).runtimes
+        return each
+
+    return found
+
+
+PLAIN = "{ y = Relu (x) }"
+
+
+@pytest.mark.parametrize(
+    ("body", "runtime", "word", "kinds"),
+    [
+        (PLAIN, "opencv", "runs", []),
+        (PLAIN, "tvm", "nothing known against it", []),
+        (PLAIN, "tensorrt", "nothing known against it", []),
+        ("{ y = ReduceL2 <keepdims = 1> (x) }", "onnxruntime", "runs", ["overflows"]),
+        ("{ y = ReduceSumSquare (x) }", "mnn", "runs after --for", ["wrong"]),
+        ("{ y = Shrink (x) }", "mnn", "runs after --for", ["wrong"]),
+        ("{ y = Multinomial (x) }", "tensorrt", "does not run", ["absent"]),
+        ("{ a, y = TopK (x, k) }", "coreml", "nothing known against it", ["elsewhere"]),
+    ],
+)
+def test_a_word_and_what_is_in_the_way(on: On, body: str, runtime: str, word: str, kinds: list[str]) -> None:
+    source = model(body)
+    if "TopK" in body:
+        source.graph.initializer.append(onnx.helper.make_tensor("k", 7, [1], [2]))
+    found = on(source, runtime)
+    assert (found.newest.word, [fault.kind for fault in found.newest.faults]) == (word, kinds)
+
+
+def test_an_opset_that_is_not_read_is_a_feature_of_the_model(on: On) -> None:
+    found = on(model("{ y = Relu (x) }", 20, head="ir_version: 10"), "onnxruntime@1.16")
+    assert found.newest.word == "runs after --for"
+    assert [(fault.feature, fault.says) for fault in found.newest.faults] == [
+        ("opset 20", "It reads opsets 7-19."),
+        ("IR version 10", "It reads IR versions up to 9."),
+    ]
+
+
+def test_a_local_function_is_a_feature_of_the_model(on: On) -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 18, "own": 1]> g (float[3] x) => (float[3] y) { y = own.Twice (x) }'
+        '<domain: "own", opset_import: ["": 18]> Twice (x) => (y) { y = Add (x, x) }'
+    )
+    found = on(onnx.parser.parse_model(text), "openvino")
+    assert found.newest.word == "runs after --for"
+    assert [(fault.kind, fault.feature) for fault in found.newest.faults] == [("refused", "1 local function")]
+
+
+def test_every_version_has_a_word_and_the_oldest_that_runs_it_is_named(on: On) -> None:
+    found = on(model("{ y = Gelu (x) }", 20, head="ir_version: 9"), "onnxruntime")
+    assert found.words["1.16"] == "runs after --for"
+    assert found.words["1.17"] == "runs"
+    assert (found.oldest_as_it_is, found.oldest_after) == ("1.17", "1.0")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        model(PLAIN, inputs="float[n,3] x"),
+        model("{ s = SequenceConstruct (x, x) i = Constant <value = int64 {0}> () y = SequenceAt (s, i) }"),
+    ],
+    ids=["named sizes", "sequences"],
+)
+def test_nothing_is_claimed_of_what_the_measurements_do_not_cover(on: On, source: onnx.ModelProto) -> None:
+    assert on(source, "openvino").newest.word == "nothing known against it"
+
+
+def test_inspect_has_a_line_for_each_runtime_and_says_what_to_type(cli: Cli, tmp_path: Path) -> None:
+    onnx.save(model("{ y = ReduceSumSquare (x) }"), tmp_path / "m.onnx")
+    lines = cli("inspect", tmp_path / "m.onnx").out.splitlines()
+    (mnn,) = (line for line in lines if line.startswith("    mnn "))
+    assert mnn.split(maxsplit=2)[1:] == ["3.6.1", "runs after --for: 1 operator wrong"]
+    assert lines[-1].strip().startswith(f"reducelower convert {tmp_path / 'm.onnx'} -o for_")
+
+
+def test_inspect_gives_the_reasons_for_a_runtime(cli: Cli, tmp_path: Path) -> None:
+    onnx.save(model("{ y = ReduceSumSquare (x) }"), tmp_path / "m.onnx")
+    out = " ".join(cli("inspect", tmp_path / "m.onnx", "--for", "mnn", "--for", "cv2@4.12").out.split())
+    assert "wrong: ReduceSumSquare: Without keepdims, the five composite reductions drop" in out
+    assert "opencv 4.12 was not measured; facts of 4.10 and 4.14." in out
+
+
+def test_inspect_as_json_has_a_word_for_every_version(cli: Cli, tmp_path: Path) -> None:
+    onnx.save(model(PLAIN), tmp_path / "m.onnx")
+    found = json.loads(cli("inspect", tmp_path / "m.onnx", "--json").out)["runtimes"]
+    by_name = {each["name"]: each for each in found}
+    assert by_name["opencv"]["words"] == {"4.10": "runs", "4.14": "runs", "5.0.0": "runs"}
+
+
+def test_inspect_writes_a_page_with_the_reasons(cli: Cli, tmp_path: Path) -> None:
+    onnx.save(model("{ y = ReduceSumSquare (x) }"), tmp_path / "m.onnx")
+    assert cli("inspect", tmp_path / "m.onnx", "--report", tmp_path / "page.html").status == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "the five composite reductions drop" in page
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--for", "hailo"], "no target has this name"), (["--report", "page.pdf"], "ends in .html")],
+)
+def test_inspect_refuses_what_it_cannot_do(cli: Cli, tmp_path: Path, arguments: list[str], said: str) -> None:
+    onnx.save(model(PLAIN), tmp_path / "m.onnx")
+    ran = cli("inspect", tmp_path / "m.onnx", *arguments)
+    assert ran.status == 2
+    assert said in ran.err
