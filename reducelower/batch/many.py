@@ -20,7 +20,7 @@ from reducelower.legalization.whole_models import fitted
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.conversion import convert_here, failed, refused
-from reducelower.pipeline.diagnosis import what_is_wrong
+from reducelower.pipeline.diagnosis import what_is_wrong_with_source
 from reducelower.pipeline.task import FORKS
 from reducelower.plan import Plan
 
@@ -263,7 +263,7 @@ def _check(path: str, settings: Settings) -> Outcome:
     source = None
     try:
         source = read_model(path)
-        if wrong := what_is_wrong(source.document, external=source.is_partial):
+        if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
             return refused(path, wrong)
         plan = check(source.model, **settings.for_engine(), base_dir=source.place)
         details = _details(source, plan, settings) if settings.details else None

@@ -60,8 +60,8 @@ def _count(names: Iterable[str]) -> int:
     return max((place for place, name in enumerate(names, start=1) if name), default=0)
 
 
-_WITHOUT_EFFECT = frozenset({"axis", "consumed_inputs"})
-"""Attributes of the first versions that say nothing by themselves; an axis of broadcasting goes with ``broadcast``."""
+_WITHOUT_EFFECT = frozenset({"axis"})
+"""Attributes of the first versions that say nothing by themselves: the axis of broadcasting goes with ``broadcast``."""
 
 
 @cache

@@ -115,7 +115,9 @@ def _convert(
     on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
     on_step("check", 0, 0)
-    if wrong := what_is_wrong(made, external=external, full=True):
+    # Where nothing has to be legal, the result keeps what runtimes run although the checker refuses it.
+    check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
+    if wrong := check_result(made, external=external, full=True):
         from reducelower.legalization.repair import drop_stale
 
         mended = drop_stale(source.model)
@@ -123,7 +125,7 @@ def _convert(
             # Runtimes ignore the stated types of inner values, so the model runs as it is.
             source, notes = _repaired(source, mended, notes)
             made, plan = _legalized(source, settings)
-            wrong = what_is_wrong(made, external=external, full=True)
+            wrong = check_result(made, external=external, full=True)
     if wrong:
         return _invalid_result(task, settings, source, made, wrong)
     plan = replace(plan, notes=(*notes, *plan.notes))

@@ -65,12 +65,12 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
     return what_is_wrong_with_axes(model)
 
 
-def what_is_wrong_with_source(document: Document, *, external: bool = False) -> str:
+def what_is_wrong_with_source(document: Document, *, external: bool = False, full: bool = False) -> str:
     """As `what_is_wrong`, for a source model, which may have operators that onnxruntime adds, or that exporters write
     although they were withdrawn as soon as they came."""
-    wrong = what_is_wrong(document, external=external)
+    wrong = what_is_wrong(document, external=external, full=full)
     eased = _with_foreign(document.message, _is_run_all_the_same) if wrong else None
-    return wrong if eased is None else what_is_wrong(Document.of_message(eased), external=external)
+    return wrong if eased is None else what_is_wrong(Document.of_message(eased), external=external, full=full)
 
 
 def _is_run_all_the_same(node: NodeProto, opset: int) -> bool:

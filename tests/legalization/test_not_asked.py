@@ -118,6 +118,19 @@ def test_group_normalization_as_torch_wrote_it_is_taken_everywhere(
     np.testing.assert_allclose(run(made, {"x": x})[0], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("command", [["raise"], ["repair"], ["check", "--opset", "13"], ["inspect"], ["expand"]])
+def test_group_normalization_of_18_is_no_fault_to_any_command(
+    command: list[str], cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    text = "(float[1,4,3] x, float[2] s) => (float[1,4,3] y) { y = GroupNormalization<num_groups=2>(x,s,s) }"
+    path = tmp_path / "model.onnx"
+    onnx.save(_model(text, 18), path)
+    written = [] if command[0] in ("check", "inspect") else ["-o", tmp_path / "out.onnx"]
+    done = cli(command[0], path, *command[1:], *written)
+    assert done.status == int(command[0] == "check"), done.err  # it has to be rewritten
+    assert "deprecated" not in done.out + done.err
+
+
 @pytest.mark.parametrize("target", [9, 10, 13, 20])
 @pytest.mark.parametrize("taken", [True, False])
 @pytest.mark.parametrize("held", ["Nonsense(x)", "ReduceSum<axes=[0]>(x)"])
