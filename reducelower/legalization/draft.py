@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.model.census import Census, Stated, graph_field, graph_head
 from reducelower.model.document import Document
@@ -38,7 +38,6 @@ class Draft:
         self.nodes = SerializedNodes(census)
         self.stated = stated
         self._whole = whole
-        self._attributes: dict[str, bool] = {}
 
     @classmethod
     def of_document(cls, source: Document) -> Draft:
@@ -75,14 +74,6 @@ class Draft:
         field = NodeProto(op_type=op_type).SerializeToString()
         functions = (function.SerializeToString() for function in self.model.functions)
         return any(field in piece for piece in chain(self.nodes.pieces(), functions))
-
-    def may_hold_attribute(self, name: str) -> bool:
-        """Whether a node may have an attribute of that name; searched in bytes, so True can be wrong."""
-        if name not in self._attributes:
-            field = AttributeProto(name=name).SerializeToString()
-            functions = (function.SerializeToString() for function in self.model.functions)
-            self._attributes[name] = any(field in piece for piece in (self.census.serialized, *functions))
-        return self._attributes[name]
 
     def document(self) -> Document:
         """The whole model, after editing."""

@@ -37,10 +37,11 @@ from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
+from reducelower.model.nodelist import SerializedNodes
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.sole_type import reads_and_yields_one_type
-from reducelower.model.written_for import foreign_attributes, has_hidden_form
+from reducelower.model.written_for import foreign_fields, has_hidden_form
 from reducelower.options import Target
 from reducelower.plan import Label, Site
 from reducelower.rulebook.rules import Rules
@@ -176,7 +177,7 @@ class Legalizer:
         self._note_constants(scope)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
         operators = set(nodes.operators()) - {"Constant"}
-        doubtful = {op_type for op_type in operators if self._may_be_of_another_opset(op_type, scope.opset)}
+        doubtful = {op_type for op_type in operators if self._may_be_of_another_opset(op_type, scope)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.original, positions)
@@ -207,11 +208,13 @@ class Legalizer:
         treatment = table["DequantizeLinear"]
         return treatment is not None and not treatment.expand and self.goal < 21 <= table.opset
 
-    def _may_be_of_another_opset(self, op_type: str, opset: int) -> bool:
+    def _may_be_of_another_opset(self, op_type: str, scope: GraphScope) -> bool:
         """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at."""
-        if has_hidden_form(op_type, opset):
+        nodes, fields = scope.node_list, foreign_fields(op_type, scope.opset)
+        if has_hidden_form(op_type, scope.opset) or (fields and not isinstance(nodes, SerializedNodes)):
             return True
-        return any(map(self.draft.may_hold_attribute, foreign_attributes(op_type, opset)))
+        data = b"".join(map(nodes.original, nodes.positions(op_type.__eq__))) if fields else b""
+        return any(field in data for field in fields)
 
     def _note_constants(self, scope: GraphScope) -> None:
         """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from onnx import NodeProto, defs
+from onnx import AttributeProto, NodeProto, defs
 
 from reducelower.model.schemas import deprecated_from_start, first_version, schema_in_force, versions
 
-__all__ = ["foreign_attributes", "has_form", "has_hidden_form", "written_for"]
+__all__ = ["foreign_fields", "has_form", "has_hidden_form", "written_for"]
 
 
 def written_for(node: NodeProto, opset: int) -> int | None:
@@ -65,12 +65,11 @@ _WITHOUT_EFFECT = frozenset({"axis"})
 
 
 @cache
-def foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
-    """The attributes that tell a form of another opset version."""
+def foreign_fields(op_type: str, opset: int) -> frozenset[bytes]:
+    """The names of the attributes that tell a form of another opset version, as they stand in a serialized node."""
     own = schema_in_force(op_type, opset, "")
-    if own is None:
-        return frozenset()
-    return _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
+    names = frozenset() if own is None else _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
+    return frozenset(AttributeProto(name=name).SerializeToString() for name in names)
 
 
 @cache

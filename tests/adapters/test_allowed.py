@@ -39,6 +39,9 @@ _ODD = {
     "a scale below zero": (
         19, 10, "float[1,1,4,4] x", "", "float[4] s={1,1,-1,2}", 'Resize<mode="linear">(x,,s)', "scale -1.0 is not",
     ),
+    "a size below zero": (
+        13, 10, "float[1,1,4,4] x", "", "int64[4] s={1,1,-4,2}", 'Resize<mode="linear">(x,,,s)', "asks for the size -4",
+    ),
     "an axis that no data has": (
         17, 16, "float[2,3] x", "", "float[3] s={1,1,1}", "LayerNormalization<axis=-300000000>(x,s)",
         "axis -300000000 is out of range for rank 2",

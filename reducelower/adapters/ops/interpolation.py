@@ -85,6 +85,8 @@ def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
     wide = TensorProto.FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
     data = op.cast(data, element_type, wide, "wide")
     for axis in axes:
+        if axis.after < 0:
+            raise RefusedError(f"it asks for the size {axis.after} along axis {axis.place}", "correct the model")
         if not axis.before:
             if axis.after:
                 raise RefusedError(f"axis {axis.place} has no elements, its result has {axis.after}", "feed it some")
