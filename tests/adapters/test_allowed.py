@@ -42,6 +42,10 @@ _ODD = {
     "a size below zero": (
         13, 10, "float[1,1,4,4] x", "", "int64[4] s={1,1,-4,2}", 'Resize<mode="linear">(x,,,s)', "asks for the size -4",
     ),
+    "fewer steps than starts": (
+        13, 9, "float[4,4] x", "", "int64[2] s={0,1}, int64[2] e={3,3}, int64[2] a={0,1}, int64[1] t={2}",
+        "Slice(x,s,e,a,t)", "are not of one length",
+    ),
     "an axis that no data has": (
         17, 16, "float[2,3] x", "", "float[3] s={1,1,1}", "LayerNormalization<axis=-300000000>(x,s)",
         "axis -300000000 is out of range for rank 2",
@@ -51,7 +55,7 @@ _ODD = {
         "axis 1 is out of range for rank 1",
     ),
     "an axis that this data lacks": (
-        13, 11, "float[2,3] x", "", "", "ArgMax<axis=1000000000,select_last_index=1>(x)", "must be in [-rank",
+        13, 11, "float[2,3] x", "", "", "ArgMax<axis=1000000000,select_last_index=1>(x)", "is out of range for rank 2",
     ),
 }  # fmt: skip
 

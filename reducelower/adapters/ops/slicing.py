@@ -50,6 +50,8 @@ def _cut(
     op: Writer, axes: Sequence[int], steps: Sequence[int], bounds: Sequence[tuple[int | str, int | str]]
 ) -> list[NodeProto]:
     """One Gather per axis."""
+    if not len(axes) == len(steps) == len(bounds):
+        raise RefusedError("its starts, ends, axes and steps are not of one length", "correct the model")
     data = op.input(0)
     for number, (axis, step, ends) in enumerate(zip(axes, steps, bounds, strict=True)):
         data = op.add("Gather", data, _places(op, data, axis, ends, step), tail=f"cut_{number}", axis=axis)

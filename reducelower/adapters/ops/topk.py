@@ -218,7 +218,7 @@ def _lower_last_index(op: Writer) -> Outcome:
     backward = op.add("Slice", data, *bounds, tail="backward")
     keepdims = int(op.attribute("keepdims", 1))
     place = op.add(op.node.op_type, backward, tail="place", axis=axis, keepdims=keepdims)
-    size = None if shape is None else shape[axis]
+    size = None if shape is None else shape[from_the_front(axis, len(shape))]
     if size is not None:
         last = op.integers(size - 1, f"last_{size - 1}")
     else:
