@@ -24,6 +24,9 @@ Word = Literal["runs", "nothing known against it", "runs after --for", "does not
 
 _AS_IT_IS: frozenset[Word] = frozenset({"runs", "nothing known against it"})
 
+_MOST_NODES = 5000
+"""Nodes of a model of which every version of a runtime is tried, not the newest alone: each takes a walk over them."""
+
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
 """Comes after the feature in a sentence about what was done to the model as a whole."""
 
@@ -95,6 +98,8 @@ class OnRuntime:
 def where(document: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
     """What is known of a model on runtimes, by default on every shipped one in all versions.
 
+    Of a model of more than 5,000 nodes, only the newest version of each is tried.
+
     Args:
         document: the model, as a document for trials.
         names: targets, each with all its versions, or ``NAME@VERSION`` for one.
@@ -126,7 +131,8 @@ class _Covered:
 
 def _on_runtime(document: Document, covered: _Covered, name: str) -> OnRuntime:
     runtime = load_runtime(name)
-    versions = shipped_versions(name) if name in shipped_names() else (runtime.version,)
+    is_small = len(document.message.graph.node) <= _MOST_NODES
+    versions = shipped_versions(name) if name in shipped_names() and is_small else (runtime.version,)
     known: dict[object, OnVersion] = {}
     words: dict[str, Word] = {}
     for version in versions:

@@ -133,3 +133,9 @@ def test_inspect_refuses_what_it_cannot_do(cli: Cli, tmp_path: Path, arguments: 
     ran = cli("inspect", tmp_path / "m.onnx", *arguments)
     assert ran.status == 2
     assert said in ran.err
+
+
+def test_of_a_large_model_the_newest_version_alone_is_tried(on: On) -> None:
+    nodes = "".join(f"v{at} = Relu ({f'v{at - 1}' if at else 'x'}) " for at in range(5001))
+    found = on(model(f"{{ {nodes} y = Neg (v5000) }}"), "opencv")
+    assert (found.newest.word, dict(found.words)) == ("runs", {"5.0.0": "runs"})
