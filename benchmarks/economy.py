@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import logging
 import statistics
 from collections.abc import Iterator, Sequence
@@ -115,7 +116,8 @@ def _times(models: dict[int, ModelProto], feeds: Any, rounds: int) -> dict[int, 
 def _traced(exported: Exported, target: int) -> int | None:
     if exported.traced is None:
         return None
-    with contextlib.suppress(Exception):  # what the exporter cannot write at an opset version it raises in many ways
+    # What the exporter cannot write at an opset version it raises in many ways, and prints the whole model.
+    with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
         return nodes(exported.traced(target))
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -165,9 +165,8 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
             return ""
         values.append(value)
     result = evaluated(node, values, scope.target_opset)
-    if result is None or result.size > _LARGEST:
-        return ""
-    if node.op_type == "Cast" and value_of(node, "to") == TensorProto.BFLOAT16:
+    # The types that numpy has itself; others are held in ways of their own.
+    if result is None or result.size > _LARGEST or result.dtype.kind not in "biuf":
         return ""
     try:
         scope.check_constant(numpy_helper.from_array(result))
