@@ -12,7 +12,6 @@ import pytest
 from onnx import TensorProto, helper
 
 from reducelower import expand, verify
-from reducelower.verification.running import isolated
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
 from reducelower.verification.running.source import CannotRunError, Source
 
@@ -51,20 +50,6 @@ def test_a_scan_that_the_reference_evaluator_lacks_says_nothing_against_the_mode
     with pytest.raises(CannotRunError) as caught:
         ReferenceRuntime().load(Source(given)).run({"x": np.zeros((3, 4), np.float32)})
     assert caught.value.unsupported
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
-def test_what_may_end_onnxruntime_runs_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TopK of no rows ends that of onnxruntime 1.30.0."""
-    text = "g (float[N, 3] x, int64[1] k) => (float[N, K] y) {{ y{} (x, k) }}"
-    largest, other = model(text.format(", i = TopK")), model(text.format(" = ReduceSum"))
-    feeds = {"x": np.array([[1, 3, 2]], np.float32), "k": np.array([1])}
-    for release, is_apart in (((1, 30), True), ((1, 31), False)):
-        monkeypatch.setattr(isolated, "_release_of_onnxruntime", lambda release=release: release)
-        session = OnnxRuntime().load(Source(largest))
-        assert isinstance(session, isolated.IsolatedSession) == is_apart
-        np.testing.assert_array_equal(session.run(feeds)[0], [[3]])
-        assert not isinstance(OnnxRuntime().load(Source(other)), isolated.IsolatedSession)
 
 
 def test_inputs_that_onnxruntime_writes_statistics_over_stay_as_they_are() -> None:

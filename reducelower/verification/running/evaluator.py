@@ -1,7 +1,5 @@
 """onnx's reference evaluator, with operators put right that it computes otherwise than their pages say (onnx 1.23).
 
-Some are right there, and wrong with onnx 1.20.
-
 Of what would take more than a few lines, `reference_gaps.wrong_in_reference` says that it is no evidence.
 """
 
@@ -15,13 +13,10 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_average_pool,
-    op_celu,
     op_center_crop_pad,
     op_clip,
     op_conv,
     op_deform_conv,
-    op_div,
-    op_elu,
     op_gather,
     op_gather_elements,
     op_grid_sample,
@@ -30,27 +25,21 @@ from onnx.reference.ops import (
     op_loop,
     op_lp_pool,
     op_max_pool,
-    op_mod,
     op_one_hot,
     op_pow,
     op_quantize_linear,
     op_reduce_mean,
     op_rms_normalization,
-    op_scan,
-    op_selu,
     op_shrink,
-    op_softplus,
     op_split,
     op_unsqueeze,
 )
 
-from reducelower.model.schemas import latest_opset
 from reducelower.numerics.measure import Array
 
 __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
-_WITHOUT_BATCHES = 9  # of Scan
 _FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
 
 
@@ -64,10 +53,7 @@ class Pow(op_pow.Pow):
 
 
 class CenterCropPad(op_center_crop_pad.CenterCropPad):
-    """It takes fewer sizes than there are axes, and leaves the others as they are.
-
-    That of onnx 1.20 also leaves an axis as it is where the size is the number of the axis.
-    """
+    """It takes fewer sizes than there are axes, and leaves the others as they are."""
 
     def _run(self, data: Array, shape: Array, axes: Any = None) -> tuple[Array]:
         axes = axes or range(data.ndim)
@@ -97,10 +83,7 @@ class Clip(op_clip.Clip_11):
 
 
 class OneHot(op_one_hot.OneHot):
-    """It adds a multiple of the difference of the two values, which makes NaN and infinities of others.
-
-    That of onnx 1.20 takes indices that are out of range for those that are left of them by `depth`.
-    """
+    """It adds a multiple of the difference of the two values, which makes NaN and infinities of others."""
 
     def _run(self, indices: Array, depth: Array, values: Array, axis: int = -1) -> tuple[Array]:
         count = np.int64(np.asarray(depth).item())
@@ -142,70 +125,11 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
         return found
 
 
-class Div(op_div.Div):
-    """That of onnx 1.20 rounds quotients of integers down, rather than toward zero."""
-
-    def _run(self, a: Array, b: Array) -> tuple[Array]:
-        if a.dtype.kind not in "iu":
-            found: tuple[Array] = super()._run(a, b)  # type: ignore[no-untyped-call]
-            return found
-        with np.errstate(all="ignore"):
-            below, rest = np.floor_divide(a, b), np.remainder(a, b)
-        return ((below + ((rest != 0) & ((a < 0) ^ (b < 0)))).astype(a.dtype),)
-
-
-class Mod(op_mod.Mod):
-    """That of onnx 1.20 has zeros for NaN, and no sign of the divisor for floating-point numbers."""
-
-    fmod: int
-
-    def _run(self, a: Array, b: Array, fmod: int | None = None) -> tuple[Array]:
-        is_of_c = self.fmod if fmod is None else fmod
-        with np.errstate(all="ignore"):
-            return (np.asarray(np.fmod(a, b) if is_of_c else np.mod(a, b)).astype(a.dtype),)
-
-
 class Gather(op_gather.Gather):
-    """That of onnx 1.20 gives a vector of none for no indices of any rank."""
+    """That of onnx 1.22 gives a vector of none for no indices of any rank."""
 
     def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
         return (np.asarray(np.take(x, indices.astype(np.int64), axis=axis)),)
-
-
-class Softplus(op_softplus.Softplus):
-    """That of onnx 1.20 overflows with the exponential."""
-
-    def _run(self, x: Array) -> tuple[Array]:
-        return (np.logaddexp(0, x).astype(x.dtype),)
-
-
-class Elu(op_elu.Elu):
-    """That of onnx 1.20 takes one off the exponential, as the two below do, and loses small numbers to it."""
-
-    alpha: float
-
-    def _run(self, x: Array, alpha: float | None = None) -> tuple[Array]:
-        scale = self.alpha if alpha is None else alpha
-        return (np.where(x > 0, x, scale * np.expm1(np.minimum(x, 0))).astype(x.dtype),)
-
-
-class Celu(op_celu.Celu):
-    """See Elu."""
-
-    def _run(self, x: Array, alpha: float = 1.0) -> tuple[Array]:
-        with np.errstate(over="ignore"):
-            return ((np.maximum(0, x) + np.minimum(0, alpha * np.expm1(x / alpha))).astype(x.dtype),)
-
-
-class Selu(op_selu.Selu):
-    """See Elu."""
-
-    alpha: float
-    gamma: float
-
-    def _run(self, x: Array, alpha: float | None = None, gamma: float | None = None) -> tuple[Array]:
-        inner, outer = self.alpha if alpha is None else alpha, self.gamma if gamma is None else gamma
-        return ((np.where(x > 0, x, inner * np.expm1(np.minimum(x, 0))) * outer).astype(x.dtype),)
 
 
 class Unsqueeze(op_unsqueeze.Unsqueeze_13):
@@ -411,7 +335,7 @@ class Loop(op_loop.Loop):
     def _run(  # type: ignore[override]
         self, m: Any, cond: Any, *carried: Any, context: Any = None, **said: Any
     ) -> tuple[Any, ...]:
-        # Bodies of onnx 1.20 take no bindings.
+        # Not every version gives bodies bindings.
         given = {name: said[name] for name in ("attributes", "bindings") if name in said}
         handed, turns = list(carried), list[list[Any]]()
         is_on = cond is None or bool(np.all(cond))
@@ -425,31 +349,6 @@ class Loop(op_loop.Loop):
         if self.K and not turns:
             raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
         return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
-
-
-class Scan(op_scan.Scan):
-    """That of onnx 1.20 knows nothing of the graphs around its body, and stacks numbers as rows."""
-
-    def need_context(self) -> bool:
-        """Whether it is given the values of the graphs around it."""
-        return True
-
-    def _run(self, *given: Any, context: Any = None, **said: Any) -> tuple[Any, ...]:
-        own: Any = self  # its attributes are set from the node
-        if self.run_params["opsets"][""] < _WITHOUT_BATCHES or any(
-            any(listed or ()) for listed in (own.scan_output_axes, own.scan_output_directions)
-        ):
-            raise NotImplementedError("Scan over batches, other axes, or backwards")
-        count = len(given) - own.num_scan_inputs
-        states, turns = list(given[:count]), list[list[Any]]()
-        for values in zip(*given[count:], strict=True):
-            inputs = {**(context or {}), **dict(zip(own.body.input_names, (*states, *values), strict=True))}
-            found = own._run_body(inputs)
-            states = found[:count]
-            turns.append(found[count:])
-        if len(own.body.output_names) > count and not turns:
-            raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
-        return (*states, *(np.stack(values) for values in zip(*turns, strict=True)))
 
 
 def _along(scale: Array, shape: tuple[int, ...], axis: int, block_size: int | None) -> Array:
@@ -514,13 +413,10 @@ class Evaluator(ReferenceEvaluator):
 
 _RIGHT: list[type[OpRun]] = [
     AveragePool,
-    Celu,
     CenterCropPad,
     Clip,
     Conv,
     DeformConv,
-    Div,
-    Elu,
     Gather,
     GatherElements,
     GridSample,
@@ -529,17 +425,12 @@ _RIGHT: list[type[OpRun]] = [
     Loop,
     LpPool,
     MaxPool,
-    Mod,
     OneHot,
     Pow,
     QuantizeLinear,
     ReduceMean,
     RMSNormalization,
-    Selu,
     Shrink,
-    Softplus,
     Split,
     Unsqueeze,
 ]
-if latest_opset() < 28:  # that of onnx 1.23 is right
-    _RIGHT.append(Scan)

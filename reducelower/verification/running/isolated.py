@@ -10,39 +10,15 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from typing import Any
 
-from onnx import ModelProto
-
-from reducelower.model.graph import all_nodes
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["IsolatedSession", "is_isolating", "isolating", "may_end_process"]
+__all__ = ["IsolatedSession", "is_isolating", "isolating"]
 
 _isolates = ContextVar("isolates", default=False)
 
 _FORKS = sys.platform == "linux"  # elsewhere it is not safe
-_FIRST_RIGHT = (1, 31)
-
-
-def may_end_process(model: ModelProto) -> bool:
-    """Whether the installed onnxruntime ends its process on some values of a model.
-
-    TopK of onnxruntime 1.30.0 divides by the number of its rows, and there may be none.
-    """
-    if not _FORKS or _release_of_onnxruntime() >= _FIRST_RIGHT:
-        return False
-    return any(node.op_type == "TopK" for node in all_nodes(model))
-
-
-@cache
-def _release_of_onnxruntime() -> tuple[int, ...]:
-    try:
-        import onnxruntime
-    except ImportError:
-        return _FIRST_RIGHT
-    return tuple(int(number) for number in onnxruntime.__version__.split(".")[:2])
 
 
 def is_isolating() -> bool:

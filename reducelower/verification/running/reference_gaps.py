@@ -47,8 +47,13 @@ _UNREAD: Mapping[str, Mapping[str, Any]] = {
 }
 """Attributes that the evaluator of onnx 1.23 does not read, or gets wrong, with what it takes them to be."""
 
-_BEFORE_23 = frozenset({"Attention", "BitShift", "LpNormalization", "NonZero", "ReverseSequence", "TensorScatter"})
-"""Operators that the evaluator of onnx 1.20 gets wrong in some case, and that of onnx 1.23 does not."""
+_BEFORE_23 = frozenset(
+    {
+        "Attention", "BitShift", "Celu", "Elu", "LpNormalization", "NonZero", "ReverseSequence", "Selu", "Softplus",
+        "TensorScatter",
+    }
+)  # fmt: skip
+"""Operators that the evaluator of an onnx before 1.23 gets wrong in some case, and that of onnx 1.23 does not."""
 
 _UNREAD_BEFORE_23: Mapping[str, Mapping[str, Any]] = {
     "DFT": {"inverse": 0},

@@ -15,7 +15,7 @@ import numpy as np
 from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.deadlines import terminated_after
-from reducelower.verification.running.isolated import IsolatedSession, is_isolating, may_end_process
+from reducelower.verification.running.isolated import IsolatedSession, is_isolating
 from reducelower.verification.running.providers import chosen_provider
 from reducelower.verification.running.source import (
     CannotRunError,
@@ -76,8 +76,7 @@ class OnnxRuntime:
 
     def load(self, source: Source) -> Session:
         """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
-        is_apart = is_isolating() or may_end_process(source.proto)
-        return IsolatedSession(partial(self._load, source)) if is_apart else self._load(source)
+        return IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
 
     def _load(self, source: Source) -> Session:
         weights = held_by(source.proto)
