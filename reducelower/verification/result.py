@@ -112,6 +112,7 @@ class SiteVerification(InNotebooks):
         is_chosen: whether the form loses range because the caller, or the operator's own definition, has it so, as the
             specification's bodies do.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
+        is_proved: whether it holds for all values and sizes, by structure or since every value was tried.
         varies: whether any of its results was another one of the same shape in another set of values.
     """
 
@@ -135,6 +136,7 @@ class SiteVerification(InNotebooks):
     holds: str = ""
     is_chosen: bool = False
     limit: str = ""
+    is_proved: bool = False
     varies: bool = field(default=False, metadata={_INTERNAL: True})
 
     def __repr__(self) -> str:
@@ -247,6 +249,8 @@ class Verification(InNotebooks):
         departed: how the runtime departs, a sentence per output, or one for all.
         first: of models that differ, the first value inside that does, on the inputs that show it; None where it is not
             known.
+        proved: how many of the distinct rewrites and regions are equal for all values, by structure.
+        tested: how many are equal on all values that they were run on; the sets of values are in `coverage`.
     """
 
     verdict: Verdict
@@ -263,6 +267,8 @@ class Verification(InNotebooks):
     absent: tuple[str, ...] = ()
     departed: tuple[str, ...] = ()
     first: Departure | None = None
+    proved: int = 0
+    tested: int = 0
 
     @property
     def equivalent(self) -> bool:
@@ -371,6 +377,8 @@ class Verification(InNotebooks):
     def _details(self) -> Iterator[str]:
         """Distances in ULP, and what is as in the source."""
         yield f"outputs are {_distance(max((output.max_ulp for output in self.outputs), default=0))}"
+        if self.proved or self.tested:
+            yield f"{self.proved:,} proved, {self.tested:,} tested on {counted(self.coverage.sets, 'set')} of values"
         yield from (f"{site.place}: {site.reason}" for site in self.sites if site.status in ("improved", "overflow"))
         yield from self.unseen if self.verdict == "different" else ()
 

@@ -76,7 +76,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
     found = Seconds()
     for runtime in (OnnxRuntime(), ReferenceRuntime()):
         monkeypatch.setitem(RUNTIMES, runtime.name, lambda runtime=runtime: SlowRuntime(runtime, found))  # type: ignore[arg-type]
-    monkeypatch.setattr(whole_module, "verify_regions", lambda *models, **options: None)
+    monkeypatch.setattr(whole_module, "verify_rewrites", lambda *models, **options: None)
     monkeypatch.setattr(runs_module, "time", SimpleNamespace(monotonic=lambda: found.gone))
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
@@ -14,10 +14,11 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
+from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.feeding.trials import Definition, input_specs_of
-from reducelower.verification.feeding.values import is_large, reads_every_row
+from reducelower.verification.feeding.values import Accepts, is_large, reads_every_row
 from reducelower.verification.judging.doubts import no_evidence
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.bounded import moved
@@ -40,16 +41,18 @@ def check(
     declared: bool = False,
     others: Sequence[Pair] = (),
     clock: Clock | None = None,
+    sets: Callable[[Accepts], Iterable[Case]] | None = None,
 ) -> SiteVerification:
     """Verify one rewrite by itself; an OutOfTimeError where the clock is over before that is done.
 
     Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
     Rewrites that differ in nothing but sizes are `others`; this one also runs on their sizes, with ordinary values.
+    What is fed is made by `sets`, if given, which is told what the source accepts.
     """
     sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
-    setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes, clock or Clock(None))
+    setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes, clock or Clock(None), sets)
     tally = _check(setup)
-    if tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
+    if sets is None and tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
         tally = _check(replace(setup, static=True))  # the replacement may rest on the sizes
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -17,6 +17,7 @@ from reducelower.verification.checking.tally import Tally, magnitude
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.held import held_in
 from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.feeding.values import Accepts
 from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.judging.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.judging.doubts import is_slight
@@ -45,7 +46,7 @@ _MIXING = frozenset({"DFT", "GridSample", "Resize", "RoiAlign", "STFT", "Upsampl
 
 @dataclass(frozen=True)
 class Setup:
-    """What the runs of one check have in common."""
+    """What the runs of one check have in common; what is fed is made by `sets`, if there are any."""
 
     pair: Pair
     seed: int
@@ -54,6 +55,7 @@ class Setup:
     limits: Limits
     others: Sequence[Sequence[Dims | None]] = ()
     clock: Clock = field(default_factory=lambda: Clock(None))
+    sets: Callable[[Accepts], Iterable[Case]] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from onnx import ModelProto
 
@@ -40,15 +41,22 @@ class Regions:
 
     Attributes:
         findings: one per distinct region, in graph order of the first of each.
-        alignment: what the models have in common.
+        aligned: tells what the models have in common.
         evens_out: whether a region differs by itself, and a larger one that it is part of does not.
         unseen: why not all regions, or not all ways to align the models, were tried; empty where they were.
+        seen: how much was seen, if that is known without the alignment.
     """
 
     findings: tuple[SiteVerification, ...]
-    alignment: Alignment
+    aligned: Callable[[], Alignment]
     evens_out: bool = False
     unseen: str = ""
+    seen: Coverage | None = None
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """What the models have in common."""
+        return self.aligned()
 
     @property
     def hold(self) -> bool:
@@ -58,6 +66,8 @@ class Regions:
     @property
     def coverage(self) -> Coverage:
         """How much was seen."""
+        if self.seen is not None:
+            return self.seen
         ran = [item for item in self.findings if item.status != "not run"]
         branches = [f"{path}: the same" for path in self.alignment.same]
         inner = {claim.level.path for claim in self.alignment.claims} - {"graph"}
@@ -92,6 +102,7 @@ def verify_regions(
     tolerances: Mapping[str, Tolerance] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     clock: Clock | None = None,
+    settled: Collection[tuple[str, int]] = frozenset(),
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -109,6 +120,7 @@ def verify_regions(
         tolerances: by ONNX element type, for operators other than Reduce.
         on_progress: called with (done, total) distinct regions.
         clock: how long that may take; what was not seen until then is told.
+        settled: graph path and position of nodes of the source that are known to equal what stands in their place.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
     checker = Checker(seed, tolerances, clock or Clock(None))
@@ -120,6 +132,7 @@ def verify_regions(
             if first is not None and checker.clock.over:
                 return _undecided(first, _no_time_to_align(checker.clock))
             alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
+            _leave_out(alignment, settled, plan)
             most = None if first is None else _most_nodes(before, after)
             found = _judge(alignment, plan, before, after, checker, on_progress, most)
             first = first or found
@@ -141,6 +154,19 @@ def verify_regions(
     return _undecided(first, unseen) if unseen else first.regions
 
 
+def _leave_out(alignment: Alignment, settled: Collection[tuple[str, int]], plan: Plan | None) -> None:
+    """Make no claims about nodes that are settled."""
+    if settled:
+        places = {level.path: level.left.positions for level in alignment.levels}
+        alignment.claims[:] = [
+            claim
+            for claim in alignment.claims
+            if any((claim.level.path, places[claim.level.path].get(name)) not in settled for name, _ in claim.pairs)
+        ]
+        alignment.missing[:] = [site for site in alignment.missing if (site.graph, site.index) not in settled]
+        alignment.settled += [site for site in (plan.sites if plan else ()) if (site.graph, site.index) in settled]
+
+
 @dataclass
 class _Round:
     """What the regions of one alignment gave.
@@ -160,7 +186,7 @@ class _Round:
     @property
     def regions(self) -> Regions:
         """The findings without the regions that they are about."""
-        return Regions(tuple(finding for finding, _ in self.judged), self.alignment)
+        return Regions(tuple(finding for finding, _ in self.judged), lambda: self.alignment)
 
     def failing(self) -> dict[tuple[str, str], tuple[Claim, SiteVerification]]:
         """The claims that do not hold and can be dropped, by their keys."""

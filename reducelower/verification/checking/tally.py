@@ -124,7 +124,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         _holds(tally) if tally.status == "loses range" else "",
         CHOSEN in pair.site.rule or (not pair.site.rule and tally.is_defined_so),
         "; ".join(tally.limits),
-        tally.varies,
+        varies=tally.varies,
     )
 
 

@@ -159,6 +159,10 @@ class _Run:
     def _cases(self) -> Iterator[tuple[Case, Reduction | None]]:
         """Sets of inputs; at the end those beside steps that the source has between the others."""
         setup = self._setup
+        if setup.sets is not None:
+            for case in setup.sets(self._source_takes):
+                yield case, self._reduction_of(case)
+            return
         limits = replace(setup.limits, are_apart=self._are_apart)
         smaller = None if setup.static else self._both_take
         ran = []
@@ -169,6 +173,14 @@ class _Run:
             yield case, settled
         if limits.has_steps and self._reduction is None:
             yield from ((case, None) for case in beside_steps(self._left.session, ran))
+
+    def _reduction_of(self, case: Case) -> Reduction | None:
+        """What a set of inputs amounts to, where the operator is a reduction: its axes may be among them."""
+        node = self._setup.pair.node
+        axes = case.feeds.get(node.input[1]) if self._reduction is not None and len(node.input) > 1 else None
+        if self._reduction is None or axes is None:
+            return self._reduction
+        return replace(self._reduction, axes=tuple(axes.tolist()))
 
     def _both_take(self, feeds: Mapping[str, Any]) -> bool:
         if not self._source_takes(feeds):

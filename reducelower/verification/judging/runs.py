@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
@@ -70,16 +71,30 @@ class Request:
 
 @dataclass
 class Run:
-    """One side: the runtime that took it, and what it returned for each set of inputs."""
+    """One side: the runtime that took it, and what it returned for each set of inputs.
+
+    What was `seen` are values inside, by name, as the first set of inputs gives them.
+    """
 
     runtime: str
     session: Session
     cases: list[dict[str, Any]] = field(default_factory=list)
     results: list[list[Any]] = field(default_factory=list)
+    seen: Mapping[str, Any] = field(default_factory=dict)
 
 
-def run_source(source: Source, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
-    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError."""
+def run_source(
+    source: Source,
+    names: Sequence[str],
+    request: Request,
+    clock: Clock,
+    notes: list[str],
+    watched: Sequence[str] = (),
+) -> Run:
+    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError.
+
+    Values inside that are `watched` are kept as the first set of inputs gives them.
+    """
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
@@ -91,8 +106,10 @@ def run_source(source: Source, names: Sequence[str], request: Request, clock: Cl
     for name in names:
         clock.check()
         try:
-            run = Run(name, runtime_named(name).load(source))
+            session = _Watching.load(name, source, watched)
+            run = Run(name, session)
             _find_cases(run, source, specs, request, clock, notes)
+            run.seen = session.seen(run.cases[0])
         except CannotRunError as error:
             reasons.append(error.reason)
             continue
@@ -100,6 +117,43 @@ def run_source(source: Source, names: Sequence[str], request: Request, clock: Cl
             notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
         return run
     raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons))
+
+
+@dataclass
+class _Watching:
+    """A model with some values inside as further outputs, which nobody is given but who asks."""
+
+    session: Session
+    outputs: int
+    names: Sequence[str]
+    first: list[tuple[Mapping[str, Any], list[Any]]] = field(default_factory=list)
+
+    @staticmethod
+    def load(runtime: str, source: Source, names: Sequence[str]) -> _Watching:
+        """Load a model, without what is to be watched where a runtime does not take it with that."""
+        outputs = [value.name for value in source.proto.graph.output]
+        inner = [name for name in names if name not in outputs]
+        if inner:
+            shown = ModelProto()
+            shown.CopyFrom(source.proto)
+            shown.graph.output.extend(ValueInfoProto(name=name) for name in inner)
+            with suppress(CannotRunError):
+                watched = Source(shown, source.folder, weights=source.weights)
+                return _Watching(runtime_named(runtime).load(watched), len(outputs), [*outputs, *inner])
+        return _Watching(runtime_named(runtime).load(source), len(outputs), outputs)
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """What the model returns."""
+        results = self.session.run(feeds, timeout)
+        if not self.first:
+            self.first.append((feeds, results))
+        return results[: self.outputs]
+
+    def seen(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """What was watched, if these were the first inputs that were run; it is not kept any longer."""
+        given, results = self.first[0]
+        self.first[:] = [({}, [])]
+        return dict(zip(self.names, results, strict=True)) if given is feeds else {}
 
 
 def _find_cases(

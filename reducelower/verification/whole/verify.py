@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from reducelower.verification.inputs.testdata import TestDataSet
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
 from reducelower.verification.judging.doubts import no_evidence, random_outputs
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
+from reducelower.verification.lemmas.proof import verify_rewrites
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
 from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load, try_run
@@ -166,28 +168,47 @@ def compare_models(
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
     left, right = protos or (source.proto, result.proto)
+    left_runs = _SourceRuns(source)
     regions, clock = None, Clock(budget)
     if not interface_mismatch(left, right):
         for_regions = clock.part(_FOR_REGIONS)
-        with zero_never(frozenset() if plan is None else _never_zero(source, dims, seed, for_regions)):
-            regions = verify_regions(
-                left,
-                right,
-                plan,
-                seed=seed,
-                tolerances=tolerances,
-                on_progress=on_progress,
-                clock=for_regions,
-            )
+        given = next((dict(data.inputs) for data in data_sets), {})
+        request = Request(given, seed, dict(dims), overrides)
+
+        def by_regions(settled: Collection[tuple[str, int]] = frozenset()) -> Regions:
+            with zero_never(frozenset() if plan is None else _never_zero(source, dims, seed, for_regions)):
+                return verify_regions(
+                    left,
+                    right,
+                    plan,
+                    seed=seed,
+                    tolerances=tolerances,
+                    on_progress=on_progress,
+                    clock=for_regions,
+                    settled=settled,
+                )
+
+        regions = verify_rewrites(
+            left,
+            right,
+            plan,
+            partial(left_runs.seen, _names_of(runtimes[0])[0], request, clock),
+            by_regions,
+            seed=seed,
+            tolerances=tolerances,
+            on_progress=on_progress,
+            clock=for_regions,
+        )
     found = []
-    for data in data_sets:
-        request = Request(dict(data.inputs), seed, dict(dims), overrides)
+    for at, data in enumerate(data_sets):
+        if at or regions is None:
+            request = Request(dict(data.inputs), seed, dict(dims), overrides)
         left_over = None if clock.left is None else max(clock.left, 0.001)
         questions = (
             Question(source, result, name, request, data.outputs or None, tolerances, Clock(budget, left_over), regions)
             for name in runtimes
         )
-        found.append([_verify_in(question) for question in questions])
+        found.append([_verify_in(question, left_runs) for question in questions])
     whole = _combined([item for each in found for item in each], regions)
     cases = sum(max((item.cases for item in each), default=0) for each in found)
     return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases)
@@ -246,6 +267,8 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         tuple(dict.fromkeys(name for item in found for name in item.departs)),
         departed=tuple(dict.fromkeys(text for item in found for text in item.departed)),
         first=next((item.first for item in found if item.first is not None), None),
+        proved=sum(site.is_proved for site in sites),
+        tested=sum(site.ok and site.status != "not run" and not site.is_proved for site in sites),
     )
 
 
@@ -254,16 +277,53 @@ def _cannot_be_same(item: Verification) -> bool:
     return item.verdict == "different" and not item.ran
 
 
-def _verify_in(question: Question) -> Verification:
+def _names_of(runtime: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Where the source runs and where the result does, if that is to be compared in a runtime: each in the first."""
+    left = ("reference",) if runtime == "reference" else ("onnxruntime", "reference")
+    return left, left if runtime == "onnxruntime" else (runtime,)
+
+
+class _SourceRuns:
+    """Runs of the source, each made once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._runs: dict[tuple[Sequence[str], int], tuple[Run, list[str]]] = {}
+
+    def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]) -> Mapping[str, Any]:
+        """Values of the main graph by name, as the first inputs give them that the source takes; none if none are."""
+        try:
+            run, notes = self._run(names, request, clock, watched)
+        except CannotRunError:
+            return {}
+        self._runs[names, id(request)] = run, notes
+        return {**run.cases[0], **run.seen}
+
+    def run(self, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
+        """As `run_source`."""
+        key = names, id(request)
+        if key not in self._runs:
+            self._runs[key] = self._run(names, request, clock, ())
+        run, said = self._runs[key]
+        notes += said
+        return run
+
+    def _run(
+        self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]
+    ) -> tuple[Run, list[str]]:
+        notes: list[str] = []
+        return run_source(self._source, names, request, clock, notes, watched), notes
+
+
+def _verify_in(question: Question, left_runs: _SourceRuns) -> Verification:
     """Compare in one runtime, with the reference evaluator where onnxruntime cannot."""
     before, after, notes = question.before, question.after, question.notes
     reason = interface_mismatch(before.proto, after.proto)
     if reason:
         return Verification("different", False, reason=reason)
-    left_names = ("reference",) if question.runtime == "reference" else ("onnxruntime", "reference")
-    right_names = left_names if question.runtime == "onnxruntime" else (question.runtime,)
+    left_names, right_names = _names_of(question.runtime)
     try:
-        left = run_source(before, left_names, question.request, question.clock, notes)
+        left = left_runs.run(left_names, question.request, question.clock, notes)
     except CannotRunError as error:
         if isinstance(error, OutOfTimeError):
             reason = f"no time was left for the whole models: {error.reason}"

@@ -1,0 +1,122 @@
+"""The proof of a conversion: its lemmas settled, and the source with all of them applied equal to the result.
+
+What no entry describes, what a lemma does not show, and a result that is not what the rewrites make of the source are
+left to the regions (`checking.sites`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from onnx import ModelProto, numpy_helper
+
+from reducelower.model.graph import bodies
+from reducelower.model.inference import Inference
+from reducelower.model.rewrites import Step
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.plan import Plan
+from reducelower.verification.checking.sites import Regions
+from reducelower.verification.judging.runs import Clock
+from reducelower.verification.lemmas.lemma import lemmas_of
+from reducelower.verification.lemmas.settle import Settled, settle, wanted
+from reducelower.verification.lemmas.substitution import Substituted, is_same, substituted
+from reducelower.verification.regions.align import align
+from reducelower.verification.result import Coverage
+from reducelower.verification.running.weights import held_array, is_held
+
+__all__ = ["verify_rewrites"]
+
+
+def verify_rewrites(
+    before: ModelProto,
+    after: ModelProto,
+    plan: Plan | None,
+    seen: Callable[[Sequence[str]], Mapping[str, Any]],
+    by_regions: Callable[..., Regions],
+    *,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    on_progress: Callable[[int, int], None] | None,
+    clock: Clock,
+) -> Regions:
+    """What the rewrites of a conversion gave, and whatever else differs; of models without a plan, the regions.
+
+    Args:
+        before, after: both models.
+        plan: what the conversion did, where it was one.
+        seen: gives values of the source by name, in a run of it.
+        by_regions: compares the models by regions, without those of nodes that are settled (`verify_regions`).
+        seed: seed for random values.
+        tolerances: by ONNX element type.
+        on_progress: called with (done, total) distinct rewrites.
+        clock: how long that may take.
+    """
+    made = _made(before, after, plan)
+    if plan is None or made is None:
+        return by_regions()
+    lemmas = lemmas_of(before, plan.steps[0].applied or (), made.stayed, plan.target.opset or 0)
+    values = _values(before, wanted(lemmas), seen) if lemmas else {}
+    settled = settle(lemmas, values, before, seed=seed, tolerances=tolerances, clock=clock, on_progress=on_progress)
+    if all((place.graph, place.index) in settled.places for lemma in lemmas for place in lemma.places):
+        inferences = Inference(lambda: before), Inference(lambda: after)
+        return Regions(
+            settled.findings,
+            lambda: align(before, after, plan, dropped=(), by_name=True, inferences=inferences),
+            seen=_coverage(before, settled),
+        )
+    rest = by_regions(settled.places)
+    return replace(rest, findings=(*settled.findings, *rest.findings))
+
+
+def _values(
+    before: ModelProto, names: Collection[str], seen: Callable[[Sequence[str]], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Values of the main graph by name: those of initializers as they are, others in a run of the source."""
+    held = {tensor.name: tensor for tensor in before.graph.initializer if tensor.name in names}
+    produced = [name for node in before.graph.node for name in node.output if name in names]
+    values = dict(seen(produced))
+    for name, tensor in held.items():
+        with suppress(Exception):  # data in another file, and element types that numpy lacks
+            values.setdefault(name, held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor))
+    return values
+
+
+def _made(before: ModelProto, after: ModelProto, plan: Plan | None) -> Substituted | None:
+    """The source with the rewrites of a plan in place, if that is the result; None otherwise."""
+    if plan is None or len(plan.steps) != 1 or not _is_of(plan.steps[0], before):
+        return None
+    made = substituted(before, plan.steps[0].applied or (), plan.target.opset or 0)
+    return None if made.left_out or not is_same(made.model, after) else made
+
+
+def _is_of(step: Step, before: ModelProto) -> bool:
+    """Whether a step was made of the model itself, and not of one that was changed as a whole."""
+    if step.applied is None:
+        return False
+    source = step.source.message
+    return source is before or (
+        source.graph.node == before.graph.node
+        and source.functions == before.functions
+        and [tensor.name for tensor in source.graph.initializer] == [tensor.name for tensor in before.graph.initializer]
+    )
+
+
+def _coverage(before: ModelProto, settled: Settled) -> Coverage:
+    inside = {path for path, _ in bodies(before) if path.startswith("graph/")} if _holds_graphs(before) else set()
+    changed = {path for path, _ in settled.places}
+    return Coverage(
+        len(settled.findings),
+        sum(len(item.nodes) for item in settled.findings),
+        len(before.graph.node) - sum(path == "graph" for path, _ in settled.places),
+        sum(item.cases for item in settled.findings),
+        tuple(f"{path}: {'by itself' if path in changed else 'the same'}" for path in sorted(inside)),
+    )
+
+
+def _holds_graphs(model: ModelProto) -> bool:
+    from reducelower.model.graph import may_hold_graphs
+
+    return any(map(may_hold_graphs, model.graph.node))

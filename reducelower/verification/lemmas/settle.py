@@ -1,0 +1,245 @@
+"""Settles the lemmas behind a conversion, each once, and tells which of the rewritten nodes need no other look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, helper
+
+from reducelower.model.graph import bodies
+from reducelower.numerics.measure import Array
+from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.checking.check import check
+from reducelower.verification.checking.tally import describe
+from reducelower.verification.feeding.limits import limits_of
+from reducelower.verification.feeding.nonempty import feeds_no_empty
+from reducelower.verification.judging.runs import Clock
+from reducelower.verification.lemmas.lemma import Lemma, sizes_told, told
+from reducelower.verification.lemmas.sets import Sets
+from reducelower.verification.regions.numbering import Functions, Table
+from reducelower.verification.regions.pairs import Pair, keyed, small_models
+from reducelower.verification.regions.places import Dims
+from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.providers import chosen_provider
+from reducelower.verification.running.source import OutOfTimeError
+
+__all__ = ["Settled", "forget", "settle", "wanted"]
+
+_SAMPLES = 3  # places of a lemma that are looked at
+_KEPT = 4096
+_LEAST = 3  # sets of values, unless nothing is fed
+_GOOD = frozenset({"equal", "improved", "overflow", "departs"})
+
+_known: dict[Hashable, SiteVerification] = {}
+"""What was settled in this process: models of one folder have most of their rewrites in common."""
+
+
+def forget() -> None:
+    """Settle everything again from now on."""
+    _known.clear()
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What came of lemmas.
+
+    Attributes:
+        findings: one for each that was settled.
+        places: graph path and position of the nodes that these are about.
+    """
+
+    findings: tuple[SiteVerification, ...]
+    places: frozenset[tuple[str, int]]
+
+
+def wanted(lemmas: Sequence[Lemma]) -> set[str]:
+    """The values of the main graph that say of what type and size the operands of lemmas are."""
+    return {(place.names or {})[name] for lemma in lemmas for place in _samples(lemma) for name in lemma.operands}
+
+
+def _samples(lemma: Lemma) -> list[Any]:
+    """Some of its places in the main graph, from both ends."""
+    if not lemma.stands_alone:
+        return []
+    inside = [place for place in lemma.places if place.graph == "graph"]
+    return [*inside[: _SAMPLES - 1], *inside[_SAMPLES - 1 :][-1:]]
+
+
+def settle(
+    lemmas: Sequence[Lemma],
+    values: Mapping[str, Any],
+    source: ModelProto,
+    *,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    clock: Clock,
+    on_progress: Callable[[int, int], None] | None,
+) -> Settled:
+    """Settle each lemma by structure, or by values for operands like those in the model; others are left.
+
+    Args:
+        lemmas: the lemmas.
+        values: what the operands are in a run of the model, by name.
+        source: the model.
+        seed: seed for random values.
+        tolerances: by ONNX element type.
+        clock: how long that may take.
+        on_progress: called with (done, total) lemmas.
+    """
+    names = _Names(source)
+    findings: list[SiteVerification] = []
+    places: set[tuple[str, int]] = set()
+    for done, lemma in enumerate(lemmas):
+        found = None
+        if not clock.over:
+            try:
+                found = _settled(lemma, values, names, seed, tolerances, clock)
+            except OutOfTimeError:
+                found = None
+        if found is not None:
+            nodes = tuple((place.graph, names.of(place.graph, place.index)) for place in lemma.places)
+            findings.append(replace(found, nodes=nodes))
+            places |= {(place.graph, place.index) for place in lemma.places}
+        if on_progress is not None:
+            on_progress(done + 1, len(lemmas))
+    return Settled(tuple(findings), frozenset(places))
+
+
+def _settled(
+    lemma: Lemma,
+    values: Mapping[str, Any],
+    names: _Names,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    clock: Clock,
+) -> SiteVerification | None:
+    if not lemma.stands_alone:
+        return None
+    samples = [(place, _sample(lemma, place.names or {}, values)) for place in _samples(lemma)]
+    usable = [(place, sample) for place, sample in samples if sample is not None]
+    if not usable or len(usable) < len(samples):
+        return None
+    first = lemma.places[0]
+    node = names.of(first.graph, first.index)
+    kinds: dict[Hashable, list[Any]] = {}
+    for place, sample in usable:
+        assert sample is not None
+        kinds.setdefault(tuple((value.dtype.name, value.ndim) for value in sample.values()), []).append((place, sample))
+    found: SiteVerification | None = None
+    for alike in kinds.values():
+        sample = alike[0][1]
+        asked = [told(place.entry) for place, _ in alike]
+        types: dict[str, tuple[int, Dims | None]] = {
+            name: (helper.np_dtype_to_tensor_dtype(value.dtype), _dims(value, [each.get(name) for each in asked]))
+            for name, value in sample.items()
+        }
+        pair = lemma.pair(types, node)
+        if _is_same(pair):
+            again: SiteVerification | None = _proved(pair)
+        else:
+            again = _run(lemma, pair, [each for _, each in alike], seed, tolerances, clock)
+        if again is None:
+            return None
+        found = again if found is None else _joined(found, again)
+    return found
+
+
+def _sample(lemma: Lemma, names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Array] | None:
+    found = {}
+    for name in lemma.operands:
+        value = values.get(names[name])
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufOSU":
+            return None
+        found[name] = value
+    return found
+
+
+def _dims(value: Array, asked: Sequence[tuple[int, Dims | None] | None]) -> Dims:
+    """The sizes of an operand: numbers where a rewrite may rest on them, symbols for those that are equal elsewhere."""
+    known = [dims for _, dims in filter(None, asked) if dims is not None and len(dims) == value.ndim]
+    return tuple(
+        size if any(isinstance(dims[at], int) for dims in known) or size == 1 else f"size {size}"
+        for at, size in enumerate(value.shape)
+    )
+
+
+def _is_same(pair: Pair) -> bool:
+    """Whether both sides are equal by numbering, operators taken by what their pages say."""
+    table, found = Table(), []
+    for model in next(small_models(pair)):
+        numbers: dict[str, int] = {}
+        table.start(model.graph, numbers, is_main=True, ir_version=3)
+        opsets = {"": model.opset_import[0].version}
+        for node in model.graph.node:
+            table.add(node, numbers, opsets, Functions(model))
+        found.append([numbers.get(value.name) for value in model.graph.output])
+    return found[0] == found[1] and len(found[0]) == len(pair.outputs)
+
+
+def _proved(pair: Pair) -> SiteVerification:
+    site = pair.site
+    return SiteVerification(site.op_type, site.rule, describe(pair), (), is_proved=True)
+
+
+def _run(
+    lemma: Lemma,
+    pair: Pair,
+    samples: Sequence[Mapping[str, Array]],
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    clock: Clock,
+) -> SiteVerification | None:
+    names = lemma.places[0].names or {}
+    fixed = {size for place in lemma.places if place.entry for size in sizes_told(place.entry, {})}
+    named = [{names[name]: value for name, value in sample.items()} for sample in samples]
+    shapes = tuple(tuple(value.shape for value in each.values()) for each in named)
+    key = _key(pair, shapes, tuple(sorted(fixed)), seed, tolerances)
+    if key in _known:
+        return replace(_known[key], signature=describe(pair))
+    found = check(pair, seed, tolerances, clock=clock, sets=Sets(named, fixed, limits_of(pair), seed))
+    too_few = pair.inputs and found.cases < _LEAST
+    if found.status not in _GOOD or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
+        return None
+    if len(_known) >= _KEPT:
+        _known.clear()
+    _known[key] = found
+    return found
+
+
+def _key(
+    pair: Pair, shapes: Hashable, fixed: Hashable, seed: int, tolerances: Mapping[str, Tolerance] | None
+) -> Hashable:
+    """All that a finding rests on, apart from names."""
+    more = chosen_provider(), feeds_no_empty(), seed, tuple(sorted((tolerances or {}).items()))
+    return keyed(pair).key, shapes, fixed, more
+
+
+def _joined(one: SiteVerification, other: SiteVerification) -> SiteVerification:
+    """The worse of two findings about one lemma, with the sets of values of both."""
+    worse = one if one.status != "equal" else other
+    return replace(
+        worse,
+        cases=one.cases + other.cases,
+        values=one.values + other.values,
+        ulps=one.ulps + other.ulps,
+        max_ulp=max(one.max_ulp, other.max_ulp),
+        max_absolute=max(one.max_absolute, other.max_absolute),
+        is_proved=one.is_proved and other.is_proved,
+    )
+
+
+class _Names:
+    """Names of nodes by graph path and position."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        self._holders: dict[str, Any] = {"graph": model.graph}
+
+    def of(self, graph: str, index: int) -> str:
+        if graph not in self._holders:
+            self._holders = dict(bodies(self._model))
+        node = self._holders[graph].node[index]
+        return node.name or f"{node.op_type}#{index}"
