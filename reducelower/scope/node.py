@@ -54,7 +54,7 @@ _SMALL = 16
 """The most elements of a constant that counts as small."""
 
 
-def _small_constant_number(graph: GraphScope, name: str) -> int:
+def small_constant_number(graph: GraphScope, name: str) -> int:
     number = graph.constant_number(name)
     value = graph.ground.values[number]
     return number if value is not None and value.size <= _SMALL else 0
@@ -226,7 +226,7 @@ class NodeScope(Scope):
 
         Weights differ from node to node; asked for their values, each node would be worked out by itself.
         """
-        return self.graph.ground.values[self._ask(_small_constant_number, name)]
+        return self.graph.ground.values[self._ask(small_constant_number, name)]
 
     def reference(self, name: str) -> AttributeProto | None:
         """See `Scope.reference`."""

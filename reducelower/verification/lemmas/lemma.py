@@ -16,6 +16,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.scope.node import blank
+from reducelower.types.known import Known
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.lemmas.substitution import Stayed, renamed
 from reducelower.verification.regions.numbering import captured, content
@@ -23,7 +24,7 @@ from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair
 from reducelower.verification.regions.places import Dims, Place
 
-__all__ = ["Lemma", "lemmas_of"]
+__all__ = ["Lemma", "lemmas_of", "named_sizes", "sizes_told", "told"]
 
 _IR_VERSION = 10
 """One that allows all that a rule may write."""
@@ -202,13 +203,23 @@ def told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
             kind, dims = tensor.elem_type or kind, dims or tensor_dims(tensor)
         elif question == "shape" and isinstance(answer, tuple):
             dims = answer
+        elif question == "known" and isinstance(answer, Known):
+            kind = answer.element_type or kind
+            dims = dims if answer.shape is None else tuple(size.number for size in answer.shape)
         elif question == "rank" and isinstance(answer, int):
             dims = dims or (None,) * answer
         found[operand] = kind, dims
     return found
 
 
-def sizes_told(entry: Entry, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[int]:
+def sizes_told(entry: Entry) -> Iterator[int]:
     """The sizes that were answered as numbers: a rewrite may rest on them."""
     for _, dims in told(entry).values():
         yield from (dim for dim in dims or () if isinstance(dim, int))
+
+
+def named_sizes(entry: Entry) -> tuple[dict[str, Known], frozenset[int]]:
+    """What was answered of operands in sizes that have names, and the names of those that are never zero."""
+    known = {operand: answer for _, operand, answer in entry.answers if isinstance(answer, Known)}
+    never = [answer for question, _, answer in entry.answers if question == "never_zero"]
+    return known, frozenset(atom for answer in never if isinstance(answer, frozenset) for atom in answer)

@@ -15,6 +15,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from reducelower.numerics.measure import Array, is_float
+from reducelower.types.known import Known
+from reducelower.types.sizes import Size
 from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
@@ -35,6 +37,7 @@ _DRAWS = 3  # of operands that say where
 _FEW = 8  # elements, for which kinds of several values are drawn again
 _ALONE = ("wide", "large", "small", "zeros", "negative", "NaN", "infinity")
 _AGAIN = ("mixed", "halves", "infinity", "around constants")
+_DISTINCT = (3, 2, 5, 4, 7, 6)
 _SPECIAL = frozenset({"infinity", "NaN"})
 _MOVED = ("random", "mixed", "NaN", "infinity")
 _OFTEN = ("random", "true")
@@ -47,12 +50,16 @@ class Sets:
     Attributes:
         samples: what the operands were at some of its places, by name.
         fixed: sizes on which the lemma may rest.
+        known: what a rewrite rests on of the operands, in sizes that have names.
+        never_zero: the names of sizes that are never zero.
         limits: what may not be fed.
         seed: seed for random values.
     """
 
     samples: Sequence[Mapping[str, Array]]
     fixed: Collection[int]
+    known: Mapping[str, Known]
+    never_zero: Collection[int]
     limits: Limits
     seed: int
 
@@ -69,13 +76,16 @@ class Sets:
         yield from self._kinds(base)
         yield from self._alone(base)
         yield from self._rows(base)
-        yield from self._places(base, accepts)
-        yield from self._sizes(base, accepts)
+        if self.known:
+            yield from self._named_sizes(base, accepts)
+        else:
+            yield from self._places(base, accepts)
+            yield from self._sizes(base, accepts)
 
     def _smaller(self, first: Mapping[str, Array], accepts: Accepts) -> Mapping[str, Array]:
         """The first sample with large sizes made smaller, if the source takes that."""
         sizes = sorted({size for value in first.values() for size in value.shape if size > _LARGE} - set(self.fixed))
-        if not sizes or max(value.size for value in first.values()) <= _MOST // 8:
+        if self.known or not sizes or max(value.size for value in first.values()) <= _MOST // 8:
             return first
         to = {size: min(size, _LARGE + 2 * at) for at, size in enumerate(sizes)}
         found = self._resized(first, to)
@@ -188,6 +198,42 @@ class Sets:
                 feeds = self._filled(sample, fillings, dict.fromkeys(fillings, "random"), 900, at, to)
                 if accepts(feeds):
                     yield Case(f"size {to} for {size}, {_shapes(sample)}", feeds)
+
+    def _named_sizes(self, base: Mapping[str, Array], accepts: Accepts) -> Iterator[Case]:
+        """Other sizes, each name with one: different ones, all 1, and 0 for each that may be zero."""
+        atoms = sorted({atom for known in self.known.values() for atom in known.atoms})
+        tried = [[_DISTINCT[(at + shift) % len(_DISTINCT)] for at in range(len(atoms))] for shift in range(2)]
+        tried += [[1] * len(atoms)]
+        for zero, atom in enumerate(atoms[:_SIZES] if self.limits.takes_empty else ()):
+            if atom not in self.never_zero:
+                tried.append([0 if at == zero else size for at, size in enumerate(tried[0])])
+        for at, sizes in enumerate(tried if atoms else ()):
+            sample = self._of_sizes(base, dict(zip(atoms, sizes, strict=True)))
+            if sample is not None:
+                fillings = self._fillings(sample)
+                feeds = self._filled(sample, fillings, dict.fromkeys(fillings, "random"), 950, at)
+                if accepts(feeds):
+                    yield Case(f"named sizes {sizes}, {_shapes(sample)}", feeds)
+
+    def _of_sizes(self, base: Mapping[str, Array], sizes: Mapping[int, int]) -> dict[str, Array] | None:
+        """A sample at these sizes, by name; None where one would be negative."""
+        found = dict(base)
+        for name, known in self.known.items():
+            value = base[name]
+            shape = value.shape if known.shape is None else tuple(_number(size, sizes) for size in known.shape)
+            if min(shape, default=0) < 0:
+                return None
+            value = value if shape == value.shape else np.resize(value, shape).astype(value.dtype)
+            if known.elements is not None and None not in known.elements and len(known.elements) == value.size:
+                elements = [_number(size, sizes) for size in known.elements if size is not None]
+                value = np.array(elements, value.dtype).reshape(value.shape)
+            found[name] = value
+        return found
+
+
+def _number(size: Size, sizes: Mapping[int, int]) -> int:
+    """What a size is where those that have names are known."""
+    return sum(factor * prod(sizes[atom] for atom in monomial) for monomial, factor in size.terms)
 
 
 def _count(value: Array, size: int, to: int) -> int:

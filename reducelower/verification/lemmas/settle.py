@@ -17,7 +17,7 @@ from reducelower.verification.checking.tally import describe
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.judging.runs import Clock
-from reducelower.verification.lemmas.lemma import Lemma, sizes_told, told
+from reducelower.verification.lemmas.lemma import Lemma, named_sizes, sizes_told, told
 from reducelower.verification.lemmas.sets import Sets
 from reducelower.verification.regions.numbering import Functions, Table
 from reducelower.verification.regions.pairs import Pair, keyed, small_models
@@ -193,13 +193,17 @@ def _run(
     clock: Clock,
 ) -> SiteVerification | None:
     names = lemma.places[0].names or {}
-    fixed = {size for place in lemma.places if place.entry for size in sizes_told(place.entry, {})}
+    fixed = {size for place in lemma.places if place.entry for size in sizes_told(place.entry)}
+    known, never_zero = named_sizes(lemma.entry)
+    by_name = {names[name]: each for name, each in known.items() if name in lemma.operands}
     named = [{names[name]: value for name, value in sample.items()} for sample in samples]
     shapes = tuple(tuple(value.shape for value in each.values()) for each in named)
-    key = _key(pair, shapes, tuple(sorted(fixed)), seed, tolerances)
+    key = _key(pair, shapes, (tuple(sorted(fixed)), tuple(known.items()), never_zero), seed, tolerances)
     if key in _known:
         return replace(_known[key], signature=describe(pair))
-    found = check(pair, seed, tolerances, clock=clock, sets=Sets(named, fixed, limits_of(pair), seed))
+    found = check(
+        pair, seed, tolerances, clock=clock, sets=Sets(named, fixed, by_name, never_zero, limits_of(pair), seed)
+    )
     too_few = pair.inputs and found.cases < _LEAST
     if found.status not in _GOOD or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
         return None
