@@ -31,7 +31,7 @@ _MOST = 4096  # elements of an operand, where sizes are free to be smaller
 _SIZES = 5  # that others are tried in the place of
 _MANY = 300
 """A size that no type of eight bits holds."""
-_MOST_OF_MANY = 50_000  # elements
+_MOST_OF_MANY = 2_000  # elements
 _VECTOR = 8
 _DRAWS = 3  # of operands that say where
 _FEW = 8  # elements, for which kinds of several values are drawn again
