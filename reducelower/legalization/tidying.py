@@ -98,10 +98,8 @@ class _Types:
 
 
 def _passes_on(node: NodeProto, types: _Types) -> bool:
-    """Whether a node yields what it reads: an Identity, or a Cast to the type that the value has."""
-    if node.domain not in DEFAULT_DOMAINS:
-        return False
-    return node.op_type == "Identity" or (node.op_type == "Cast" and types.of(node.input[0]) == value_of(node, "to"))
+    """Whether a node is a Cast to the type that the value has. An Identity stays: rules write it to set nodes apart."""
+    return node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS and types.of(node.input[0]) == value_of(node, "to")
 
 
 def is_repeatable(node: NodeProto) -> bool:

@@ -55,4 +55,7 @@ def largest_finite(element_type: int) -> float:
 def whole_range(element_type: int) -> tuple[int, int]:
     """The smallest and largest value of an integer type; for bool, 0 and 1."""
     dtype = helper.tensor_dtype_to_np_dtype(element_type)
-    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    if dtype.kind == "b":
+        return 0, 1
+    info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)

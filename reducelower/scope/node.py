@@ -55,7 +55,7 @@ _SMALL = 16
 
 
 def small_constant_number(graph: GraphScope, name: str) -> int:
-    number = graph.constant_number(name)
+    number = graph.readable_number(name)
     value = graph.ground.values[number]
     return number if value is not None and value.size <= _SMALL else 0
 
