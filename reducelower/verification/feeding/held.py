@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
@@ -22,8 +20,6 @@ _OF_KEYS = 1000
 _KEYS = ("cats_", "keys_", "pool_")
 _OF_VECTOR = 64
 _VECTORS = 4
-_MOST_REPEATED = 40
-_REPEATED = r"(\\.|\[[^\]]*\]|\([^()]*\)|[^\\()\[\]|*+?{}^$])([*+?]|\{\d+(?:,\d*)?\})"
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
@@ -43,32 +39,9 @@ def held_in(pair: Pair) -> Iterator[Array]:
 
 
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
-    """Some of the strings among constants and attributes: as they are, and what they match as simple patterns."""
-    found = [item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist()]
-    ends = [_matching(re.sub(r"\[\w-(\w)", r"[\1", item)) for item in found]  # the last letter of a range
-    repeated = [_matching(other) for item in found for other in _repeated(item)]
-    return tuple(dict.fromkeys([*found, *map(_matching, found), *ends, *repeated]))[:_OF_TABLE]
-
-
-def _repeated(pattern: str) -> Iterator[str]:
-    """A pattern with each part that it repeats written out: never, once and twice, and on either side of counts."""
-    for part in islice(re.finditer(_REPEATED, pattern), FEW):
-        counts = [int(number) for number in re.findall(r"\d+", part[2])]
-        for count in sorted({0, 1, 2, *(number + step for number in counts for step in (-1, 0, 1))}):
-            if 0 <= count <= _MOST_REPEATED:
-                yield f"{pattern[: part.start()]}{part[1] * count}{pattern[part.end() :]}"
-
-
-def _matching(pattern: str) -> str:
-    """What a pattern matches that is made of letters, classes, counts and groups of alternatives."""
-    text = re.sub(r"\\[bBAzZ]|\^|\$", "", re.sub(r"\[(?:\\?(\w)|\\?([^\]]))[^\]]*\]", r"\1\2", pattern))
-    text = re.sub(r"(?<!\\)(\w)\{(\d{1,2})(?:,\d*)?\}", lambda found: found[1] * int(found[2]), text)
-    for spelled, stands in ((r"\\w|(?<!\\)\.", "a"), (r"\\d", "1"), (r"\\s", " "), (r"\\[WDS]", "-")):
-        text = re.sub(spelled, stands, text)
-    text = re.sub(r"\{[\d,]*\}|[*+?]", "", text)
-    while text != (inner := re.sub(r"\(([^()|]*)(\|[^()]*)?\)", r"\1", text)):
-        text = inner
-    return text.replace("\\", "")
+    """Some of the strings among constants and attributes."""
+    found = (item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist())
+    return tuple(dict.fromkeys(found))[:_OF_TABLE]
 
 
 def constants_of(held: Sequence[Array]) -> tuple[float, ...]:

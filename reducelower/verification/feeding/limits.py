@@ -108,7 +108,7 @@ class Limits:
         tables: where values are compared, some of the numbers in large constants.
         wholes: where values are compared, small constants of several integers, one after the other.
         keys: the numbers that operators map to others, each of which is fed.
-        texts: the strings that either side holds, and what they match where they are patterns.
+        texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
         least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
