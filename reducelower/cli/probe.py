@@ -1,4 +1,4 @@
-"""`reducelower probe`: measure what is legal on a runtime, and write a target file."""
+"""`reducelower probe`: measure what a runtime gets right, and write a target file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.console import message, result
-from reducelower.cli.options import option
+from reducelower.cli.console import data_result, message, result
+from reducelower.cli.options import JSON_OPTION, option
 from reducelower.cli.types import OPERATOR, Integer, Number
 from reducelower.failures import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
@@ -56,9 +56,10 @@ __all__ = ["command"]
 )
 @option("--jobs", "Workers side by side.", type=Integer(min=1), default=1)
 @option("--force", "Replace an existing target file.")
+@JSON_OPTION
 @option("-q --quiet", "Print errors only.")
 def command(**options: Any) -> int:
-    """Find out by measurement what is legal on a runtime, and write it as a target file.
+    """Find out by measurement what a runtime gets right, and write it as a target file.
 
     A conformance suite of three thousand small models runs on the runtime in a worker process: one that crashes or
     hangs it is a finding, not the end. Then each model is converted by the facts found and runs again, and forms that
@@ -78,6 +79,7 @@ def command(**options: Any) -> int:
     from reducelower.conformance.process import UnusableError
     from reducelower.conformance.running import How, probe
     from reducelower.conformance.suite import suite
+    from reducelower.report.plain import runtime_line
     from reducelower.report.probe import as_text, write_probe_report
 
     subject = _subject(options)
@@ -105,7 +107,9 @@ def command(**options: Any) -> int:
     _write_target(distilled, output, overwrite=options["force"])
     for path in options["reports"]:
         write_probe_report(probed, distilled, Path(path))
-    if not options["quiet"]:
+    if options["as_json"]:
+        data_result(runtime_line(distilled.runtime))
+    elif not options["quiet"]:
         result(as_text(probed, distilled))
         message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
     return DONE

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import numpy as np
 import onnx
@@ -292,3 +293,12 @@ def test_the_old_way_to_ask_for_json_warns(cli: Cli, models: Path) -> None:
     ran = cli("check", models / "skl_gmm_20.onnx", "--opset", "13", "--format", "json")
     assert json.loads(ran.out)["models"]
     assert ran.err.startswith("warning: --format json will go; ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_json(name: str) -> None:
+    from reducelower.cli.main import app
+
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    assert any("--json" in parameter.opts for parameter in command.params)
