@@ -108,11 +108,16 @@ def binary_result(data: bytes) -> None:
 
 def width() -> int:
     """The width for text in columns: that of the terminal, or a readable default."""
-    if not sys.stdout.isatty():
-        return _ELSEWHERE
-    from shutil import get_terminal_size
+    return max(min(_columns(sys.stdout), _WIDEST), 30) if sys.stdout.isatty() else _ELSEWHERE
 
-    return max(min(get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 30)
+
+def _columns(terminal: TextIO) -> int:
+    """The columns of a terminal: of this very one, since standard output may lead elsewhere while libraries run."""
+    with contextlib.suppress(ValueError):
+        return int(os.environ.get("COLUMNS", ""))
+    with contextlib.suppress(OSError, ValueError):
+        return os.get_terminal_size(terminal.fileno()).columns or _WIDEST
+    return _WIDEST
 
 
 def styled(text: str, tone: Tone) -> str:
@@ -159,18 +164,15 @@ def finish() -> None:
 
 def _print(text: str, stream: TextIO) -> None:
     if stream.isatty():
-        text = "\n".join(map(_fitted, text.split("\n")))
+        text = "\n".join(_fitted(line, _columns(stream)) for line in text.split("\n"))
     try:
         stream.write(text + "\n")
     except BrokenPipeError:
         _silence(stream)
 
 
-def _fitted(line: str) -> str:
+def _fitted(line: str, columns: int) -> str:
     """A line wrapped at the terminal's width, with continuation lines indented; colours take no room."""
-    from shutil import get_terminal_size
-
-    columns = get_terminal_size((_WIDEST, 24)).columns
     bare = _CODE.sub("", line)
     if len(bare) <= columns:
         return line

@@ -55,7 +55,9 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     if counts["converted"]:
         parts[-1] += f"; {counted(sum(len(plan.sites) for plan in plans), 'node')} rewritten"
     worst = max((outcome.status for outcome in outcomes), default=DONE)
-    return styled(f"{counted(len(outcomes), 'model')}: {', '.join(parts)}", "good" if worst == DONE else "bad")
+    only_to_do = all(outcome.passed or outcome.verdict == "rewrite" for outcome in outcomes)
+    tone: Tone = "good" if worst == DONE else "warning" if only_to_do else "bad"
+    return styled(f"{counted(len(outcomes), 'model')}: {', '.join(parts)}", tone)
 
 
 _SUMMED: Mapping[Verdict, str] = {

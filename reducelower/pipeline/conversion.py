@@ -168,9 +168,8 @@ def _convert(
 
 def _asks_of_itself(settings: Settings) -> bool:
     """Whether verifying a model that stays as it is tells something: how it does in a runtime, or on test data."""
-    return (
-        settings.target.runtime is not None or bool(settings.test_data) or tuple(settings.runtimes) != ("onnxruntime",)
-    )
+    is_elsewhere = settings.target.runtime is not None or tuple(settings.runtimes) != ("onnxruntime",)
+    return is_elsewhere or bool(settings.test_data or settings.provider)
 
 
 def _keep_backup(model: Path) -> None:

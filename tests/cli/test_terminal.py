@@ -160,3 +160,20 @@ def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(models: Path, tmp_pat
 def test_a_terminal_gets_no_model(models: Path) -> None:
     seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", "-", "--opset", 13)
     assert "a terminal shows no models; give -o FILE" in seen
+
+
+def test_the_width_is_that_of_the_terminal_itself(models: Path, tmp_path: Path) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    own, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    code = "from reducelower.cli import console; console.prepare(); print(console.width())"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=terminal, stdout=terminal, env=environment)
+    process.wait()
+    assert os.read(own, 100).split() == [b"50"]
+    os.close(terminal)
+    os.close(own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,8 +139,15 @@ def _holds(tally: Tally) -> str:
     above = max((top for top in kept if top < min(large)), default=None) if large else None
     below = min((top for top in kept if top > max(small)), default=None) if small else None
     found = [f"from {below:.3g} on"] if below is not None else []
-    found += [f"up to {tally.bound or above:.3g}"] if tally.bound or above is not None else []
+    top = tally.bound or above
+    found += [f"up to {_rounded_down(top):.3g}"] if top else []
     return " and ".join(found)
+
+
+def _rounded_down(number: float) -> float:
+    """To three digits, so that what is said of a bound is true of it."""
+    step: float = 10.0 ** (math.floor(math.log10(number)) - 2)
+    return math.floor(number / step) * step
 
 
 def magnitude(values: Iterable[Any]) -> float:
