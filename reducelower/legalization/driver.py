@@ -245,7 +245,7 @@ class Legalizer:
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
         try:
             settled, label, unmended = self._settled(settle, node, scope)
-            nodes = None if settled is None else tidied(settled, outputs, scope)
+            nodes = None if settled is None else tidied(settled, outputs, scope, sets_apart=isinstance(label, Label))
             if settled is None and node.SerializeToString() != before:
                 # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
                 nodes = [node]

@@ -41,12 +41,15 @@ _LARGEST = 64
 """The most elements of a constant that is computed here: a table may be smaller as what makes it."""
 
 
-def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope) -> list[NodeProto]:
+def tidied(
+    nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope, *, sets_apart: bool = False
+) -> list[NodeProto]:
     """The nodes without those whose result is constant, known already, what they read, or not read.
 
     Args:
         nodes: what replaces a node, in order.
         outputs: the outputs of the node replaced, which keep their names.
+        sets_apart: whether an Identity may stand there on purpose, so that a runtime does not fuse what is around it.
         scope: the scope of the node replaced. Constants are added to it; those that are no longer read are released.
     """
     kept_names = set(outputs)
@@ -58,7 +61,7 @@ def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope)
     for node in nodes:
         rename_read(node, instead)
         if kept_names.isdisjoint(node.output) and is_repeatable(node):
-            if _passes_on(node, types):
+            if _passes_on(node, types) and not (sets_apart and node.op_type == "Identity"):
                 instead[node.output[0]] = node.input[0]
                 continue
             first = known.setdefault(kind_of(node), node)
