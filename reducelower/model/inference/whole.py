@@ -85,7 +85,9 @@ def _types_of_call(
     functions: Mapping[FunctionId, FunctionProto], ir_version: int, call: NodeProto, given: list[TypeProto | None]
 ) -> list[TypeProto | None]:
     """The output types of a call of a model-local function, from its input types."""
-    function = functions[called_function(call)]
+    function = functions.get(called_function(call))
+    if function is None:  # there is none of this overload
+        return []
     bound = FunctionProto()
     bound.CopyFrom(function)
     bind(bound.node, attributes_of_call(function, call))
