@@ -89,7 +89,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     source = read_model(path)
     model = source.model
     found = _content(path, source, model)
-    if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
+    if wrong := what_is_wrong_with_source(source.document, external=source.is_partial, full=True):
         return replace(found, problem=wrong)
     try:
         with explain_failures(source.document):

@@ -504,8 +504,9 @@ def test_ai_onnx_ml_is_imported_at_what_the_runtime_reads(node: str) -> None:
     assert {entry.domain: entry.version for entry in made.opset_import} == {"": 13, "ai.onnx.ml": 3}
 
 
-def test_a_newer_operator_of_ai_onnx_ml_is_refused() -> None:
-    source = parser.parse_model(ML_MODEL.format(version=4, node="ai.onnx.ml.LabelEncoder"))
+def test_an_operator_of_ai_onnx_ml_that_uses_what_is_new_is_refused() -> None:
+    keys = "ai.onnx.ml.LabelEncoder <keys_tensor = float[1] {1}, values_tensor = float[1] {2}>"
+    source = parser.parse_model(ML_MODEL.format(version=4, node=keys))
     old = runtime(head=HEAD + "ml = 3\n")
     with pytest.raises(ConversionError, match=r"LabelEncoder.*reads ai\.onnx\.ml up to version 3"):
         legalize(source, Target(runtime=old))

@@ -427,15 +427,6 @@ def test_maps_from_classifiers_are_compared() -> None:
     assert "z[0].values" in {item.name for item in found.outputs}
 
 
-def test_a_model_over_protobufs_limit_is_run_by_the_reference_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reducelower.verification.running import source
-
-    monkeypatch.setattr(source, "_PROTOBUF_LIMIT", 10)
-    found = verify(model(SUM), model(SUM))
-    assert any("larger than the 2 GiB" in note for note in found.notes)
-    assert found.equivalent  # in the reference evaluator, which needs no serialized model
-
-
 def test_a_symbol_that_no_input_has_is_refused() -> None:
     given = model("g (float[batch, 3] x) => (float[batch, 3] y) { y = Relu (x) }", 18, 10)
     with pytest.raises(ValueError, match="no symbolic dimension called 'bach'"):

@@ -12,7 +12,6 @@ from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
-from reducelower.model.value_info import size_of
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput
 from reducelower.verification.regions.places import Dims
@@ -80,8 +79,11 @@ def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
 
 
 def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:
-    """Whether a value has no elements along an axis from a first one on."""
-    return any(size_of(dim) == 0 for dim in value.type.tensor_type.shape.dim[first:])
+    """Whether a value has no elements along an axis from a first one on.
+
+    Inference says a size below zero of a window that is larger than what it moves over.
+    """
+    return any(dim.HasField("dim_value") and dim.dim_value <= 0 for dim in value.type.tensor_type.shape.dim[first:])
 
 
 def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:

@@ -33,7 +33,6 @@ __all__ = [
     "plainly_spelled",
 ]
 
-_PROTOBUF_LIMIT = 2**31 - 1
 _LONG_SPELLING = "ai.onnx"
 
 
@@ -126,8 +125,6 @@ class Source:
             return self.data
         try:
             data: bytes = restored(self.proto).SerializeToString()
-            if len(data) > _PROTOBUF_LIMIT:
-                raise ValueError("over 2 GiB")
             return data
         except Exception as error:  # protobuf's EncodeError is no public type in every version
             raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
