@@ -310,13 +310,3 @@ def test_no_place_is_written_twice_whose_order_is_open() -> None:
         places = Role("places", "x", is_distinct=True).values((2, 3, 5), (6, 2), rng)
         assert places is not None
         assert len({(one % 2, two % 3) for one, two in places.tolist()}) == 6
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("a+b", "a*b"), ("a?b", "a*b"), ("x[0-9]+y", "x[0-9]*y"), ("(ab)?c", "(ab)*c"), ("a{2,4}c", "a{2,5}c")],
-)
-def test_what_a_pattern_repeats_is_fed_more_and_less_often(one: str, other: str) -> None:
-    text = 'g (string[N] x) => (bool[N] y) { y = RegexFullMatch <pattern = "%s"> (x) }'
-    assert verify(model(text % one, 20, 9), model(text % other, 20, 9)).verdict == "different"
-    assert verify(model(text % one, 20, 9), model(text % f"({one})", 20, 9)).verdict == "equivalent"
