@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from tests.adapters.models import converted
-from tests.fuzz.runtimes import run
+from tools.fuzz.runtimes import run
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from . import corpus
+from tools.exporters import corpus
 
 CASES = (
     ("Llama with a cache", 17),

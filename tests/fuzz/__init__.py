@@ -1,4 +1,0 @@
-"""Random models, judged by two runtimes: single nodes of every operator, and graphs made of them.
-
-`python -m tests.fuzz` runs them; `tests.fuzz.graphs.random_graphs` yields graphs for other tests.
-"""

@@ -6,14 +6,14 @@ import numpy as np
 import onnx.checker
 import pytest
 
-from tests.fuzz.case import all_nodes, opset_of
-from tests.fuzz.drawing import NotDrawableError
-from tests.fuzz.generating import generate, operator_versions
-from tests.fuzz.graphs import random_graphs
-from tests.fuzz.judging import FINDINGS
-from tests.fuzz.nodes import draw_until_valid
-from tests.fuzz.processes import results
-from tests.fuzz.versions import measured
+from tools.fuzz.case import all_nodes, opset_of
+from tools.fuzz.drawing import NotDrawableError
+from tools.fuzz.generating import generate, operator_versions
+from tools.fuzz.graphs import random_graphs
+from tools.fuzz.judging import FINDINGS
+from tools.fuzz.nodes import draw_until_valid
+from tools.fuzz.processes import results
+from tools.fuzz.versions import measured
 
 
 @measured

@@ -7,8 +7,8 @@ import onnx.parser
 import pytest
 
 from reducelower.model.schemas import all_operators, latest_opset
-from tests.fuzz.gaps import Gap, facts_of, gap_of, known_gaps, never_run
-from tests.fuzz.runtimes import RUNTIMES
+from tools.fuzz.gaps import Gap, facts_of, gap_of, known_gaps, never_run
+from tools.fuzz.runtimes import RUNTIMES
 
 
 @pytest.mark.parametrize("gap", known_gaps(), ids=lambda gap: f"{gap.runtime} {', '.join(sorted(gap.operators))}"[:60])

@@ -16,10 +16,10 @@ import onnx
 import onnx.parser
 import pytest
 
-from tests.fuzz.comparing import difference
-from tests.fuzz.gaps import facts_of, gap_of, is_single
-from tests.fuzz.runtimes import run
-from tests.fuzz.versions import measured
+from tools.fuzz.comparing import difference
+from tools.fuzz.gaps import facts_of, gap_of, is_single
+from tools.fuzz.runtimes import run
+from tools.fuzz.versions import measured
 
 INF = math.inf
 F = np.float32

@@ -13,10 +13,10 @@ from onnx import ModelProto
 
 from reducelower import ConversionError
 from reducelower.errors import Refusal
-from tests.fuzz.case import Action, Case
-from tests.fuzz.comparing import difference
-from tests.fuzz.judging import judge
-from tests.fuzz.shrinking import shrink
+from tools.fuzz.case import Action, Case
+from tools.fuzz.comparing import difference
+from tools.fuzz.judging import judge
+from tools.fuzz.shrinking import shrink
 
 FEEDS = {"x": np.array([1.0, -2.0, 3.0], np.float32)}
 

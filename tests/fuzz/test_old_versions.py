@@ -10,9 +10,9 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tests.fuzz.comparing import difference
-from tests.fuzz.runtimes import run
-from tests.fuzz.versions import measured
+from tools.fuzz.comparing import difference
+from tools.fuzz.runtimes import run
+from tools.fuzz.versions import measured
 
 F = np.float32
 ONE = np.ones((1, 1, 1, 1), np.uint8)

@@ -8,10 +8,10 @@ import onnx.parser
 import onnx.printer
 import pytest
 
-from tests.fuzz import processes
-from tests.fuzz.drawing import NotDrawableError
-from tests.fuzz.generating import generate
-from tests.fuzz.showing import model_text
+from tools.fuzz import processes
+from tools.fuzz.drawing import NotDrawableError
+from tools.fuzz.generating import generate
+from tools.fuzz.showing import model_text
 
 DYING = """
 import json, os, sys

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.judging import judge
-from tests.fuzz.rewrites import case_of, covered_elsewhere, every_rewrite, is_rewritten, known_numbers
-from tests.fuzz.versions import measured
+from tools.fuzz.judging import judge
+from tools.fuzz.rewrites import case_of, covered_elsewhere, every_rewrite, is_rewritten, known_numbers
+from tools.fuzz.versions import measured
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = sorted(known_numbers().items())
@@ -17,7 +17,7 @@ SHARES = [NUMBERS[start::6] for start in range(6)]
 
 def test_no_rewrite_has_never_been_compared_with_an_independent_expectation() -> None:
     never = set(every_rewrite()) - set(known_numbers()) - set(covered_elsewhere())
-    assert sorted(never) == [], "`python -m tests.fuzz.rewrites` looks for a case of each"
+    assert sorted(never) == [], "`python -m tools.fuzz.rewrites` looks for a case of each"
 
 
 @pytest.mark.opset(28)

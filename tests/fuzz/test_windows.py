@@ -6,8 +6,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from tests.fuzz.comparing import difference
-from tests.fuzz.runtimes import run
+from tools.fuzz.comparing import difference
+from tools.fuzz.runtimes import run
 
 
 @pytest.mark.parametrize("op_type", ["Conv", "LpPool", "MaxPool", "AveragePool", "QLinearConv"])

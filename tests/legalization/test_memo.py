@@ -22,7 +22,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import ALL_OPERANDS
 from reducelower.scope.scope import Scope
-from tests.legalization.memo_graphs import converted, differing
+from tools.memo_graphs import converted, differing
 
 
 def _run(model: ModelProto, feeds: dict[str, Any]) -> list[np.ndarray]:

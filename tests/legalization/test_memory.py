@@ -14,7 +14,7 @@ from reducelower.legalization import run
 from reducelower.legalization.memo import memory, outcome
 from reducelower.legalization.memo.alone import Alone
 from reducelower.legalization.node import Settler
-from tests.legalization.memo_graphs import converted
+from tools.memo_graphs import converted
 
 _TEXT = """<ir_version: 8, opset_import: ["" : 18]>
     g (float[2,3] first, float[2,3] second) => (float[2,1] y, float[2,1] z) <int64[1] a = {1}, int64[1] b = {-1}>

@@ -1,6 +1,6 @@
 """Counts what `verify` says of random conversions that are right: `python -m tests.verification.alarms`.
 
-They are those of `tests.fuzz`, whose judge runs source and result and owes nothing to what is under test here.
+They are those of `tools.fuzz`, whose judge runs source and result and owes nothing to what is under test here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 from reducelower.verification import verify
-from tests.fuzz.case import runnable
-from tests.fuzz.drawing import NotDrawableError
-from tests.fuzz.generating import KINDS, generate
-from tests.fuzz.judging import judge
+from tools.fuzz.case import runnable
+from tools.fuzz.drawing import NotDrawableError
+from tools.fuzz.generating import KINDS, generate
+from tools.fuzz.judging import judge
 
 __all__ = ["verdict_of"]
 

@@ -1,0 +1,1 @@
+"""Models as exporters write them, and what comes of them."""

@@ -1,0 +1,92 @@
+"""Models of many exporters on a runtime, before and after a conversion for it.
+
+    python -m tools.exporters.on_runtimes --runtime openvino --for openvino transformers
+    python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/venvs/cv4/bin/python --for opencv@4.14
+
+It takes what `python -m tools.exporters.corpus` takes, and the runtime, which may be installed for another interpreter.
+It prints a line of a table, and beneath it what was not right afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import reducelower
+from reducelower.conformance.process import Subject, Worker
+from reducelower.errors import ConversionError
+
+from .corpus import PARTS, Source
+from .corpus import run as expected_of
+
+SECONDS = 60.0
+"""How long a runtime may take for a model."""
+
+CLOSE = 1e-3
+"""How far values may be apart, as a part of the largest one: a runtime may order its sums as it likes."""
+
+
+def judge(worker: Worker, model: bytes, source: Source, expected: list[Any]) -> tuple[str, str]:
+    """Right, wrong or refused, and what the runtime says of it."""
+    answer = worker.run(model, source.feeds)
+    if answer.kind != "outputs":
+        return "refused", answer.text or answer.kind
+    for got, wanted in zip(answer.outputs, expected, strict=True):
+        if got.shape != wanted.shape:
+            return "wrong", f"shape {got.shape}, expected {wanted.shape}"
+        bound = CLOSE * float(np.abs(wanted).max(initial=1e-9))
+        if not np.allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=0, atol=bound, equal_nan=True):
+            return "wrong", "its values differ"
+    return "right", ""
+
+
+def main() -> int:
+    """Print the line; 1 if a model was right before and is not afterwards."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.exporters.on_runtimes", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
+    parser.add_argument("--runtime", required=True, help="name of its adapter")
+    parser.add_argument("--interpreter", help="Python that it is installed for; this one if nothing is said")
+    parser.add_argument("--for", dest="target", required=True, help="target to convert for, such as opencv@4.14")
+    arguments = parser.parse_args()
+    target = reducelower.Target(runtime=reducelower.load_runtime(arguments.target))
+    pairs: Counter[tuple[str, str]] = Counter()
+    said = []
+    subject = Subject.of_runtime(arguments.runtime, arguments.interpreter)
+    with tempfile.TemporaryDirectory() as folder, Worker(subject, SECONDS) as worker:
+        for source in (source for part in arguments.parts or PARTS for source in PARTS[part](Path(folder))):
+            expected = expected_of(source.model, source.feeds)
+            before, why = judge(worker, source.model.SerializeToString(), source, expected)
+            after = before
+            try:
+                converted = reducelower.legalize(source.model, target).model
+                if converted != source.model:  # some runtimes do not give the same twice
+                    after, why = judge(worker, converted.SerializeToString(), source, expected)
+            except ConversionError as refused:
+                after, why = "told", str(refused)
+            pairs[before, after] += 1
+            if after != "right":
+                said.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
+        version = worker.version
+    befores, afters = (Counter(pair[side] for pair in pairs.elements()) for side in (0, 1))
+    worse = sum(count for (before, after), count in pairs.items() if before == "right" != after)
+    print("| target | measured on | models | right / wrong / refused | after `--for` | told beforehand | made worse |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    counts = (" / ".join(str(found[word]) for word in ("right", "wrong", "refused")) for found in (befores, afters))
+    print(
+        f"| {arguments.target} | {version} | {pairs.total()} | {' | '.join(counts)} | {afters['told']} | {worse} |\n",
+        *said,
+        sep="\n",
+    )
+    return int(worse > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""What converting the models of many exporters costs: `python -m tools.exporters.times [networks] [--least 300]`.
+
+CPU time of the second conversion in a process, beside that of parsing the model and writing it again, and on the way up
+beside onnx's converter. It takes what `python -m tools.exporters.corpus` takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import onnx
+from onnx import version_converter
+
+import reducelower
+from reducelower.errors import ConversionError
+from reducelower.model.schemas import opset_of
+
+from .corpus import PARTS, TARGETS
+
+
+def seconds(work: Callable[[], object], rounds: int = 3) -> float:
+    """The shortest CPU time of several rounds."""
+    found = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def of_converter(data: bytes, target: int) -> float | None:
+    """What onnx's converter takes for the same; None where it does not manage it."""
+    try:
+        return seconds(
+            lambda: version_converter.convert_version(onnx.load_from_string(data), target).SerializeToString()
+        )
+    except Exception:  # it has several kinds of its own
+        return None
+
+
+def main() -> int:
+    """Print a line for each target: how many conversions, microseconds per node, times the floor, times as fast."""
+    parser = argparse.ArgumentParser(prog="python -m tools.exporters.times", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
+    parser.add_argument("--least", type=int, default=0, metavar="NODES", help="leave out models of fewer nodes")
+    arguments = parser.parse_args()
+    lines: dict[int, list[tuple[float, float, float | None]]] = defaultdict(list)
+    models = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for source in (source for part in arguments.parts or PARTS for source in PARTS[part](Path(folder))):
+            if len(source.model.graph.node) < arguments.least:
+                continue
+            models += 1
+            data, opset = source.model.SerializeToString(), opset_of(source.model)
+            floor = seconds(lambda data=data: onnx.load_from_string(data).SerializeToString())  # type: ignore[misc]
+            for target in (*TARGETS, 24):
+                try:
+                    reducelower.convert_bytes(data, target)
+                except ConversionError:
+                    continue
+                taken = seconds(lambda data=data, target=target: reducelower.convert_bytes(data, target))  # type: ignore[misc]
+                other = of_converter(data, target) if target > opset else None
+                if target != opset:
+                    lines[target].append((taken / len(source.model.graph.node), taken / floor, other and other / taken))
+    print(f"{models} models\n")
+    print(
+        "| to opset | conversions | per node | times parsing and writing | at most 10 | at most 40 "
+        "| times as fast as onnx's converter, least |"
+    )
+    print("|--:|--:|--:|--:|--:|--:|--:|")
+    for target, found in sorted(lines.items()):
+        per_node, times, faster = zip(*found, strict=True)
+        known = [one for one in faster if one is not None]
+        beside = f"{median(known):.1f}, {min(known):.1f} of {len(known)}" if known else ""
+        shares = " | ".join(f"{sum(one <= most for one in times) / len(times):.0%}" for most in (10, 40))
+        print(
+            f"| {target} | {len(found)} | {median(per_node) * 1e6:.0f} us | {median(times):.0f} | {shares} | {beside} |"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Whether two values are the same, as far as rounding in their element type allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tools.fuzz.values import is_exact_type
+
+__all__ = ["difference"]
+
+_TOLERANCE = {
+    "float64": 1e-9, "float32": 1e-4, "float16": 8e-3, "bfloat16": 6e-2, "complex64": 1e-4, "complex128": 1e-9,
+}  # fmt: skip
+"""How far numbers of a type may be apart: relative to the number, and to 1 or the largest of the tensor below that."""
+
+_EIGHT_BITS = 0.26
+"""One step of a float of eight bits or less."""
+
+
+def difference(wanted: Any, got: Any, *, single: bool = False) -> str:
+    """How two values differ, empty where they do not: tensors, sequences of them, or None.
+
+    Args:
+        wanted: what the source computes.
+        got: what the result does.
+        single: whether doubles may be computed in single precision, as the specification's own bodies do.
+    """
+    if wanted is None or got is None:
+        return "" if wanted is got else f"{got} instead of {wanted}"
+    if isinstance(wanted, list) or isinstance(got, list):
+        if not isinstance(wanted, list) or not isinstance(got, list) or len(wanted) != len(got):
+            return f"{got} instead of {wanted}"
+        pairs = zip(wanted, got, strict=True)
+        return next((found for one, other in pairs if (found := difference(one, other, single=single))), "")
+    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single)
+
+
+def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool) -> str:
+    if wanted.shape != got.shape:
+        return f"shape {got.shape} instead of {wanted.shape}"
+    if wanted.dtype.kind in "OUS" and got.dtype.kind in "OUS":
+        same = [str(one) for one in wanted.ravel()] == [str(one) for one in got.ravel()]
+        return "" if same else f"{_shown(got)} instead of {_shown(wanted)}"
+    if wanted.dtype != got.dtype:
+        return f"{got.dtype} instead of {wanted.dtype}"
+    if is_exact_type(wanted.dtype):
+        return "" if np.array_equal(wanted, got) else f"{_shown(got)} instead of {_shown(wanted)}"
+    tolerance = _TOLERANCE.get(wanted.dtype.name, _EIGHT_BITS)
+    tolerance = max(tolerance, _TOLERANCE["float32"]) if single else tolerance
+    wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        one, other = wanted.astype(wide), got.astype(wide)
+        finite = np.abs(one[np.isfinite(one)])
+        scale = min(1.0, float(finite.max())) if finite.size else 1.0
+        near = np.isfinite(one) & (np.abs(one - other) <= tolerance * (np.abs(one) + scale))
+        same = near | (one == other) | (np.isnan(one) & np.isnan(other))
+    return "" if bool(np.all(same)) else f"{_shown(got)} instead of {_shown(wanted)}"
+
+
+def _shown(array: np.ndarray) -> str:
+    return " ".join(np.array2string(array.ravel()[:12], precision=9, threshold=12).split())

@@ -1,0 +1,240 @@
+"""What each runtime is known to get wrong, read from `known_gaps.toml`, and whether it concerns a model."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from tools.fuzz.case import all_nodes, constants_of, opset_of, runnable
+from tools.fuzz.values import type_string
+
+__all__ = ["Facts", "Gap", "facts_of", "gap_of", "is_single", "known_gaps", "never_run"]
+
+_FILE = Path(__file__).with_name("known_gaps.toml")
+_CONDITIONS = ("empty", "not finite", "NaN", "scalar", "function", "default of a function", "subgraph")
+"""What a gap may ask of a model and its values; the largest of a type count as not finite."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something a runtime gets wrong.
+
+    Attributes:
+        runtime: which one.
+        reason: what it does, and how that is known to be wrong.
+        operators: operators it concerns; all where there are none.
+        opsets: the first and the last opset version it concerns.
+        types: element types of which the model has one anywhere; any where there are none.
+        data: element types of which the node's first output has one; any where there are none.
+        when: what else has to be true of the model, of `_CONDITIONS`.
+        outputs: how many outputs the node has at least.
+        input: the number of an input that the node has, counted from 0; any node where it is left out.
+        attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated, and
+            "stated" for one of any value, "negative" for numbers of which one is below zero.
+        shared: whether the node has to read something that is read once more, by itself, by others or in the next step.
+        single: whether all it gets wrong is that it computes doubles in single precision; it is asked, and believed as
+            far as that goes.
+    """
+
+    runtime: str
+    reason: str
+    operators: frozenset[str] = frozenset()
+    opsets: tuple[int, int] = (1, 99)
+    types: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()
+    when: frozenset[str] = frozenset()
+    outputs: int = 0
+    input: int | None = None
+    attributes: Mapping[str, tuple[Any, ...]] | None = None
+    shared: bool = False
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What gaps ask about a model and the values it is run on."""
+
+    opset: int
+    nodes: tuple[NodeProto, ...]
+    types: frozenset[str]
+    made_types: Mapping[str, str]
+    conditions: frozenset[str]
+    read_again: frozenset[str] = frozenset()
+
+    def also(self, values: Iterable[Any]) -> Facts:
+        """The facts where more values are known, such as those of the outputs."""
+        tensors = list(_tensors(values))
+        return replace(self, types=self.types | _types(tensors), conditions=self.conditions | _conditions(tensors))
+
+
+@cache
+def _read() -> Mapping[str, Any]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def known_gaps() -> tuple[Gap, ...]:
+    """Every gap of the file, in its order.
+
+    Raises:
+        ValueError: an entry asks for a condition that there is not.
+    """
+    found = []
+    for entry in _read().get("gap", ()):
+        unknown = set(entry.get("when", ())) - set(_CONDITIONS)
+        if unknown:
+            raise ValueError(f"{_FILE.name} asks for {', '.join(sorted(unknown))}, which no model is")
+        found.append(
+            Gap(
+                entry["runtime"],
+                entry["reason"],
+                frozenset(entry.get("operators", ())),
+                tuple(entry.get("opsets", (1, 99))),
+                frozenset(entry.get("types", ())),
+                frozenset(entry.get("data", ())),
+                frozenset(entry.get("when", ())),
+                entry.get("outputs", 0),
+                entry.get("input"),
+                {name: tuple(values) for name, values in entry.get("attributes", {}).items()},
+                entry.get("shared", False),
+                entry.get("single", False),
+            )
+        )
+    return tuple(found)
+
+
+def never_run() -> Mapping[str, str]:
+    """Operators that no judge runs, with the reason."""
+    return {entry["operator"]: entry["reason"] for entry in _read().get("never_run", ())}
+
+
+def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
+    """The facts about a model; `values` are those of its inputs."""
+    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in all_nodes(function))]
+    tensors = [*_tensors(values), *(numpy_helper.to_array(one) for one in constants_of(model))]
+    conditions = set(_conditions(tensors))
+    if model.functions:
+        conditions.add("function")
+    if any(function.attribute_proto for function in model.functions):
+        conditions.add("default of a function")
+    if any(attribute.type == AttributeProto.GRAPH for node in nodes for attribute in node.attribute):
+        conditions.add("subgraph")
+    made = _made_types(model)
+    types = _types(tensors) | set(made.values())
+    again = frozenset(_read_again(model, nodes))
+    return Facts(opset_of(model), tuple(nodes), frozenset(types), made, frozenset(conditions), again)
+
+
+def _read_again(model: ModelProto, nodes: Sequence[NodeProto]) -> Iterable[str]:
+    """Names that are read more than once; within a subgraph once a step."""
+    reads = Counter(name for node in nodes for name in node.input)
+    reads.update(value.name for value in model.graph.output)
+    outermost = {id(node) for node in model.graph.node}
+    reads.update(name for node in all_nodes(model.graph) if id(node) not in outermost for name in node.input)
+    return (name for name, count in reads.items() if name and count > 1)
+
+
+def _made_types(model: ModelProto) -> Mapping[str, str]:
+    """The element types of values by name, as far as they are stated or can be told."""
+    try:
+        known = shape_inference.infer_shapes(runnable(model))
+    except Exception:  # it has several kinds of its own
+        known = model
+    graphs = [known.graph]
+    for node in all_nodes(known.graph):
+        graphs += [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
+    stated = [value for graph in graphs for value in (*graph.input, *graph.value_info, *graph.output)]
+    elements = {value.name: value.type.tensor_type.elem_type for value in stated}
+    return {name: TensorProto.DataType.Name(element).lower() for name, element in elements.items() if element}
+
+
+def _types(tensors: Iterable[np.ndarray]) -> frozenset[str]:
+    return frozenset(type_string(tensor).removeprefix("tensor(")[:-1] for tensor in tensors)
+
+
+def _conditions(tensors: Sequence[np.ndarray]) -> frozenset[str]:
+    tests = {
+        "empty": lambda tensor: tensor.size == 0 and not (tensor.ndim == 1 and tensor.dtype == np.int64),  # axes
+        "scalar": lambda tensor: tensor.ndim == 0,
+        "not finite": lambda tensor: not _is_finite(tensor),
+        "NaN": lambda tensor: tensor.dtype.kind not in "OUS" and bool(np.any(tensor != tensor)),
+    }
+    return frozenset(name for name, test in tests.items() if any(map(test, tensors)))
+
+
+def _tensors(values: Iterable[Any]) -> Iterable[np.ndarray]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _tensors(value)
+        elif value is not None:
+            yield np.asarray(value)
+
+
+def _is_finite(tensor: np.ndarray) -> bool:
+    """Whether nothing is infinite, NaN, or so large that sums of some would be."""
+    if tensor.dtype.kind in "OUSb":
+        return True
+    with np.errstate(all="ignore"):
+        wide = tensor if tensor.dtype.kind == "c" else tensor.astype(np.float64)
+        small = {8: 1e18, 4: 1e9}.get(tensor.dtype.itemsize, 1e3)
+        largest = 1e30 if tensor.dtype in (np.float32, np.float64) else small
+        return bool(np.all(np.isfinite(wide)) and np.all(np.abs(wide) < largest))
+
+
+def gap_of(runtime: str, facts: Facts) -> Gap | None:
+    """The first gap of a runtime for which it is not asked about a model; None where there is none."""
+    return next((gap for gap in known_gaps() if not gap.single and _concerns(gap, runtime, facts)), None)
+
+
+def is_single(runtime: str, facts: Facts) -> bool:
+    """Whether a runtime computes doubles of a model in single precision."""
+    return any(gap.single and _concerns(gap, runtime, facts) for gap in known_gaps())
+
+
+def _concerns(gap: Gap, runtime: str, facts: Facts) -> bool:
+    if gap.runtime != runtime:
+        return False
+    if not gap.opsets[0] <= facts.opset <= gap.opsets[1] or not gap.when <= facts.conditions:
+        return False
+    if gap.types and not gap.types & facts.types:
+        return False
+    return not gap.operators or any(_is_meant(gap, node, facts) for node in facts.nodes)
+
+
+def _is_meant(gap: Gap, node: NodeProto, facts: Facts) -> bool:
+    if node.op_type not in gap.operators or node.domain not in DEFAULT_DOMAINS or len(node.output) < gap.outputs:
+        return False
+    if gap.data and node.output and facts.made_types.get(node.output[0], "") not in (*gap.data, ""):
+        return False
+    if gap.shared and facts.read_again.isdisjoint(node.input):
+        return False
+    if gap.input is not None and (len(node.input) <= gap.input or not node.input[gap.input]):
+        return False
+    stated = {attribute.name: _value(attribute) for attribute in node.attribute}
+    return all(_is_among(values, stated.get(name, "absent")) for name, values in (gap.attributes or {}).items())
+
+
+def _is_among(values: Sequence[Any], found: Any) -> bool:
+    if "negative" in values and isinstance(found, list) and any(number < 0 for number in found):
+        return True
+    return found in (*values, _REFERRED) or ("stated" in values and found != "absent")
+
+
+_REFERRED = object()
+"""The value of an attribute that the call of the function around it states, which may be any."""
+
+
+def _value(attribute: AttributeProto) -> Any:
+    if attribute.ref_attr_name:
+        return _REFERRED
+    value = helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,177 @@
+"""What became of a case: refused, equal, or a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from onnx import ModelProto, checker
+
+from reducelower import ConversionError
+from tools.fuzz.case import Case
+from tools.fuzz.comparing import difference
+from tools.fuzz.gaps import facts_of, gap_of, is_single
+from tools.fuzz.runtimes import RUNTIMES, Outcome, run
+
+__all__ = ["FINDINGS", "Verdict", "judge"]
+
+FINDINGS = frozenset({"crash", "invalid", "changed input", "not idempotent", "fails", "wrong", "death", "hang"})
+"""The kinds of verdict that say that something is to be mended, here or in `known_gaps.toml`."""
+
+_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"})
+"""Operators whose numbers no two runs share; those of Bernoulli and Dropout are drawn so that they are certain."""
+
+
+_SINGLE = frozenset({"Attention", "GroupNormalization", "LayerNormalization", "RMSNormalization"})
+"""Operators with an attribute that says to compute in single precision, as it does unless stated otherwise."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case.
+
+    Attributes:
+        kind: ``invalid source``, ``refused``, ``no judge`` (valid, but its source is run by none), ``not run`` (the
+            result is run by none), ``equal``, or one of `FINDINGS`.
+        detail: more about it, in one line.
+        judges: the runtimes that were compared, each with itself or with the other.
+    """
+
+    kind: str
+    detail: str = ""
+    judges: tuple[str, ...] = ()
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether something is to be mended."""
+        return self.kind in FINDINGS
+
+
+def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) -> Verdict:
+    """Convert a case and compare what its result computes with what its source does.
+
+    Args:
+        case: the case; its model is not changed.
+        reached: called with the stage that begins, ``source`` or ``result``: runtimes may end the process.
+    """
+    reached("source")
+    problem = _invalid(case.model)
+    if problem:
+        return Verdict("invalid source", problem)
+    before = case.model.SerializeToString(deterministic=True)
+    wanted = _outcomes(case.model, case.feeds)
+    reached("result")
+    try:
+        made = case.action.apply(case.model)
+    except ConversionError as refused:
+        reasons = [str(refusal) for refusal in refused.refusals]
+        return Verdict("refused", "; ".join(reasons)) if all(reasons) else Verdict("crash", "refused without a reason")
+    except Exception as error:
+        return Verdict("crash", " ".join(f"{type(error).__name__}: {error}".split()))
+    if case.model.SerializeToString(deterministic=True) != before:
+        return Verdict("changed input")
+    problem = _invalid(made)
+    if problem:
+        return Verdict("invalid", problem)
+    unsteady = _unsteady(case, made)
+    if unsteady is not None or all(outcome.values is None for outcome in wanted.values()):
+        reasons = "; ".join(f"{name}: {outcome.error}" for name, outcome in wanted.items())
+        return unsteady or Verdict("no judge", reasons)
+    return _compared(wanted, _outcomes(made, case.feeds), _comparison(case))
+
+
+def _invalid(model: ModelProto) -> str:
+    try:
+        checker.check_model(model, full_check=True)
+    except Exception as error:  # the checker has several kinds of its own
+        return " ".join(str(error).split()) or type(error).__name__
+    return ""
+
+
+def _unsteady(case: Case, made: ModelProto) -> Verdict | None:
+    """What a second conversion to the same target changes; raising may find more to fold in what it made."""
+    if case.action.kind == "raise":
+        return None
+    try:
+        again = case.action.apply(made)
+    except Exception as error:
+        return Verdict("not idempotent", " ".join(f"{type(error).__name__}: {error}".split()))
+    same = again.SerializeToString(deterministic=True) == made.SerializeToString(deterministic=True)
+    return None if same else Verdict("not idempotent", "a second conversion changes the result")
+
+
+def _outcomes(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Outcome]:
+    """What each runtime makes of a model, those that are known to get it wrong left out."""
+    found = {}
+    facts = facts_of(model, feeds.values())
+    for runtime in RUNTIMES:
+        gap = gap_of(runtime, facts)
+        outcome = Outcome(None, gap.reason, lacks=True) if gap else run(runtime, model, feeds)
+        if outcome.values is not None:
+            gap = gap_of(runtime, facts.also(outcome.values))
+            outcome = Outcome(None, gap.reason, lacks=True) if gap else outcome
+        outcome = replace(outcome, single=is_single(runtime, facts))
+        found[runtime] = outcome
+    return found
+
+
+def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare: _Comparison) -> Verdict:
+    """Each runtime is compared with itself where it ran both sides, else with the other."""
+    both = [name for name in wanted if wanted[name].values is not None and got[name].values is not None]
+    failed = [
+        f"{name}: {got[name].error}"
+        for name in wanted
+        if wanted[name].values is not None and got[name].values is None and not got[name].lacks
+    ]
+    if failed:
+        return Verdict("fails", "; ".join(failed))
+    pairs = [(name, name) for name in both] or [
+        (one, other)
+        for one in wanted
+        for other in got
+        if wanted[one].values is not None and got[other].values is not None
+    ]
+    judges = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+    differences = []
+    for one, other in pairs:
+        # What one runtime computes in double precision the other may compute in single.
+        rounds = one != other or wanted[one].single or got[other].single
+        between = partial(difference, single=True) if rounds and compare is not _shapes_differ else compare
+        problem = _differs(wanted[one].values or (), got[other].values or (), between)
+        if problem:
+            differences.append(f"{one}: {problem}" if one == other else f"{one} against {other}: {problem}")
+    if differences:
+        return Verdict("wrong", "; ".join(differences), judges)
+    if not pairs:
+        return Verdict("not run", "; ".join(f"{name}: {outcome.error}" for name, outcome in got.items()))
+    return Verdict("equal", "", judges)
+
+
+_Comparison: TypeAlias = Callable[[Any, Any], str]
+
+
+def _comparison(case: Case) -> _Comparison:
+    """How the values of a case are compared."""
+    operators = {node.op_type for node in facts_of(case.model, ()).nodes}
+    if operators & _RANDOM:
+        return _shapes_differ
+    return partial(difference, single=case.action.rules == "spec" or bool(operators & _SINGLE))
+
+
+def _differs(wanted: Sequence[Any], got: Sequence[Any], compare: _Comparison) -> str:
+    if len(wanted) != len(got):
+        return f"{len(got)} outputs instead of {len(wanted)}"
+    for at, (one, other) in enumerate(zip(wanted, got, strict=True)):
+        problem = compare(one, other)
+        if problem:
+            return f"output {at}: {problem}"
+    return ""
+
+
+def _shapes_differ(wanted: Any, got: Any) -> str:
+    wanted, got = np.asarray(wanted), np.asarray(got)
+    same = wanted.shape == got.shape and wanted.dtype == got.dtype
+    return "" if same else f"{got.dtype}{got.shape} instead of {wanted.dtype}{wanted.shape}"

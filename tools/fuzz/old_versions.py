@@ -1,0 +1,263 @@
+"""What old versions of operators mean, in numpy, from their pages: the reference evaluator has newer versions alone.
+
+With them the reference judges opset versions that no runtime reads any more. Each function takes the inputs and the
+attributes of its version, and is found by operator and opset version in `old_operators`.
+Source: https://onnx.ai/onnx/operators/, the page of each operator at the version.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto, helper
+from onnx.reference.op_run import OpRun
+
+from reducelower.model.schemas import schema
+from tools.fuzz.recurrent_layers import gru, lstm, rnn
+from tools.fuzz.values import is_exact_type
+from tools.fuzz.windows import average_pool, conv, lp_pool, max_pool, qlinear_conv, qlinear_matmul
+
+__all__ = ["old_operators"]
+
+_Meaning = Callable[..., Any]
+"""From inputs and attributes to the output, or to a tuple of all outputs."""
+
+
+def _aligned(a: np.ndarray, b: np.ndarray, broadcast: int, axis: int | None) -> np.ndarray:
+    """The second operand with ones behind it, so that its first dimension lies at an axis of the first operand's."""
+    if not broadcast or b.ndim >= a.ndim:
+        return b
+    start = a.ndim - b.ndim if axis is None else axis % a.ndim
+    return b.reshape(b.shape + (1,) * (a.ndim - start - b.ndim))
+
+
+def _binary(compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> _Meaning:
+    def meaning(a: np.ndarray, b: np.ndarray, broadcast: int = 0, axis: int | None = None, **_: Any) -> np.ndarray:
+        return compute(a, _aligned(a, b, broadcast, axis))
+
+    return meaning
+
+
+def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Whole numbers are rounded toward zero."""
+    return np.trunc(a / b).astype(a.dtype) if a.dtype.kind in "iu" else a / b
+
+
+def _gemm(a: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, beta: float, **rest: Any) -> np.ndarray:
+    left, right = (one.T if rest.get(name) else one for one, name in ((a, "transA"), (b, "transB")))
+    return (alpha * (left @ right) + beta * c).astype(a.dtype)
+
+
+def _flattened(compute: Callable[[np.ndarray], np.ndarray]) -> _Meaning:
+    """Computed over all dimensions from an axis on, as one."""
+
+    def meaning(x: np.ndarray, axis: int = 1) -> np.ndarray:
+        wide = x.astype(np.float64)
+        rows = wide.reshape(math.prod(x.shape[: axis % x.ndim]), math.prod(x.shape[axis % x.ndim :]))
+        return (compute(rows) if x.size else rows).reshape(x.shape).astype(x.dtype)
+
+    return meaning
+
+
+def _log_softmax(rows: np.ndarray) -> np.ndarray:
+    shifted = rows - rows.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def _hardmax(rows: np.ndarray) -> np.ndarray:
+    return (np.arange(rows.shape[1]) == rows.argmax(axis=1)[:, None]).astype(np.float64)
+
+
+def _clip(x: np.ndarray, min: float | None = None, max: float | None = None, **_: Any) -> np.ndarray:  # noqa: A002
+    bounded = x if min is None else np.maximum(x, np.asarray(min).astype(x.dtype))
+    return bounded if max is None else np.minimum(bounded, np.asarray(max).astype(x.dtype))
+
+
+def _clip_between(x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None) -> np.ndarray:
+    """A bound that is left out is the largest number of the element type, not infinity."""
+    limits = ml_dtypes.iinfo(x.dtype) if is_exact_type(x.dtype) else ml_dtypes.finfo(x.dtype)
+    bounded = np.maximum(x, limits.min if low is None else low)
+    return np.minimum(bounded, limits.max if high is None else high).astype(x.dtype)
+
+
+def _cast(x: np.ndarray, to: str) -> np.ndarray:
+    return x.astype(helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(to)))
+
+
+def _dropout(x: np.ndarray, is_test: int = 1, **_: Any) -> np.ndarray:
+    """Outside of training."""
+    if not is_test:
+        raise NotImplementedError("training is random")
+    return x
+
+
+def _batch_normalization(
+    x: np.ndarray, scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray, **rest: Any
+) -> np.ndarray:
+    """Outside of training; the parameters are of a channel, or of every element of an instance."""
+    if not rest.get("is_test", 1):
+        axes = (0, *range(2, x.ndim))
+        mean, variance = x.mean(axis=axes), x.var(axis=axes)
+    shape = (-1, *(1,) * (x.ndim - 2)) if rest.get("spatial", 1) else x.shape[1:]
+    s, b, m, v = (one.astype(np.float64).reshape(shape) for one in (scale, bias, mean, variance))
+    return ((x.astype(np.float64) - m) / np.sqrt(v + rest["epsilon"]) * s + b).astype(x.dtype)
+
+
+def _prelu(x: np.ndarray, slope: np.ndarray, **_: Any) -> np.ndarray:
+    """Slopes are one for all or one a channel."""
+    spread = slope.reshape(-1, *(1,) * (x.ndim - 2)) if slope.size > 1 else slope
+    return np.where(x < 0, x * spread, x).astype(x.dtype)
+
+
+def _global_lp_pool(x: np.ndarray, p: float = 2) -> np.ndarray:
+    powers = np.abs(x.astype(np.float64)) ** float(p)
+    return (powers.sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / float(p))).astype(x.dtype)
+
+
+def _global_max_pool(x: np.ndarray) -> np.ndarray:
+    return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
+def _selu(x: np.ndarray, alpha: float, gamma: float, **_: Any) -> np.ndarray:
+    wide = x.astype(np.float64)
+    return (gamma * np.where(wide > 0, wide, alpha * np.expm1(np.minimum(wide, 0)))).astype(x.dtype)
+
+
+def _tile(x: np.ndarray, tiles: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    return np.concatenate([x] * int(tiles.reshape(())), axis=int(axis.reshape(())))
+
+
+def _reshape(x: np.ndarray, shape: list[int], **_: Any) -> np.ndarray:
+    return x.reshape([x.shape[at] if size == 0 else size for at, size in enumerate(shape)])
+
+
+def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **how: Any) -> tuple[np.ndarray, ...]:
+    """The sizes are an input or an attribute, or the parts are equal."""
+    axis = how.get("axis") or 0
+    given = how.get("split") if sizes is None else sizes.astype(np.int64)
+    given = [x.shape[axis] // outputs] * outputs if given is None else given
+    return tuple(np.split(x, np.cumsum(given)[:-1], axis))
+
+
+def _slice(
+    x: np.ndarray, starts: np.ndarray, ends: np.ndarray, axes: np.ndarray | None = None, steps: np.ndarray | None = None
+) -> np.ndarray:
+    """Bounds are clamped to what there is; going backward, a start before the first element is that element."""
+    along = np.arange(starts.size) if axes is None else axes.reshape(-1)
+    by = np.ones(starts.size, np.int64) if steps is None else steps.reshape(-1)
+    for axis, start, end, step in zip(along, starts.reshape(-1), ends.reshape(-1), by, strict=True):
+        size = x.shape[axis]
+        bounds = [int(bound) + size if bound < 0 else int(bound) for bound in (start, end)]
+        first, last = (0, size) if step > 0 else (-1, size - 1)
+        past = min(max(bounds[1], first), last)
+        x = np.take(x, range(min(max(bounds[0], 0), last), past, int(step)), axis)
+    return x
+
+
+def _shape(x: np.ndarray, start: int = 0, end: int | None = None) -> np.ndarray:
+    return np.array(x.shape[start:end], np.int64)
+
+
+def _lp_normalization(x: np.ndarray, p: int = 2, axis: int = -1, **_: Any) -> np.ndarray:
+    """Where the norm is 0 the data are, too."""
+    wide = x.astype(np.float64)
+    norm = (np.abs(wide) ** p).sum(axis=axis, keepdims=True) ** (1 / p)
+    return (wide / np.where(norm == 0, 1, norm)).astype(x.dtype)
+
+
+def _spread_prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    return np.where(x < 0, x * slope, x).astype(x.dtype)
+
+
+def _log_sum_exp(x: np.ndarray, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> np.ndarray:
+    """In double precision, with the maximum taken out where it is finite."""
+    if (axes is None or not len(axes)) and noop_with_empty_axes:
+        return x
+    along = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
+    wide = x.astype(np.float64)
+    largest = np.max(wide, axis=along, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(largest), largest, 0)
+    found = np.log(np.exp(wide - shift).sum(axis=along, keepdims=True)) + shift
+    return np.asarray(found if keepdims else np.squeeze(found, along)).astype(x.dtype)
+
+
+def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
+    """A place in the result stands for itself divided by the scale; nearest takes the one below."""
+    scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
+    for axis, scale in enumerate(scales):
+        places = np.arange(int(np.floor(x.shape[axis] * scale))) / scale
+        first = np.minimum(np.floor(places).astype(np.int64), x.shape[axis] - 1)
+        low = np.take(x, first, axis)
+        if mode == "nearest":
+            x = low
+            continue
+        high = np.take(x, np.minimum(first + 1, x.shape[axis] - 1), axis)
+        weight = (places - first).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        x = low * (1 - weight) + high * weight
+    return x
+
+
+_BROADCASTING: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divide, "Pow": np.power, "And": np.logical_and,
+    "Or": np.logical_or, "Xor": np.logical_xor, "Equal": np.equal, "Less": np.less, "Greater": np.greater,
+}  # fmt: skip
+
+_MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
+    *((op_type, 1, 6, _binary(compute)) for op_type, compute in _BROADCASTING.items()),
+    ("Gemm", 1, 6, _gemm),
+    ("Softmax", 1, 12, _flattened(lambda rows: np.exp(_log_softmax(rows)))),
+    ("LogSoftmax", 1, 12, _flattened(_log_softmax)),
+    ("Hardmax", 1, 12, _flattened(_hardmax)),
+    ("Clip", 1, 10, _clip),
+    ("Clip", 11, 99, _clip_between),
+    ("Cast", 1, 5, _cast),
+    ("Dropout", 1, 6, _dropout),
+    ("BatchNormalization", 1, 13, _batch_normalization),
+    ("PRelu", 1, 6, _prelu),
+    ("PRelu", 7, 99, _spread_prelu),
+    ("Slice", 10, 99, _slice),
+    ("Shape", 1, 99, _shape),
+    ("Unsqueeze", 1, 12, lambda x, axes: np.expand_dims(x, tuple(axes))),
+    ("LpNormalization", 1, 99, _lp_normalization),
+    ("GlobalLpPool", 1, 99, _global_lp_pool),
+    ("GlobalMaxPool", 1, 99, _global_max_pool),
+    ("Selu", 1, 5, _selu),
+    ("Tile", 1, 5, _tile),
+    ("Reshape", 1, 4, _reshape),
+    ("Split", 1, 1, _split),
+    ("LpPool", 1, 99, lp_pool),
+    ("MaxPool", 1, 99, max_pool),
+    ("AveragePool", 1, 99, average_pool),
+    ("Conv", 1, 99, conv),
+    ("QLinearConv", 10, 99, qlinear_conv),
+    ("QLinearMatMul", 10, 99, qlinear_matmul),
+    ("Upsample", 1, 9, _upsample),
+    ("ReduceLogSumExp", 1, 99, _log_sum_exp),
+    ("RNN", 1, 99, rnn),
+    ("GRU", 1, 99, gru),
+    ("LSTM", 1, 99, lstm),
+)
+"""Operator, first and last opset version, and what it means at those."""
+
+
+@cache
+def old_operators(opset: int) -> tuple[type[OpRun], ...]:
+    """The operators whose version in force at an opset version the reference does not have, or takes for another."""
+    return tuple(
+        _class(op_type, opset, meaning) for op_type, first, last, meaning in _MEANINGS if first <= opset <= last
+    )
+
+
+def _class(op_type: str, opset: int, meaning: _Meaning) -> type[OpRun]:
+    def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        if op_type == "Split":
+            attributes["outputs"] = len(self.onnx_node.output)
+        found = meaning(*inputs, **attributes)
+        return found[: len(self.onnx_node.output)] if isinstance(found, tuple) else (np.asarray(found),)
+
+    return type(op_type, (OpRun,), {"op_domain": "", "op_schema": schema(op_type, opset), "_run": run})

@@ -1,0 +1,176 @@
+"""Elementwise operators of two and more inputs, and those whose values need care."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+
+from tools.fuzz.drawing import Draft
+from tools.fuzz.recipes.registry import recipe
+from tools.fuzz.values import dtype_of
+
+_BINARY = (
+    "Add", "Sub", "Mul", "And", "Or", "Xor", "Equal", "Less", "Greater", "GreaterOrEqual", "LessOrEqual", "BitwiseAnd",
+    "BitwiseOr", "BitwiseXor", "StringConcat",
+)  # fmt: skip
+
+
+def _other_shape(draft: Draft, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts with another one, in whichever direction."""
+    kept = shape[draft.integer(0, len(shape)) :] if draft.flip(0.4) else shape
+    other = tuple(1 if draft.flip(0.25) else size for size in kept)
+    grown = draft.flip(0.15) and len(other) == len(shape) < 5
+    return (draft.integer(1, 3), *other) if grown else other
+
+
+def _pair(draft: Draft) -> tuple[np.ndarray, np.ndarray]:
+    first = draft.data(0)
+    if "broadcast" not in draft.schema.attributes:
+        return first, draft.tensor(1, _other_shape(draft, first.shape))
+    if not draft.flip():
+        return first, draft.tensor(1, first.shape)
+    draft.attributes["broadcast"] = 1
+    start = draft.integer(0, first.ndim)
+    stop = draft.integer(start, first.ndim)
+    if stop != first.ndim or draft.flip(0.3):
+        draft.attributes["axis"] = start
+    return first, draft.tensor(1, first.shape[start:stop])
+
+
+@recipe(*_BINARY)
+def binary(draft: Draft) -> None:
+    _pair(draft)
+
+
+@recipe("SwiGLU")
+def swiglu(draft: Draft) -> None:
+    draft.tensor(1, draft.data(0).shape)
+
+
+@recipe("Div", "Mod")
+def division(draft: Draft) -> None:
+    """Whole numbers by others than zero, which has no quotient; small ones, because -128 / -1 has none either."""
+    edge, draft.edge = draft.edge, False
+    _, divisor = _pair(draft)
+    dtype = divisor.dtype
+    if dtype.kind in "iu":
+        draft.give(1, np.where(divisor == 0, np.asarray(3, dtype), divisor).astype(dtype).reshape(divisor.shape))
+    elif edge and draft.schema.name == "Div":
+        draft.tensor(1, divisor.shape, edge=True)
+    if draft.schema.name == "Mod":
+        is_float = dtype.kind not in "iu"
+        if is_float:
+            draft.give(1, np.where(divisor == 0, dtype.type(1.5), divisor).astype(dtype).reshape(divisor.shape))
+            draft.attributes["fmod"] = 1
+        elif draft.flip():
+            draft.attributes["fmod"] = draft.integer(0, 1)
+
+
+@recipe("Pow")
+def power(draft: Draft) -> None:
+    """Bases and exponents whose power every type holds."""
+    draft.edge = False
+    base, exponent = _pair(draft)
+    if base.dtype.kind in "iu" or base.dtype.kind == "i":
+        draft.give(0, (np.abs(base.astype(np.int64)) % 5).astype(base.dtype).reshape(base.shape))
+    if exponent.dtype.kind in "iu":
+        draft.give(1, (np.abs(exponent.astype(np.int64)) % 4).astype(exponent.dtype).reshape(exponent.shape))
+    elif base.dtype.kind in "iu":
+        whole = np.round(np.abs(exponent.astype(np.float64))) % 4
+        draft.give(1, whole.astype(exponent.dtype).reshape(exponent.shape))
+
+
+@recipe("BitShift")
+def bit_shift(draft: Draft) -> None:
+    first = draft.data(0)
+    shape = _other_shape(draft, first.shape)
+    draft.give(1, np.asarray(draft.rng.integers(0, 8, shape)).astype(first.dtype).reshape(shape))
+    draft.attributes["direction"] = draft.pick(("LEFT", "RIGHT"))
+
+
+@recipe("Where")
+def where(draft: Draft) -> None:
+    shape = draft.data(1).shape
+    draft.tensor(0, _other_shape(draft, shape))
+    kept = tuple(1 if draft.flip(0.3) else size for size in shape)
+    draft.tensor(2, kept)
+
+
+@recipe("Max", "Min", "Sum", "Mean")
+def variadic(draft: Draft) -> None:
+    shape = draft.data(0).shape
+    for position in range(1, draft.integer(1, 4)):
+        same = draft.opset < 8
+        draft.tensor(position, shape if same else tuple(1 if draft.flip(0.25) else size for size in shape))
+
+
+@recipe("PRelu")
+def prelu(draft: Draft) -> None:
+    data = draft.data(0, 0 if draft.opset >= 7 else 2)
+    if draft.opset < 7:
+        draft.tensor(1, (data.shape[1],) if draft.flip() else (1,))
+    else:
+        kept = data.shape[draft.integer(0, data.ndim) :]
+        draft.tensor(1, tuple(1 if draft.flip(0.3) else size for size in kept))
+
+
+@recipe("Clip")
+def clip(draft: Draft) -> None:
+    data = draft.data(0)
+    bounds = sorted(float(bound) for bound in draft.rng.integers(0 if data.dtype.kind == "u" else -3, 6, 2))
+    for name, bound in zip(("min", "max"), bounds, strict=True):
+        if not draft.flip(0.7):
+            continue
+        if name in draft.schema.attributes:
+            draft.attributes[name] = bound
+        else:
+            draft.give(1 if name == "min" else 2, np.asarray(bound).astype(data.dtype), parameter=True)
+
+
+@recipe("Shape")
+def shape_of(draft: Draft) -> None:
+    rank = draft.data(0).ndim
+    for name in ("start", "end"):
+        if name in draft.schema.attributes and draft.flip():
+            draft.attributes[name] = draft.integer(-rank - 2, rank + 2)
+
+
+@recipe("Constant")
+def constant(draft: Draft) -> None:
+    from onnx import numpy_helper
+
+    from tools.fuzz.values import draw_values
+
+    element_type = draft.draw_element_type("T")
+    draft.types["T"] = f"tensor({TensorProto.DataType.Name(element_type).lower()})"
+    value = draw_values(draft.rng, element_type, draft.shape(), edge=draft.edge)
+    plain = {
+        TensorProto.FLOAT: ("value_float", "value_floats"),
+        TensorProto.INT64: ("value_int", "value_ints"),
+        TensorProto.STRING: ("value_string", "value_strings"),
+    }.get(element_type)
+    if plain and plain[0] in draft.schema.attributes and value.ndim < 2 and value.size and draft.flip():
+        draft.attributes[plain[value.ndim]] = value.tolist()
+    else:
+        draft.attributes["value"] = numpy_helper.from_array(value)
+
+
+@recipe("EyeLike")
+def eye_like(draft: Draft) -> None:
+    data = draft.data(0, 2, 2)
+    draft.types["T2"] = draft.types["T1"]
+    if draft.flip():
+        element_type = draft.draw_element_type("T2")
+        draft.attributes["dtype"] = element_type
+        draft.output_type("T2", element_type)
+    if draft.flip():
+        draft.attributes["k"] = draft.integer(-data.shape[0], data.shape[1])
+
+
+@recipe("Range")
+def number_range(draft: Draft) -> None:
+    dtype = dtype_of(draft.type_of(0))
+    start, step = draft.integer(-4, 4), draft.pick((1, 2, -1, -3))
+    stop = start + step * draft.integer(0, 5) + draft.integer(0, 1)
+    for position, number in enumerate((start, stop, step)):
+        draft.give(position, np.asarray(number).astype(dtype), parameter=draft.flip())
