@@ -32,7 +32,7 @@ SHARED = {
 
 
 VERIFICATION = "verification."
-IN_VERIFICATION = {"verification.result"}
+IN_VERIFICATION = {"verification.operators", "verification.result"}
 """Shared by the rooms of the proof."""
 
 

@@ -25,8 +25,8 @@ from reducelower.verification.regions.bounded import moved
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.floats import float_types
 from reducelower.verification.running.reference_gaps import wrong_in_reference
-from reducelower.verification.running.wider import float_types
 
 __all__ = ["check"]
 

@@ -16,9 +16,9 @@ from reducelower.verification.feeding.narrow import sizes_held_in
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
 from reducelower.verification.feeding.shapes import window
+from reducelower.verification.operators import column
 from reducelower.verification.regions.bounded import MOVING
 from reducelower.verification.regions.elementwise import ELEMENTWISE
-from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.pairs import Pair
 
 __all__ = ["FED", "INTEGERS", "Limits", "becoming", "limits_of", "open_to_special", "takes_any", "takes_empty"]
@@ -190,7 +190,7 @@ def limits_of(pair: Pair) -> Limits:
         flat = list(walk(nodes))
         called = _with_bodies(flat, place.model)
         both += called
-        limits.where |= becoming(flat, WHERE) & free
+        limits.where |= becoming(flat, column("where")) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
         roles = roles_of(reversed(flat)).items()
         # The class that is ignored is the source's, and of data that the region computes the sizes are not known.

@@ -13,7 +13,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference import Inference
 from reducelower.verification.feeding.limits import becoming
 from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed_inside, widened_all
-from reducelower.verification.regions.operands import WHERE
+from reducelower.verification.operators import column
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.runtimes import RUNTIMES, Session, runtime_named, try_load, try_run
 from reducelower.verification.running.source import Source
@@ -27,7 +27,7 @@ def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[P
 
     Nor constants: a power of three that is moved has no value for what is negative.
     """
-    sizes = becoming(list(walk(model.graph.node)), WHERE)
+    sizes = becoming(list(walk(model.graph.node)), column("where"))
     apart = {*sizes, *known}
     places = [Place(model, model.graph, Inference(lambda: model))]
     for place in places:  # with those inside, which are added on the way

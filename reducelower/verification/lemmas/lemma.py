@@ -19,8 +19,8 @@ from reducelower.scope.node import blank
 from reducelower.types.known import Known
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.lemmas.substitution import Stayed, renamed
+from reducelower.verification.operators import column
 from reducelower.verification.regions.numbering import captured, content
-from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair
 from reducelower.verification.regions.places import Dims, Place
 
@@ -148,7 +148,7 @@ class _Constants:
 
     def bound(self, entry: Entry, names: Mapping[str, str]) -> dict[str, Array]:
         """The operands of a node that say where or how much, and are constants that nothing was asked about."""
-        places = WHERE.get(entry.node.op_type, ())
+        places = column("where").get(entry.node.op_type, ())
         found = {}
         for at, name in enumerate(entry.node.input):
             if at in places and name and name not in entry.constants and names[name] in self._tensors:

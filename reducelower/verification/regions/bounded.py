@@ -8,58 +8,21 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
+from reducelower.verification.operators import column, of_kind
 
 __all__ = ["MOVING", "RANDOM", "bounded", "moved", "not_negative"]
 
-RANDOM = frozenset(
-    {
-        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-    }
-)  # fmt: skip
+RANDOM = of_kind("random")
 """What they give is another value each time."""
 
-MOVING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+MOVING = of_kind("moving")
 """What they give has the elements that they are given, in the same number."""
 
-# What they give is within bounds that their pages state, or is known from shapes, whatever they are given.
-_BOUNDING = frozenset(
-    {
-        "And", "ArgMax", "ArgMin", "Constant", "Cos", "Equal", "Erf", "Greater",
-        "GreaterOrEqual", "HardSigmoid", "Hardmax", "IsInf", "IsNaN", "Less", "LessOrEqual", "NonMaxSuppression",
-        "NonZero", "Not", "Or", "QuantizeLinear", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Softmax",
-        "Softsign", "Tanh", "Xor",
-    }
-)  # fmt: skip
-
-# What they give is not below zero, whatever they are given.
-_NOT_NEGATIVE = frozenset({"Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Softplus", "Sqrt"})
-
-# What they give is not below zero where all of the operands from a first to a last one are not.
-_NOT_NEGATIVE_OF = {
-    **dict.fromkeys(("Add", "Concat", "Max", "Mean", "Min", "Mul", "Sum"), slice(None)),
-    **dict.fromkeys(
-        (
-            *MOVING, "Cast", "Expand", "Gather", "GatherElements", "GatherND", "ReduceMax", "ReduceMean", "ReduceMin",
-            "ReduceProd", "ReduceSum", "Slice", "Split", "Tile",
-        ),
-        slice(1),
-    ),
-    "Where": slice(1, None),
-}  # fmt: skip
-
-# What they give is bounded where all that they compute with is.
-_PASSING = frozenset(
-    {
-        "Abs", "Add", "Cast", "CastLike", "Ceil", "Concat", "ConstantOfShape", "Div", "Exp", "Expand",
-        "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Identity", "Max", "Min", "Mod", "Mul",
-        "Neg", "OneHot", "Pad", "Range", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
-        "Relu", "Reshape", "Round", "Slice", "Softplus", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "TopK",
-        "Transpose", "Trilu", "Unsqueeze", "Where",
-    }
-)  # fmt: skip
-
-# What they give is bounded where the operands from this one on are constants: the first is of an integer type.
-_BOUNDED_BY_CONSTANTS = {"DequantizeLinear": 1}
+_BOUNDING = of_kind("bounded")
+_PASSING = of_kind("passing bounds")
+_NOT_NEGATIVE = of_kind("not negative")
+_NOT_NEGATIVE_OF = column("not_negative_of")
+_BOUNDED_BY_CONSTANTS = column("bounded_by_constants_from")  # the first is of an integer type
 
 
 def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:

@@ -14,8 +14,8 @@ from onnx import NodeProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
+from reducelower.verification.operators import column
 from reducelower.verification.regions.elementwise import any_size
-from reducelower.verification.regions.operands import WHERE
 from reducelower.verification.regions.pairs import FreeInput, Pair
 
 __all__ = ["freed"]
@@ -31,7 +31,7 @@ def freed(pair: Pair) -> Pair:
         node, other = _plain(node), _plain(other)
     if node.domain not in DEFAULT_DOMAINS or not node.input or not _is_carried(pair, node, other):
         return pair
-    places = WHERE.get(node.op_type, frozenset())
+    places = column("where").get(node.op_type, frozenset())
     kept = {name for at, name in enumerate(node.input) if at in places and name in constants}
     if _reshapes_without_zeros(node, constants):
         kept = set()  # any other shape does as well

@@ -18,6 +18,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.align import Claim, Level
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.carried import freed
@@ -32,13 +33,7 @@ _FEW_FLOATS = 8
 _MOST_NODES = 4000
 _MOST_STEPS = 8
 _FEW_STEPS = 2
-# What models compute sizes from shapes with.
-_OF_SIZES = frozenset(
-    {
-        "Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "ReduceProd", "Reshape", "Slice", "Squeeze", "Sub",
-        "Unsqueeze",
-    }
-)  # fmt: skip
+_OF_SIZES = of_kind("computing sizes")
 _MOST_BYTES = 1 << 28  # of weights that only one side has
 
 

@@ -7,20 +7,12 @@ from collections.abc import Collection, Iterable
 from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.places import Dims
 
 __all__ = ["ELEMENTWISE", "any_size", "by_axis", "is_elementwise"]
 
-ELEMENTWISE = frozenset(
-    {
-        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd", "BitwiseNot",
-        "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Constant", "Cos", "Cosh", "Div", "Elu",
-        "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity",
-        "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg",
-        "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
-        "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
-    }
-)  # fmt: skip
+ELEMENTWISE = of_kind("elementwise")
 """They compute each element from those in the same place, apart from broadcasting."""
 
 

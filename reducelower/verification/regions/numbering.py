@@ -21,6 +21,7 @@ from reducelower.files.external import external_tensors
 from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.meanings import meaning
 from reducelower.verification.running.weights import held_name
 
@@ -45,7 +46,7 @@ Opsets = Mapping[str, int]
 
 _SHORT = 64
 _BLOCK = 1 << 20
-COMMUTATIVE = frozenset({"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"})
+COMMUTATIVE = of_kind("commutative")
 _CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings")
 
 

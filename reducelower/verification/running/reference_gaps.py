@@ -1,107 +1,57 @@
-"""Operators on which onnx's reference evaluator is no evidence (onnx 1.23)."""
+"""Operators on which onnx's reference evaluator is no evidence, as the table of operators says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, helper
 
 from reducelower.model.graph import all_nodes
+from reducelower.model.numbers import HALVES
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset
+from reducelower.verification.operators import column
+from reducelower.verification.running.floats import float_types
 from reducelower.verification.running.source import default_opset
 
 __all__ = ["wrong_in_reference"]
 
-_OLD: Mapping[str, int] = {
-    "BatchNormalization": 14,
-    "Dropout": 12,
-    "Hardmax": 13,
-    "LogSoftmax": 13,
-    "Resize": 11,
-    "RoiAlign": 16,
-    "Softmax": 13,
-    "Upsample": 10,
-}
-"""Below this opset the reference evaluator runs a newer behaviour of the operator (measured on single nodes)."""
-
-_ROUNDED = frozenset({"QLinearConv", "QLinearMatMul"})
-"""The evaluator of onnx 1.23 adds their zero point before it rounds, so that an odd one sends ties the other way."""
-
-_UNREAD: Mapping[str, Mapping[str, Any]] = {
-    "BatchNormalization": {"spatial": 1},
-    "GRU": {"activations": [b"Sigmoid", b"Tanh"], "activation_alpha": [], "activation_beta": [], "clip": None},
-    "LSTM": {
-        "activations": [b"Sigmoid", b"Tanh", b"Tanh"],
-        "activation_alpha": [],
-        "activation_beta": [],
-        "clip": None,
-        "input_forget": 0,
-    },
-    "LpNormalization": {"p": 2},
-    "MaxPool": {"storage_order": 0, "auto_pad": b"NOTSET"},
-    "RNN": {"clip": None},
-    "TopK": {"sorted": 1},
-    "TreeEnsemble": {"post_transform": 0},
-    "Unique": {"sorted": 1},
-}
-"""Attributes that the evaluator of onnx 1.23 does not read, or gets wrong, with what it takes them to be."""
-
-_BEFORE_23 = frozenset(
-    {
-        "Attention", "BitShift", "Celu", "Elu", "LpNormalization", "NonZero", "ReverseSequence", "Selu", "Softplus",
-        "TensorScatter",
-    }
-)  # fmt: skip
-"""Operators that the evaluator of an onnx before 1.23 gets wrong in some case, and that of onnx 1.23 does not."""
-
-_UNREAD_BEFORE_23: Mapping[str, Mapping[str, Any]] = {
-    "DFT": {"inverse": 0},
-    "GRU": {"direction": b"forward", "layout": 0},
-    "LSTM": {"direction": b"forward", "layout": 0},
-    "RNN": {"direction": b"forward", "layout": 0},
-    "ScatterElements": {"reduction": b"none"},
-    "ScatterND": {"reduction": b"none"},
-}
-"""Attributes that it gets wrong, with what it takes them to be."""
-
-_NEWEST_BEFORE_23 = 27
-
-_SEQUENCE_LENS = 4
-"""The input of recurrent operators that it does not read."""
-
-_RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
-
+_NEWEST_BEFORE_1_23 = 27
 _OLDEST = 7  # most implementations of the pairs 1 -> 6 and 6 -> 7 are shared
+_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 
 def wrong_in_reference(model: ModelProto) -> list[str]:
     """Operators of the model that the reference evaluator runs with the behaviour of a newer opset, or wrongly."""
     opset = default_opset(model)
-    kinds = {node.op_type for node in all_nodes(model) if node.domain in DEFAULT_DOMAINS}
+    nodes = [node for node in all_nodes(model) if node.domain in _DOMAINS]
     if opset < _OLDEST:
-        return sorted(kinds)
-    wrong = {node.op_type for node in all_nodes(model) if _is_read_in_part(node)} | (kinds & _ROUNDED)
-    if latest_opset() <= _NEWEST_BEFORE_23:
-        wrong |= kinds & _BEFORE_23
-    return sorted(wrong | {kind for kind in kinds if opset < _OLD.get(kind, 0)})
+        return sorted({node.op_type for node in nodes if node.domain in DEFAULT_DOMAINS})
+    columns = [column("reference")]
+    if latest_opset() <= _NEWEST_BEFORE_1_23:
+        columns.append(column("reference_before_1_23"))
+    rows = [(node, known[node.op_type]) for node in nodes for known in columns if node.op_type in known]
+    has_halves = any(row.get("halves") for _, row in rows) and not float_types(model).isdisjoint(HALVES)
+    return sorted({node.op_type for node, row in rows if _is_wrong(node, row, opset, has_halves)})
 
 
-def _is_read_in_part(node: NodeProto) -> bool:
-    """Whether the reference evaluator passes over something that a node says."""
-    unread = dict(_UNREAD.get(node.op_type, {}))
-    if latest_opset() <= _NEWEST_BEFORE_23:
-        unread |= _UNREAD_BEFORE_23.get(node.op_type, {})
-    if not unread:
-        return False
-    if node.op_type in _RECURRENT and len(node.input) > _SEQUENCE_LENS and node.input[_SEQUENCE_LENS]:
+def _is_wrong(node: NodeProto, row: Mapping[str, Any], opset: int, has_halves: bool) -> bool:
+    if row.get("wrong") or opset < row.get("below", 0) or (has_halves and row.get("halves")):
         return True
-    for item in node.attribute:
-        if item.name in unread and item.ref_attr_name:
-            return True  # what a call gives for it
-        if item.name in unread:
-            value, taken = helper.get_attribute_value(item), unread[item.name]
-            # Of two directions the functions are listed one after the other.
-            if value != taken and not (taken and value == 2 * taken):
-                return True
-    return False
+    unread = row.get("input", len(node.input))
+    if any(node.input[unread : unread + 1]):
+        return True
+    right = row.get("only", {})
+    said = (item for item in node.attribute if item.name in right)
+    return any(item.ref_attr_name or not _is_right(item, right[item.name]) for item in said)
+
+
+def _is_right(item: AttributeProto, right: Any) -> bool:
+    """Whether an attribute has a value that the evaluator takes it to have, or repeats it (for a second direction)."""
+    value = helper.get_attribute_value(item)
+    if isinstance(value, bytes):
+        value = value.decode()
+    if not isinstance(right, list):
+        return bool(value == right)
+    texts = [each.decode() if isinstance(each, bytes) else each for each in value]
+    return bool(texts == right * (len(texts) // len(right) if right else 1))

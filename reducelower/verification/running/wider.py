@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -13,17 +13,17 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
 
 from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema
 from reducelower.numerics.measure import is_float
+from reducelower.verification.running.floats import TYPES_IN_ATTRIBUTES, float_types
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import ReferenceRuntime, Session, try_load
 from reducelower.verification.running.source import Source, as_declared, default_opset
 
-__all__ = ["InDouble", "float_types", "with_bodies"]
+__all__ = ["InDouble", "with_bodies"]
 
-_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
 _KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are not known within another
-_TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
 
 @dataclass(frozen=True)
@@ -60,32 +60,9 @@ class InDouble:
         return [as_declared(item, kind) for item, kind in zip_longest(results, self.declared, fillvalue=0)]
 
 
-def float_types(model: ModelProto) -> set[int]:
-    """The float types that a model mentions; casts between types round on purpose."""
-    found = {value.type.tensor_type.elem_type for value in model.graph.input}
-    found |= {tensor.data_type for tensor in _tensors(model.graph)}
-    for node in all_nodes(model):
-        for attribute in node.attribute:
-            if attribute.name in _TYPES_IN_ATTRIBUTES and attribute.type == AttributeProto.INT:
-                found |= {attribute.i} if attribute.name != "stash_type" else set()
-            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) and node.op_type == "Constant":
-                found.add(TensorProto.FLOAT)
-    return found & _FLOATS
-
-
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.TENSOR:
-                yield attribute.t
-        for _, _, inner in subgraphs(node):
-            yield from _tensors(inner)
-
-
 def _widen(graph: GraphProto) -> None:
     for value in [*graph.input, *graph.output, *graph.value_info]:
-        if value.type.tensor_type.elem_type in _FLOATS:
+        if value.type.tensor_type.elem_type in FLOATS:
             value.type.tensor_type.elem_type = TensorProto.DOUBLE
     for tensor in graph.initializer:
         _widen_tensor(tensor)
@@ -96,7 +73,7 @@ def _widen(graph: GraphProto) -> None:
 
 
 def _widen_tensor(tensor: TensorProto) -> None:
-    if tensor.data_type in _FLOATS:
+    if tensor.data_type in FLOATS:
         value = numpy_helper.to_array(tensor).astype(np.float64)
         tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
 
@@ -105,7 +82,7 @@ def _widen_node(node: NodeProto) -> None:
     for attribute in node.attribute:
         if attribute.type == AttributeProto.TENSOR:
             _widen_tensor(attribute.t)
-        elif attribute.name in _TYPES_IN_ATTRIBUTES and attribute.i in _FLOATS:
+        elif attribute.name in TYPES_IN_ATTRIBUTES and attribute.i in FLOATS:
             attribute.i = TensorProto.DOUBLE
         elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
             values = np.array(attribute.f if attribute.name == "value_float" else list(attribute.floats), np.float64)
