@@ -14,7 +14,7 @@ from onnx import ModelProto
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.legalization.attempts import attempt
 from reducelower.legalization.draft import Draft
-from reducelower.legalization.driver import Legalizer
+from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.memo import Memo, Memory
 from reducelower.legalization.passes import attempt_until_settled
 from reducelower.legalization.run import ground_of
@@ -135,15 +135,15 @@ def _refusing(
         at_goal = replace(target, opset=goal)
         ground = copy(first)
         ground.opset = goal
-        legalizer = Legalizer(draft, at_goal, ground, rules, Memo(Memory()))
+        graph_pass = GraphPass(draft, at_goal, ground, rules, Memo(Memory()))
         try:
-            found = legalizer.refuses(opset, positions)
+            found = graph_pass.refuses(opset, positions)
         except ContradictionError:  # a full attempt can handle it
             return False
         finally:
             ground.clear_caches()
         if found and target.runtime is not None:
-            refused_at.append((goal, legalizer.operators_met))
+            refused_at.append((goal, graph_pass.operators_met))
         return found
 
     return refuses

@@ -12,7 +12,7 @@ from reducelower.errors import Refusal
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
-from reducelower.legalization.driver import Legalizer
+from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.ir_version import (
     ir_version_of_opset,
     ir_version_to_read,
@@ -99,14 +99,14 @@ def run(
             lenient=lenient,
         )
         memo = Memo(memory, remembers=settings.memo)
-        legalizer = Legalizer(
+        graph_pass = GraphPass(
             draft, goal, ground, rules, memo, checks=settings.validate, records=report, repairs=repairs
         )
         try:
-            legalizer.run(opset)
-            unmended = legalizer.unmended
-            is_conditional = assumes_none(legalizer.edits)
-            about_zeros = [*notes_about_zeros(legalizer.edits, goal, is_asked=target.assume_nonempty)]
+            graph_pass.run(opset)
+            unmended = graph_pass.unmended
+            is_conditional = assumes_none(graph_pass.edits)
+            about_zeros = [*notes_about_zeros(graph_pass.edits, goal, is_asked=target.assume_nonempty)]
         finally:
             ground.clear_caches()
     notes = (
@@ -116,13 +116,13 @@ def run(
         *about_zeros,
     )
     plan = replace(plan, notes=notes, assumes_nonempty=is_conditional)
-    if legalizer.refusals:
-        return replace(plan, refusals=tuple(legalizer.refusals))
-    steps = (Step(source, legalizer.applied()),) if report else ()
-    sites = legalizer.splice(report=report)
+    if graph_pass.refusals:
+        return replace(plan, refusals=tuple(graph_pass.refusals))
+    steps = (Step(source, graph_pass.applied()),) if report else ()
+    sites = graph_pass.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    operators = legalizer.operators_met if settings.validate else ()
+    operators = graph_pass.operators_met if settings.validate else ()
     doubts = memo.doubts if settings.validate else ()
     problem = _misfit(draft, source, opset, goal.opset, doubts, operators, lenient=lenient)
     if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
@@ -138,7 +138,7 @@ def run(
         plan,
         notes=(*plan.notes, *filter(None, [released])),
         sites=tuple(sites),
-        carried=legalizer.nodes - len(sites),
+        carried=graph_pass.nodes - len(sites),
         ir_version=ir_version,
         unmended=unmended,
         steps=steps,

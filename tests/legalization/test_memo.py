@@ -15,7 +15,7 @@ from reducelower.adapters import registry
 from reducelower.adapters.builder import Writer
 from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
-from reducelower.legalization.node import Settler
+from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.scope.graph import GraphScope
@@ -149,13 +149,13 @@ def _reductions(spelling: str, count: int = 12) -> ModelProto:
 @pytest.mark.parametrize("spelling", ["own", "shared", "value", "value_ints"])
 def test_constants_answer_by_value_however_they_are_spelled(spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    settle = Settler.settle
+    settle = NodeRewriter.settle
 
-    def counted(self: Settler, node: NodeProto, *rest: Any, **more: Any) -> Any:
+    def counted(self: NodeRewriter, node: NodeProto, *rest: Any, **more: Any) -> Any:
         calls.append(node.op_type)
         return settle(self, node, *rest, **more)
 
-    monkeypatch.setattr(Settler, "settle", counted)
+    monkeypatch.setattr(NodeRewriter, "settle", counted)
     older = reducelower.convert_version(_reductions(spelling), 13)
     assert calls.count("ReduceMax") == 1
     reductions = [node for node in older.graph.node if node.op_type == "ReduceMax"]

@@ -13,7 +13,7 @@ from reducelower import Target
 from reducelower.legalization import run
 from reducelower.legalization.memo import memory, outcome
 from reducelower.legalization.memo.alone import Alone
-from reducelower.legalization.node import Settler
+from reducelower.legalization.node_rewriter import NodeRewriter
 from tools.memo_graphs import converted
 
 _TEXT = """<ir_version: 8, opset_import: ["" : 18]>
@@ -27,13 +27,13 @@ _RENAMED = _TEXT.replace("first", "data").replace("Neg(data)", "Abs(data)")
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators of the nodes that were worked out, as they are."""
     operators: list[str] = []
-    settle = Settler.settle
+    settle = NodeRewriter.settle
 
-    def counted(self: Settler, node: NodeProto, *rest: Any, **more: Any) -> Any:
+    def counted(self: NodeRewriter, node: NodeProto, *rest: Any, **more: Any) -> Any:
         operators.append(node.op_type)
         return settle(self, node, *rest, **more)
 
-    monkeypatch.setattr(Settler, "settle", counted)
+    monkeypatch.setattr(NodeRewriter, "settle", counted)
     return operators
 
 

@@ -35,7 +35,7 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
     A rewrite is what is registered for a boundary, what moves an attribute to an input or back, and what expresses an
     operator where the target does not have it, or withdrew it.
     """
-    import reducelower.legalization.driver  # noqa: F401  (importing it registers what there is)
+    import reducelower.legalization.graph_pass  # noqa: F401  (importing it registers what there is)
 
     found = {}
     for op_type in sorted(all_operators()):

@@ -1,6 +1,6 @@
 """The engine: one pass over the nodes that legalizes each or collects the reason why it cannot.
 
-`node` legalizes a single node, and `memo` repeats the result for nodes like it. Nodes are edited in place, and
+`node_rewriter` legalizes a single node, and `memo` repeats the result for nodes like it. Nodes are edited in place, and
 replacements are spliced in at the very end, so positions stay valid all along. Operators that changed only in the
 element types they take are handled last, and only for types that can occur in the model.
 """
@@ -30,7 +30,7 @@ from reducelower.legalization.memo import (
     read_node,
     scope_of,
 )
-from reducelower.legalization.node import Settler
+from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.legalization.quantized_pairs import QUANTIZED, with_quantized
 from reducelower.legalization.sharing import share
@@ -50,7 +50,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope, blank
 
-__all__ = ["Legalizer"]
+__all__ = ["GraphPass"]
 
 _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
@@ -71,7 +71,7 @@ def _branch_never_taken(node: NodeProto, graph: GraphScope) -> str:
     return "" if condition is None or condition.size != 1 else _BRANCHES[0 if condition.reshape(-1)[0] else 1]
 
 
-class Legalizer:
+class GraphPass:
     """One run over one model."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Legalizer:
         self.nodes = 0
         self._checks = checks
         self._records = records
-        self._settler = Settler(target, rules, repairs=repairs)
+        self._rewriter = NodeRewriter(target, rules, repairs=repairs)
         self._memo = memo
         self.edits: list[Edit] = []
         self._never_run: list[tuple[Edit, NodeProto, str, list[Edit]]] = []
@@ -144,13 +144,13 @@ class Legalizer:
     @property
     def operators_met(self) -> frozenset[str]:
         """The operators looked up so far, at any opset version."""
-        return frozenset().union(*self._settler.tables.values())
+        return frozenset().union(*self._rewriter.tables.values())
 
     def refuses(self, source_opset: int, positions: Iterable[int]) -> bool:
         """Whether any of these nodes of the main graph cannot be legalized; nothing is edited."""
         graph = self._main_graph(source_opset)
         self._note_constants(graph)
-        table = self._settler.table(source_opset)
+        table = self._rewriter.table(source_opset)
         for index in positions:
             read = read_node(graph.node_list.original(index))
             node, scope = in_blanks(read), scope_of(read, graph)
@@ -172,7 +172,7 @@ class Legalizer:
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope, applied={} if self._records else None)
         self.edits.append(edit)
-        nodes, table = scope.node_list, self._settler.table(scope.opset)
+        nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
         self._note_constants(scope)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
@@ -230,13 +230,13 @@ class Legalizer:
 
     def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
         operands = [name for name in (*node.input, *node.output) if name]
-        outcome, label = self._settler.settle(node, scope.opset, scope, treatment)
+        outcome, label = self._rewriter.settle(node, scope.opset, scope, treatment)
         if outcome is not None and self.target.without_types:
             self._check_added(outcome, operands, scope)
         return outcome, label
 
     def _fit(self, node: NodeProto, scope: NodeScope) -> _Settled:
-        fitted = self._settler.fit(node, scope)
+        fitted = self._rewriter.fit(node, scope)
         return fitted, "" if fitted is None else "element type"
 
     def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, settle: _Settle) -> None:
@@ -260,9 +260,10 @@ class Legalizer:
 
     def _settled(self, settle: _Settle, node: NodeProto, scope: NodeScope) -> tuple[*_Settled, tuple[str, ...]]:
         """The result of `settle`, and sentences about problems on the runtime that no form avoids."""
-        self._settler.take_unmended()  # drop those of a refused node
+        unmended = self._rewriter.unmended
+        unmended.clear()  # those of the node before
         settled, label = settle(node, scope)
-        return settled, label, self._settler.take_unmended()
+        return settled, label, tuple(unmended)
 
     def _check(self, outcome: Outcome) -> None:
         """Check the nodes written for one kind of node.
@@ -332,7 +333,7 @@ class Legalizer:
     def _treat_constants(self) -> None:
         for edit in self.edits:
             scope = edit.scope
-            treatment = self._settler.table(scope.opset)["Constant"]
+            treatment = self._rewriter.table(scope.opset)["Constant"]
             if treatment is None or treatment.is_nothing:
                 continue
             positions = [index for index, _ in scope.constant_nodes.values() if index not in edit.replaced]
@@ -343,7 +344,7 @@ class Legalizer:
     # Element types, handled last
 
     def _fit_types(self) -> None:
-        tables = [self._settler.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
+        tables = [self._rewriter.table(opset) for opset in {edit.scope.opset for edit in self.edits}]
         if not any(table.dropped for table in tables):
             return
         self.occurring.foreign |= self._memo.foreign
@@ -363,7 +364,7 @@ class Legalizer:
         sole = self.ground.source.sole_element_type if scope.key == () and not self.ground.element_types else None
         if sole is None or not reads_and_yields_one_type(op_type, scope.opset):
             return False
-        return f"tensor({element_type_name(sole)})" not in self._settler.table(scope.opset).dropped[op_type]
+        return f"tensor({element_type_name(sole)})" not in self._rewriter.table(scope.opset).dropped[op_type]
 
     def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
         nodes = edit.scope.node_list

@@ -21,7 +21,7 @@ from reducelower.scope.values import value_key
 if TYPE_CHECKING:
     from reducelower.scope.scope import Scope
 
-__all__ = ["DeadEnds"]
+__all__ = ["FailedSearches"]
 
 _NO_STEPS_HELP = _NOWHERE = 1 << 30
 """Larger than the steps of any search, and than the distance between any two nodes."""
@@ -49,7 +49,7 @@ class Obstacles:
 
 
 @dataclass(frozen=True)
-class DeadEnd:
+class FailedSearch:
     """A failed search: the number of steps, the refusal (None if there was no alternative), and its obstacles."""
 
     steps: int
@@ -57,16 +57,11 @@ class DeadEnd:
     met: Obstacles
 
 
-class DeadEnds(dict[Hashable, DeadEnd]):
+class FailedSearches(dict[Hashable, FailedSearch]):
     """Failed searches by expression, and by way to write it."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-
-    def clear(self) -> None:
-        """Forget all; called for the next node of the model."""
-        super().clear()
-        self._numbers.clear()
 
     def note(self, key: Hashable, steps: int, refused: RefusedError | None, met: Obstacles, *, depth: int) -> None:
         """Record that a search with this many steps failed at a distance of `depth` from the model's node.
@@ -76,9 +71,9 @@ class DeadEnds(dict[Hashable, DeadEnd]):
         is_open = met.steps or met.way_back < depth
         # The traceback would keep the model alive.
         why = None if refused is None else RefusedError(refused.reason, refused.hint)
-        self[key] = DeadEnd(steps if is_open else _NO_STEPS_HELP, why, Obstacles(is_open, met.overflow))
+        self[key] = FailedSearch(steps if is_open else _NO_STEPS_HELP, why, Obstacles(is_open, met.overflow))
 
-    def known(self, key: Hashable, steps: int) -> DeadEnd | None:
+    def known(self, key: Hashable, steps: int) -> FailedSearch | None:
         """The recorded failure of a search with this many steps; None if it may succeed."""
         found = self.get(key)
         return None if found is None or found.steps < steps else found

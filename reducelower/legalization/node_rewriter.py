@@ -7,6 +7,7 @@ legalized in turn, from the opset version for which they were written.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto, defs
@@ -26,11 +27,11 @@ from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope, InnerScope
 
 if TYPE_CHECKING:
-    from reducelower.legalization.runtime import Mender
+    from reducelower.legalization.form_search import Trial
     from reducelower.rulebook import Rule
     from reducelower.runtimes import Fact
 
-__all__ = ["Settler"]
+__all__ = ["NodeRewriter"]
 
 _TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64"))
 """An operator that takes these types, or similar ones, at one version takes them at every version."""
@@ -41,8 +42,16 @@ _OFTEN = 8
 that are expanded into each other would never end."""
 
 
-class Settler:
-    """Legalizes the nodes of one run, with a table of treatments per opset version."""
+class NodeRewriter:
+    """Legalizes the nodes of one run, with a table of treatments per opset version.
+
+    What a node is part of is never changed: within an expansion, or a form that is tried, another rewriter works that
+    knows of it and shares the rest.
+
+    Attributes:
+        unmended: sentences about problems on the runtime that no form avoids.
+        trial: where the search for a form stands that the nodes belong to; None for nodes of the model.
+    """
 
     def __init__(self, target: Target, rules: Rules, *, repairs: bool = False) -> None:
         """Prepare a run; one that `repairs` moves nodes in the form of another opset version, and no others."""
@@ -52,18 +61,31 @@ class Settler:
         self.goal: int = target.opset
         self.rules = rules
         self.tables: dict[int, Treatments] = {}
-        self._expanding: list[str] = []
-        self._expressing: list[str] = []
-        self._mender: Mender | None = None
-
-    def take_unmended(self) -> tuple[str, ...]:
-        """Return and clear the sentences about problems on the runtime that no form avoids."""
-        return () if self._mender is None else self._mender.take_unmended()
+        self.unmended: dict[str, None] = {}
+        self.trial: Trial | None = None
+        self._expanding: tuple[str, ...] = ()
+        self._expressing: tuple[str, ...] = ()
 
     @property
     def underway(self) -> tuple[str, ...]:
         """The operators that are being expanded, to which no nested replacement may lead back."""
         return (*self._expanding, *self._expressing)
+
+    def within(self, trial: Trial) -> NodeRewriter:
+        """The rewriter for the nodes of a form that is tried."""
+        inner = copy(self)
+        inner.trial = trial
+        return inner
+
+    def _within_expansion(self, op_type: str) -> NodeRewriter:
+        inner = copy(self)
+        inner._expanding = (*self._expanding, op_type)
+        return inner
+
+    def _within_expression(self, op_type: str) -> NodeRewriter:
+        inner = copy(self)
+        inner._expressing = (*self._expressing, op_type)
+        return inner
 
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""
@@ -122,17 +144,17 @@ class Settler:
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
                 return self.settle_all(outcome, crossing.opset, scope, mistyped=mistyped), labels
         if treatment.facts:
-            outcome, label = self._mend(node, scope, treatment.facts)
+            outcome, label = self._form_that_suits(node, scope, treatment.facts)
             if outcome is not None:
                 return outcome, _joined(labels, label)
         return None, labels
 
-    def _mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[list[NodeProto] | None, str]:
-        if self._mender is None:
-            from reducelower.legalization.runtime import Mender
+    def _form_that_suits(
+        self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]
+    ) -> tuple[list[NodeProto] | None, str]:
+        from reducelower.legalization.form_search import form_that_suits
 
-            self._mender = Mender(self)
-        return self._mender.mend(node, scope, facts)
+        return form_that_suits(self, node, scope, facts)
 
     def settle_all(
         self, nodes: list[NodeProto], opset: int, around: AnyScope, *, mistyped: bool = False
@@ -142,8 +164,10 @@ class Settler:
             return nodes
         scope = BodyScope(around, nodes, opset)
         table = self.table(opset)
-        if self._mender is not None and self._mender.is_trying:
-            self._mender.refuse_hopeless(((node, table[node.op_type]) for node in nodes), scope)
+        if self.trial is not None and self.target.runtime is not None:
+            from reducelower.legalization.form_search import refuse_hopeless
+
+            refuse_hopeless(self.target.runtime, ((node, table[node.op_type]) for node in nodes), scope)
         settled: list[NodeProto] = []
         for node in nodes:
             treatment = table[node.op_type]
@@ -184,12 +208,8 @@ class Settler:
                 return self.settle_all(outcome, crossing.opset, scope), label
         from reducelower.rulebook.bodies import instantiate
 
-        self._expanding.append(node.op_type)
-        try:
-            body = instantiate(rule, node, scope)
-            return self.settle_all(body, rule.opset, scope), label
-        finally:
-            self._expanding.pop()
+        body = instantiate(rule, node, scope)
+        return self._within_expansion(node.op_type).settle_all(body, rule.opset, scope), label
 
     def _with_suggested_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
         """The refusal, with a shipped rule book in its hint that can expand the node, if there is one."""
@@ -221,12 +241,9 @@ class Settler:
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
-        self._expressing.append(node.op_type)
-        try:
-            nodes, written, label = decompose.replacement(node, opset, scope)
-            return self.settle_all(nodes, written, scope, mistyped=mistyped), label
-        finally:
-            self._expressing.pop()
+        op_type = node.op_type
+        nodes, written, label = decompose.replacement(node, opset, scope)
+        return self._within_expression(op_type).settle_all(nodes, written, scope, mistyped=mistyped), label
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
         """Add casts around a node if the target's version does not take its element type; None if it does.
