@@ -52,9 +52,12 @@ def _written_out(op: Writer) -> list[NodeProto]:
 class _Sampler:
     """Writes one GridSample node out.
 
-    All axes and all taps are computed at once, in tensors of (batch, axes, taps, grid sizes ..., 1), in which the
+    All axes and all taps are computed at once, in tensors of (batch, axes, taps, grid sizes ...), in which the
     innermost axis comes first, as in a coordinate. Nothing is reshaped to a computed shape, so any size may be zero.
     Constants have a value per axis: onnxruntime is many times slower with scalars here.
+
+    Places are brought near the data before their elements are looked for, and the data get a border wide enough for
+    all taps of such a place. Only the cubic filter has taps that the padding mode brings inside one by one.
     """
 
     def __init__(self, op: Writer) -> None:
@@ -67,10 +70,20 @@ class _Sampler:
         # Coordinates of halves are too coarse to tell elements apart.
         self.wide = TensorProto.DOUBLE if op.element_type(0) == TensorProto.DOUBLE else TensorProto.FLOAT
         shape = op.shape(0)
+        self.batch = None if shape is None else shape[0]
         self.sizes = [size or 0 for size in shape[1:]] if shape is not None and all(shape[1:]) else None
         """Channels and spatial sizes, if all are known and none is zero."""
-        self.border = int(self.padding == "zeros")
-        """How many zeros are put around the data."""
+        self.steps = _FILTERS[self.mode][0]
+        self.by_tap = self.mode == "cubic" and self.padding != "zeros"
+        """Whether taps are brought inside one by one."""
+        reach = self.steps[-1] - self.steps[0]
+        self.edge = 0.5 if self.padding == "reflection" and self.mode == "linear" else 0
+        """How far beyond the outermost elements a place may stay: up to where it was folded."""
+        if self.padding == "zeros":
+            self.border = (reach + 1, reach + 1)
+        else:
+            self.border = (0, 0) if self.by_tap else (1 if self.edge else 0, reach)
+        """How many elements are put before and behind the data along each axis: zeros, or the outermost ones again."""
 
     def nodes(self) -> list[NodeProto]:
         op, count = self.op, self.count
@@ -78,28 +91,26 @@ class _Sampler:
         grid = op.cast(op.input(1), op.element_type(1), self.wide, "grid")
         self.lengths = self._lengths(data)
         grid = op.add("Transpose", grid, tail="coordinates", perm=[0, count + 1, *range(1, count + 1)])
-        place = self._place(op.add("Unsqueeze", grid, op.integers([2, count + 3], "taps_and_channels"), tail="column"))
+        place = self._place(op.add("Unsqueeze", grid, op.integers([2], "taps"), tail="column"))
         if self.mode == "nearest":
             place = op.add("Round", place, tail="nearest")
-        if self.mode != "cubic":
-            # The cubic filter has taps of its own outside, which runtimes bring inside one by one.
+        if not self.by_tap:
             place = self._within(place)
         first = op.add("Floor", place, tail="first") if self.mode != "nearest" else place
-        found = self._gathered(data, self._index(first))
-        both = op.integers([1, 2], "axes_and_taps")
+        found = self._gathered(data, first)
+        taps = op.integers([2], "taps")
         if self.mode == "nearest":
-            found = op.add("Squeeze", found, both, tail="sum")
+            result = op.add("Squeeze", found, taps, tail="result")
         else:
             weights = self._weights(op.add("Sub", place, first, tail="rest"))
-            found = op.add("ReduceSum", op.add("Mul", found, weights, tail="terms"), both, tail="sum", keepdims=0)
-        result = op.add("Transpose", found, tail="result", perm=[0, count + 1, *range(1, count + 1)])
+            result = op.add("ReduceSum", op.add("Mul", found, weights, tail="terms"), taps, tail="result", keepdims=0)
         return op.yields_cast(result, self.wide, op.element_type(0))
 
     def _column(self, values: Any, tail: str, element_type: int = 0) -> str:
         """A constant of a value per axis, or per axis and tap."""
         table = np.asarray(values)
         table = np.broadcast_to(table, (self.count,)) if table.ndim == 0 else table
-        shape = (*table.shape, *[1] * (self.count + 3 - table.ndim))
+        shape = (*table.shape, *[1] * (self.count + 2 - table.ndim))
         return self.op.constant(table.reshape(shape), element_type or self.wide, tail)
 
     def _lengths(self, data: str) -> str:
@@ -110,7 +121,7 @@ class _Sampler:
         ends = (op.integers([end], "bound") for end in (-1, 1, 0, -1))
         sizes = op.add("Slice", op.add("Shape", data), *ends, tail="sizes")
         sizes = op.add("Cast", sizes, tail="lengths", to=self.wide)
-        return op.add("Reshape", sizes, op.integers([-1] + [1] * (self.count + 2), "column"), tail="lengths")
+        return op.add("Reshape", sizes, op.integers([-1] + [1] * (self.count + 1), "column"), tail="lengths")
 
     def _length(self, added: float, factor: float = 1) -> str:
         """Every size plus a number, times a factor."""
@@ -135,15 +146,13 @@ class _Sampler:
         return op.add("Where", is_near, place, self._column(0.0 if self.aligned else -0.5, "start"), tail="place")
 
     def _within(self, place: str) -> str:
-        """Where a place outside stands for one inside; with zeros outside it stays where it is."""
-        if self.padding == "border":
-            return self._clamped(place)
-        return self._reflected(place) if self.padding == "reflection" else place
-
-    def _clamped(self, place: str) -> str:
-        """The place, or the first or last one where it lies outside; counted with the zeros around."""
-        inside = self._with("Max", place, 0.0, "from_first")
-        return self.op.add("Min", inside, self._length(1 if self.border else -1), tail="inside")
+        """Where a place outside stands for one inside; with zeros outside, for one just as far that it gets zeros."""
+        if self.padding == "reflection":
+            place = self._reflected(place)
+        low, high = (-self.edge, self.edge - 1)
+        if self.padding == "zeros":
+            low, high = -1 - self.steps[-1], -self.steps[0]
+        return self.op.add("Min", self._with("Max", place, low, "from_first"), self._length(high), tail="inside")
 
     def _reflected(self, place: str) -> str:
         """Fold the axes at their ends: at the outermost elements if corners are aligned, else at their outer edges."""
@@ -164,29 +173,6 @@ class _Sampler:
         """For every axis and combination of taps, the number of the axis's tap."""
         return np.array(list(itertools.product(by_tap, repeat=self.count))).T
 
-    def _index(self, first: str) -> str:
-        """The elements at all taps as the last axis of indices."""
-        op, count = self.op, self.count
-        steps = self._combined(_FILTERS[self.mode][0]) + self.border
-        taps = op.add("Add", first, self._column(steps, "steps"), tail="taps") if steps.any() else first
-        if self.mode == "cubic":
-            taps = self._within(taps)
-        taps = op.add("Cast", self._clamped(taps), tail="indices", to=TensorProto.INT64)
-        if not self._is_flat:
-            return op.add("Transpose", taps, tail="index", perm=[0, count + 3, *range(2, count + 3), 1])
-        strides = np.cumprod([1, *(size + 2 * self.border for size in self._spatial[:0:-1])])
-        taps = op.add("Mul", taps, self._column(strides, "strides", TensorProto.INT64), tail="offsets")
-        return op.add("ReduceSum", taps, op.integers([1], "axes"), tail="index", keepdims=1)
-
-    @property
-    def _spatial(self) -> Sequence[int]:
-        return [] if self.sizes is None else self.sizes[1:]
-
-    @property
-    def _is_flat(self) -> bool:
-        """Whether the spatial axes become one, in which an index is a single number: faster, but needs the sizes."""
-        return self.sizes is not None and self.count > 1
-
     def _weights(self, rest: str) -> str:
         """What the elements at all taps weigh, by how far places lie beyond the first: the product over all axes."""
         op = self.op
@@ -199,20 +185,62 @@ class _Sampler:
             return weights
         return op.add("ReduceProd", weights, tail="weight", axes=[1], keepdims=1)
 
-    def _gathered(self, data: str, index: str) -> str:
-        """The elements at all taps, with the channels last."""
+    def _gathered(self, data: str, first: str) -> str:
+        """The elements at all taps behind the first, in tensors of (batch, channels, taps, grid sizes ...)."""
         op, count = self.op, self.count
-        if self.border:
-            border = [0, 0, *[1] * count]
-            data = op.add("Pad", data, op.integers(border * 2, "border"), tail="padded")
+        if any(self.border):
+            border = [side for end in self.border for side in (0, 0, *[end] * count)]
+            mode = "constant" if self.padding == "zeros" else "edge"
+            data = op.add("Pad", data, op.integers(border, "border"), tail="padded", mode=mode)
         spatial = list(range(2, count + 2))
-        last = op.add(
-            "Transpose", data, tail="channels_last", perm=[0, *(spatial if self._is_flat else reversed(spatial)), 1]
-        )
-        if self._is_flat and self.sizes is not None:
-            places = int(np.prod([size + 2 * self.border for size in self._spatial]))
-            last = op.add("Reshape", last, op.integers([0, places, self.sizes[0]], "flat"), tail="flat")
-        return op.add("GatherND", last, index, tail="found", batch_dims=1)
+        if self.sizes is not None and count > 1:
+            last = op.add("Transpose", data, tail="channels_last", perm=[0, *spatial, 1])
+            found = self._by_number(last, first, self.sizes)
+        else:
+            last = op.add("Transpose", data, tail="channels_last", perm=[0, *reversed(spatial), 1])
+            taps = op.add("Cast", self._taps(first), tail="indices", to=TensorProto.INT64)
+            index = op.add("Transpose", taps, tail="index", perm=[0, *range(2, count + 3), 1])
+            found = op.add("GatherND", last, index, tail="found", batch_dims=1)
+        # Weights are applied with the channels first: onnxruntime is slow where a weight is for a few elements.
+        return op.add("Transpose", found, tail="channels_first", perm=[0, count + 2, *range(1, count + 2)])
+
+    def _taps(self, first: str) -> str:
+        """The elements at all taps, per axis."""
+        steps = self._combined(self.steps)
+        if not self.by_tap:
+            steps = steps + self.border[0]
+        taps = self.op.add("Add", first, self._column(steps, "steps"), tail="taps") if steps.any() else first
+        return self._within(taps) if self.by_tap else taps
+
+    def _by_number(self, data: str, first: str, sizes: Sequence[int]) -> str:
+        """The elements, with the channels last, where the spatial axes are one, in which an index is one number.
+
+        That is faster, but needs the sizes. Where the batch is known as well, it belongs to that one axis.
+        """
+        op = self.op
+        lengths = [size + sum(self.border) for size in sizes[:0:-1]]
+        strides, places = np.cumprod([1, *lengths[:-1]]), int(np.prod(lengths))
+        offsets = np.zeros((1, 1), np.int64)
+        if not self.by_tap:
+            offsets = offsets + strides @ (self._combined(self.steps).astype(np.int64) + self.border[0])
+        if self.batch is not None:
+            offsets = offsets + places * np.arange(self.batch).reshape(-1, 1)
+        # Whole numbers are exact in the type of the places, and cheaper, until they are large.
+        is_exact = places * (self.batch or 1) < 1 << 24
+        counted = self.wide if is_exact else TensorProto.INT64
+        taps = op.cast(self._taps(first) if self.by_tap else first, self.wide, counted, "indices")
+        taps = op.add("Mul", taps, self._column(strides, "strides", counted), tail="strides")
+        number = op.add("ReduceSum", taps, op.integers([1], "axes"), tail="number", keepdims=0)
+        if offsets.any():
+            table = op.constant(offsets.reshape(*offsets.shape, *[1] * self.count), counted, "offsets")
+            number = op.add("Add", number, table, tail="index")
+        number = op.cast(number, counted, TensorProto.INT64, "index")
+        if self.batch is not None:
+            flat = op.add("Reshape", data, op.integers([self.batch * places, sizes[0]], "flat"), tail="flat")
+            return op.add("Gather", flat, number, tail="found", axis=0)
+        flat = op.add("Reshape", data, op.integers([0, places, sizes[0]], "flat"), tail="flat")
+        number = op.add("Unsqueeze", number, op.integers([self.count + 2], "numbers"), tail="numbers")
+        return op.add("GatherND", flat, number, tail="found", batch_dims=1)
 
 
 _OLD_MODES = {"linear": "bilinear", "cubic": "bicubic"}
