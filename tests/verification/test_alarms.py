@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from reducelower import Target, convert_version, legalize
+from reducelower import convert_version
 from reducelower.numerics.reductions import Reduction, evaluate
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
@@ -91,11 +91,11 @@ def test_what_is_taken_between_places_may_be_off_by_last_places_of_any_value() -
     assert verify(given, convert_version(model(CUBIC % "-0.749", 18), 9)).verdict == "different"
 
 
-def test_what_the_reference_evaluator_gets_wrong_is_put_right() -> None:
+def test_what_the_reference_evaluator_alone_runs_and_gets_wrong_is_no_difference() -> None:
     """The last window is half filled: its sum is of one number, which onnx's own evaluator counts twice."""
     node = "LpPool <kernel_shape = [1, 2, 2], strides = [2, 3, 2], p = 1, ceil_mode = 1>"
     given = model(f"g (bfloat16[2, 2, 4, 2, 5] x) => (bfloat16[2, 2, 2, 1, 3] y) {{ y = {node} (x) }}", 24)
-    assert verify(given, convert_version(given, 18)).verdict == "equivalent"
+    assert verify(given, convert_version(given, 18)).verdict == "not shown"
 
 
 def test_numbers_that_a_function_draws_are_not_compared() -> None:
@@ -266,15 +266,6 @@ def test_waves_of_a_constant_are_off_by_last_places_of_it() -> None:
         19,
     )
     assert verify(given, convert_version(given, 6)).verdict == "equivalent"
-
-
-def test_windows_that_are_dilated_hold_no_other_infinities() -> None:
-    """onnxruntime has no such kernel for doubles, so that both sides run in the reference evaluator."""
-    said = "dilations = [2, 2], kernel_shape = [3, 3], pads = [0, 0, 2, 1], ceil_mode = 1"
-    given = model(f"g (double[2, 1, 5, 5] x) => (double[2, 1, A, B] y) {{ y = AveragePool <{said}> (x) }}", 19)
-    made = legalize(given, Target(18))
-    found = verify(given, made.model, plan=made.plan)
-    assert found.verdict == "equivalent", str(found)
 
 
 def test_strings_that_a_kernel_leaves_empty_are_no_fault_of_the_conversion() -> None:

@@ -9,6 +9,8 @@ from onnx import parser
 from reducelower.verification import verify
 from reducelower.verification.running.evaluator import Evaluator
 from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source
 
 from .models import model
 
@@ -48,6 +50,35 @@ def test_logarithms_of_probabilities_along_any_axis(axis: int) -> None:
     (found,) = Evaluator(side).run(None, {"x": x})
     powers = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(found, np.log(powers / powers.sum(axis, keepdims=True)), rtol=1e-5)
+
+
+LOOPED = (
+    "g (float[2, 3] x) => (float[2, 3] y, float[T, 2, 3] a, float[T] s) <int64 n = {3}, bool on = {1}> "
+    "{ y, a, s = Loop (n, on, x) <body = b (int64 i, bool c, float[2, 3] v) "
+    "=> (bool d, float[2, 3] w, float[2, 3] t, float r) "
+    "{ d = Identity (c)  w = Add (v, v)  t = Identity (v)  f = Cast <to = 1> (i)  r = Neg (f) }> }"
+)
+
+
+def test_what_the_turns_of_a_loop_give_lies_along_an_axis_of_its_own() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    last, all_of_them, numbers = Evaluator(model(LOOPED)).run(None, {"x": x})
+    np.testing.assert_array_equal(last, 8 * x)
+    np.testing.assert_array_equal(all_of_them, np.stack([x, 2 * x, 4 * x]))
+    np.testing.assert_array_equal(numbers, [0, -1, -2])
+
+
+def test_a_loop_of_no_turn_is_no_evidence() -> None:
+    """The evaluator does not know the shape of what a turn would give, which onnxruntime takes from the graph."""
+    side = model(
+        "g (int64 n) => (float[M, 2] y) <bool go = {1}> { y = Loop (n, go) <body = b (int64 i, bool c) => "
+        "(bool d, float[2] r) <float[2] k = {1, 2}> { d = Identity (c)  r = Identity (k) }> }"
+    )
+    session = runtime_named("reference").load(Source(side))
+    assert session.run({"n": np.array(2)})[0].shape == (2, 2)
+    with pytest.raises(CannotRunError) as caught:
+        session.run({"n": np.array(0)})
+    assert caught.value.unsupported
 
 
 @pytest.mark.parametrize("opset", [11, 13])

@@ -11,7 +11,16 @@ import numpy as np
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_clip, op_log_softmax, op_max_pool, op_pow, op_quantize_linear, op_split, op_unsqueeze
+from onnx.reference.ops import (
+    op_clip,
+    op_log_softmax,
+    op_loop,
+    op_max_pool,
+    op_pow,
+    op_quantize_linear,
+    op_split,
+    op_unsqueeze,
+)
 from onnx.reference.ops._quant_utils import reshape_input
 
 from reducelower.numerics.measure import Array
@@ -50,6 +59,27 @@ class Unsqueeze(op_unsqueeze.Unsqueeze_13):
 
     def _run(self, data: Array, axes: Any = None) -> tuple[Array]:
         return (np.expand_dims(data, tuple(np.atleast_1d(axes).tolist())),)
+
+
+class Loop(op_loop.Loop):
+    """It joins what every turn gives along an axis that this has, rather than along a new one."""
+
+    def _run(  # type: ignore[override]
+        self, m: Any, cond: Any, *carried: Any, context: Any = None, **said: Any
+    ) -> tuple[Any, ...]:
+        given = {name: said[name] for name in ("attributes", "bindings") if name in said}
+        handed, turns = list(carried), list[list[Any]]()
+        is_on = cond is None or bool(np.all(cond))
+        body: Any = self.body  # type: ignore[attr-defined]  # made from the attribute, as `_run_body` is
+        while is_on and (m is None or len(turns) < m):
+            state = np.array(len(turns), np.int64), np.array(is_on), *handed
+            inputs = {**(context or {}), **dict(zip(body.input_names, state, strict=True))}
+            going, *found = self._run_body(inputs, **given)  # type: ignore[attr-defined]  # made from the attribute
+            is_on, handed = bool(np.all(going)), found[: self.N]
+            turns.append(found[self.N :])
+        if self.K and not turns:
+            raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
+        return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
 
 
 class MaxPool(op_max_pool.MaxPool):
@@ -105,4 +135,4 @@ class Evaluator(ReferenceEvaluator):
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 
-_RIGHT: list[type[OpRun]] = [Clip, LogSoftmax, MaxPool, Pow, QuantizeLinear, Split, Unsqueeze]
+_RIGHT: list[type[OpRun]] = [Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear, Split, Unsqueeze]
