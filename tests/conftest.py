@@ -1,7 +1,8 @@
-"""What tests of files and of the command line share, and what they ask of the installed onnx."""
+"""What tests share, which combinations of parameters run, and what they ask of the installed onnx."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from onnx import defs
 
 from reducelower.legalization.memo.memory import forget
+from tests.pairwise import thinned
 
 DATA = Path(__file__).parent / "data"
 
@@ -50,14 +52,45 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
     return run
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs an opset version that the installed onnx does not know yet."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer the whole products of parameters."""
+    parser.addoption("--every", action="store_true", help="run every combination of three or more parameters")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out combinations in which nothing meets anew, and skip what the installed onnx is too old for.
+
+    Of a test with three or more parameters, each stated by a mark of its own, as many cases are kept as it takes for
+    every two values to meet.
+    """
+    if not config.getoption("--every"):
+        items[:] = _thinned(items)
     newest = defs.onnx_opset_version()
     for item in items:
         needed = max(_opset_versions(item), default=0)
         if needed > newest:
             reason = f"needs opset version {needed}, and the installed onnx knows those up to {newest}"
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _thinned(items: list[pytest.Item]) -> list[pytest.Item]:
+    found: list[pytest.Item] = []
+    for _, group in itertools.groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
+        cases = list(group)
+        rows = {_values(item): item for item in cases}
+        # Where cases differ in what no mark states, such as parameters of fixtures, all stay.
+        is_product = len(rows) == len(cases) and len(next(iter(rows))) > 2
+        found += [rows[row] for row in thinned(list(rows))] if is_product else cases
+    return found
+
+
+def _values(item: pytest.Item) -> tuple[tuple[int, ...], ...]:
+    """What tells the values that a case has of each of its marks from others."""
+    found = []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        found.append(tuple(id(item.callspec.params[name.strip()]) for name in names))  # type: ignore[attr-defined]
+    return tuple(found)
 
 
 def _opset_versions(item: pytest.Item) -> Iterator[int]:

@@ -53,19 +53,21 @@ def test_every_operator_version_of_the_installed_onnx_was_looked_at() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("operator", "version"), [key for key in BOUNDARIES if REVIEWED.get(key) == "!"], ids=lambda value: str(value)
-)
-def test_what_changed_behind_the_schema_is_in_a_table_or_rewritten(operator: str, version: int) -> None:
-    both = [_crossing(operator, version, down=down) for down in (True, False)]
-    in_table = any((operator, version) in table for table in TABLES)
-    assert in_table or any(one.rewrite or one.changed_defaults or one.moves or one.required for one in both)
+def test_what_changed_behind_the_schema_is_in_a_table_or_rewritten() -> None:
+    for operator, version in [key for key in BOUNDARIES if REVIEWED.get(key) == "!"]:
+        both = [_crossing(operator, version, down=down) for down in (True, False)]
+        in_table = any((operator, version) in table for table in TABLES)
+        is_rewritten = any(one.rewrite or one.changed_defaults or one.moves or one.required for one in both)
+        assert in_table or is_rewritten, f"{operator} {version}"
 
 
-@pytest.mark.parametrize(
-    ("operator", "version"), [key for key in BOUNDARIES if REVIEWED.get(key) == ""], ids=lambda value: str(value)
-)
-def test_everything_else_follows_from_the_schemas(operator: str, version: int) -> None:
+def test_everything_else_follows_from_the_schemas() -> None:
+    wrong = {key: said for key in BOUNDARIES if REVIEWED.get(key) == "" if (said := _what_does_not_follow(*key))}
+    assert not wrong
+
+
+def _what_does_not_follow(operator: str, version: int) -> str:
+    """What of a boundary the schemas do not say, empty where they say it all."""
     below, above = schema(operator, version - 1), schema(operator, version)
     assert below is not None
     assert above is not None
@@ -73,17 +75,18 @@ def test_everything_else_follows_from_the_schemas(operator: str, version: int) -
         crossing = _crossing(operator, version, down=down)
         if crossing.rewrite is not None:
             continue
-        moved = {move.attribute for move in crossing.moves}
-        for name in crossing.gone - moved:
-            # What the other side does not have is refused unless it says nothing; upward only the neutral ones go.
-            assert down or (operator, name) in NEUTRAL, f"{name} is gone and not known to say nothing"
+        gone = crossing.gone - {move.attribute for move in crossing.moves}
+        # What the other side does not have is refused unless it says nothing; upward only the neutral ones go.
+        if not down and any((operator, name) not in NEUTRAL for name in gone):
+            return f"{gone} are gone and not known to say nothing"
         # Downward a missing one is refused where it is missing.
-        assert down or not crossing.required, f"{crossing.required} became required"
+        if not down and crossing.required:
+            return f"{crossing.required} became required"
         shared = set(below.attributes) & set(above.attributes)
         retyped = [name for name in shared if below.attributes[name].type != above.attributes[name].type]
-        assert not retyped, f"{retyped} changed type"
-        assert len(below.inputs) <= len(above.inputs), "it lost inputs"
-        assert len(below.outputs) <= len(above.outputs), "it lost outputs"
+        if retyped or len(below.inputs) > len(above.inputs) or len(below.outputs) > len(above.outputs):
+            return f"it lost inputs or outputs, or these changed type: {retyped}"
+    return ""
 
 
 def test_tables_name_boundaries_that_exist() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from reducelower.legalization.draft import Draft
 from reducelower.model.document import Document
 from reducelower.scope.graph import GraphScope
 from tests.legalization.running import run
+from tests.pairwise import pairwise
 
 STORED = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
 
@@ -182,17 +184,18 @@ def alive() -> Counter[type]:
     return Counter(type(each) for each in gc.get_objects() if isinstance(each, Draft | Document | GraphScope))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("rules", ["spec", "stable", "core"])
-@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize(("layout", "rules", "opset"), pairwise(LAYOUTS, ("spec", "stable", "core"), (13, 18)))
 def test_any_layout_is_expanded_as_the_message_is(layout: str, rules: str, opset: int) -> None:
     data = LAYOUTS[layout](sample(opset))
     wanted = reducelower.expand(ModelProto.FromString(data), rules=rules)
     assert ModelProto.FromString(reducelower.expand_bytes(data, rules=rules)) == wanted
 
 
-@pytest.mark.parametrize("target", [11, 13, 18, 21])
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("path", "target"),
+    list(zip(STORED, itertools.cycle((11, 13, 18, 21)))),
+    ids=lambda each: getattr(each, "stem", each),
+)
 def test_models_of_exporters_come_out_as_the_same_bytes(path: Path, target: int) -> None:
     model = ModelProto.FromString(path.read_bytes())
     data = model.SerializeToString()
@@ -245,10 +248,9 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("rules", ["spec", "stable", "core"])
-@pytest.mark.parametrize("opset", [13, 18])
-@pytest.mark.parametrize("names", NAMES)
-@pytest.mark.parametrize("is_typed", [True, False], ids=["typed", "untyped"])
+@pytest.mark.parametrize(
+    ("is_typed", "names", "opset", "rules"), pairwise((True, False), NAMES, (13, 18), ("spec", "stable", "core"))
+)
 def test_new_names_collide_with_none(is_typed: bool, names: str, opset: int, rules: str) -> None:
     data = np.arange(12, dtype=np.float32).reshape(3, 4)
     axes = numpy_helper.from_array(np.int64([1]), "axes")

@@ -1,0 +1,48 @@
+"""Few rows of many parameters in which every two values of different parameters still meet."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["pairwise", "thinned"]
+
+_Row = TypeVar("_Row", bound=Sequence[Hashable])
+
+
+def pairwise(*parameters: Collection[Any], possible: Callable[..., bool] = lambda *row: True) -> list[tuple[Any, ...]]:
+    """Rows, each with a value of every parameter, such that every two values that can meet do so in one of them.
+
+    Args:
+        parameters: the values of each parameter.
+        possible: whether a row can be at all.
+    """
+    listed = [list(values) for values in parameters]
+    rows = itertools.product(*(range(len(values)) for values in listed))
+
+    def given(row: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(values[at] for values, at in zip(listed, row, strict=True))
+
+    return [given(row) for row in thinned([row for row in rows if possible(*given(row))])]
+
+
+def thinned(rows: Sequence[_Row]) -> list[_Row]:
+    """Those of some rows in which every two values meet that meet in any of them; always the same ones.
+
+    Most faults hang on one parameter or on two that meet, so that these rows find what all of them find.
+    Source: Kuhn, Wallace and Gallo, Software Fault Interactions and Implications for Software Testing, IEEE TSE 2004.
+    """
+    columns = list(itertools.combinations(range(len(rows[0]) if rows else 0), 2))
+    met: set[tuple[Hashable, ...]] = set()
+    kept = set()
+    order = random.Random(0).sample(range(len(rows)), len(rows))
+    # Those that bring most come first, so that few are needed.
+    for least in range(len(columns), 0, -1):
+        for at in order:
+            new = [pair for i, j in columns if (pair := (i, j, rows[at][i], rows[at][j])) not in met]
+            if len(new) >= least:
+                met.update(new)
+                kept.add(at)
+    return [row for at, row in enumerate(rows) if at in kept]
