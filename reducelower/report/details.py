@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from onnx import ModelProto
@@ -12,14 +13,15 @@ from onnx import ModelProto
 from reducelower.difference import Difference
 from reducelower.errors import Refusal
 from reducelower.model.graph import all_nodes, bodies
+from reducelower.model.inference import Inference
 from reducelower.model.spelled import operator_name
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.checking.tally import describe
-from reducelower.verification.regions.pairs import Pair, cut
-from reducelower.verification.regions.places import Place, find_places
-from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.regions.align import Claim, align
+from reducelower.verification.regions.cut import Region, cut_region
+from reducelower.verification.running.source import CannotRunError, Source
 
 __all__ = ["Details", "DistinctRewrite", "Fate", "NodeRow", "describe_difference", "describe_models"]
 
@@ -98,7 +100,8 @@ def describe_models(
 ) -> Details:
     """Collect the details while the models are loaded; their size is bounded, unlike that of the models."""
     sites = plan.sites if plan is not None and after is not None else ()
-    rewrites, numbers = _rewrites(before, after, sites, verification) if after is not None else ((), {})
+    made = None if after is None or plan is None else _rewrites(before, after, plan, verification)
+    rewrites, numbers = made or ((), {})
     table = _table(before, sites, numbers, refusals, rewrites)
     if after is None:
         return replace(table, sizes=(before.ByteSize(), 0))
@@ -129,42 +132,57 @@ def _changed(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int
 
 
 def _rewrites(
-    before: ModelProto, after: ModelProto, sites: Sequence[Site], verification: Verification | None
+    before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None
 ) -> tuple[tuple[DistinctRewrite, ...], dict[Site, int]]:
     """The distinct rewrites, and to which one each site belongs."""
-    places = find_places(before, after, {site.graph for site in sites})
+    cuts = _Cuts(before, after, plan)
     shared: dict[tuple[str, str], int] = {}
     findings = verification.sites if verification is not None else ()
     for at, finding in enumerate(findings):
         shared.update(dict.fromkeys(finding.nodes, at))
     groups: dict[object, list[Site]] = {}
-    pairs: dict[object, Pair | None] = {}
-    for site in sites:
+    found: dict[object, Region | None] = {}
+    for site in plan.sites:
         key: object = shared.get((site.graph, site.node))
-        pair = None
-        if key is None or key not in pairs:
-            pair = _pair(site, places)
-            key = key if key is not None else pair.key if pair is not None else (site.op_type, site.rule)
-            pairs.setdefault(key, pair)
+        if key is None or key not in found:
+            region = cuts.of(site)
+            key = key if key is not None else region.pair.key if region is not None else (site.op_type, site.rule)
+            found.setdefault(key, region)
         groups.setdefault(key, []).append(site)
     rewrites = []
     numbers: dict[Site, int] = {}
     for number, (key, members) in enumerate(groups.items(), 1):
-        first, pair = members[0], pairs[key]
-        pictures = fragments_of(pair) if pair is not None and number <= _MOST_PICTURES else None
-        signature = describe(pair) if pair is not None else first.op_type
+        first, region = members[0], found[key]
+        pictures = fragments_of(region) if region is not None and number <= _MOST_PICTURES else None
+        signature = describe(region.pair) if region is not None else first.op_type
         place = first.op_type, first.rule, signature, first.graph, first.node, len(members)
-        found = findings[key] if isinstance(key, int) else None
-        rewrites.append(DistinctRewrite(number, *place, pictures, found))
+        ran = findings[key] if isinstance(key, int) else None
+        rewrites.append(DistinctRewrite(number, *place, pictures, ran))
         numbers.update(dict.fromkeys(members, number))
     return tuple(rewrites), numbers
 
 
-def _pair(site: Site, places: dict[str, tuple[Place, Place]]) -> Pair | None:
-    try:
-        return cut(site, *places[site.graph]) if site.graph in places else None
-    except CannotRunError:
-        return None
+class _Cuts:
+    """The sites of a plan, cut out of both models."""
+
+    def __init__(self, before: ModelProto, after: ModelProto, plan: Plan) -> None:
+        self._sides = Source.of(before).light(), Source.of(after).light()  # whose weights are compared without a copy
+        self._plan = plan
+
+    @cached_property
+    def _claims(self) -> dict[tuple[str, int], Claim]:
+        left, right = (side.proto for side in self._sides)
+        inferences = Inference(lambda: left), Inference(lambda: right)
+        claims = align(left, right, self._plan, dropped=(), by_name=True, inferences=inferences).claims
+        return {(claim.site.graph, claim.site.index): claim for claim in claims if claim.site is not None}
+
+    def of(self, site: Site) -> Region | None:
+        """The nodes of a site and what replaces them; None where nothing does, or that cannot be cut out."""
+        try:
+            claim = self._claims.get((site.graph, site.index))
+            return None if claim is None else cut_region(claim)
+        except CannotRunError:
+            return None
 
 
 def _table(

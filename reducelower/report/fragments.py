@@ -15,7 +15,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
-from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.regions.cut import Region as Cut
 from reducelower.verification.regions.places import Dims, Place
 
 __all__ = ["Box", "Fragment", "Value", "fragments_of", "region_fragments"]
@@ -55,11 +55,12 @@ class Fragment:
     left_out: int = 0
 
 
-def fragments_of(pair: Pair) -> tuple[Fragment, Fragment]:
+def fragments_of(cut: Cut) -> tuple[Fragment, Fragment]:
     """The nodes of the source, and those that replace them."""
-    node = _fragment(pair.before, [pair.node], pair.node.output)
-    nodes = _fragment(pair.after, pair.replacement, pair.node.output)
-    return (nodes, node) if pair.is_raised else (node, nodes)
+    level, pairs = cut.claim.level, cut.claim.pairs
+    before = _fragment(level.left, cut.nodes[0], [name for name, _ in pairs])
+    after = _fragment(level.right, cut.nodes[1], [name for _, name in pairs])
+    return before, after
 
 
 def region_fragments(region: Region) -> tuple[Fragment, Fragment]:

@@ -9,7 +9,9 @@ from reducelower.api import legalize
 from reducelower.model.inference import Inference
 from reducelower.options import Target
 from reducelower.verification import verify
-from reducelower.verification.regions.pairs import cut, small_models
+from reducelower.verification.regions.align import align
+from reducelower.verification.regions.cut import cut_region
+from reducelower.verification.regions.pairs import small_models
 from reducelower.verification.regions.places import Place
 
 from .models import model
@@ -75,7 +77,7 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     own = """<domain: "local", opset_import: ["": 18]> own (x) => (y) { y = Abs (x) }"""
     after = model("g (float[N] x) => (float[N] y) { y = local.own (x) }", functions=own)
     after.opset_import[0].domain = "ai.onnx"
-    site = rewrite("y = Abs (x)", "y = Abs (x)").plan.sites[0]
-    places = [Place(given, given.graph, Inference(lambda given=given: given)) for given in (before, after)]
-    ((_, small),) = small_models(cut(site, *places))
+    inferences = Inference(lambda: before), Inference(lambda: after)
+    (claim,) = align(before, after, None, dropped=(), by_name=True, inferences=inferences).claims
+    ((_, small),) = small_models(cut_region(claim).pair)
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]

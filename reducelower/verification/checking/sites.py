@@ -5,7 +5,7 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,8 +21,7 @@ from reducelower.verification.checking.surroundings import Judged, holds, narrow
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.align import Alignment, Claim, align
 from reducelower.verification.regions.cut import Region, cut_region
-from reducelower.verification.regions.pairs import Pair, cut
-from reducelower.verification.regions.places import find_places
+from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
@@ -132,9 +131,9 @@ def verify_regions(
             if first is not None and checker.clock.over:
                 return _undecided(first, _no_time_to_align(checker.clock))
             alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
-            _leave_out(alignment, settled, plan)
+            _leave_out(alignment, settled)
             most = None if first is None else _most_nodes(before, after)
-            found = _judge(alignment, plan, before, after, checker, on_progress, most)
+            found = _judge(alignment, plan, checker, on_progress, most)
             first = first or found
             if found.left:
                 told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
@@ -154,7 +153,7 @@ def verify_regions(
     return _undecided(first, unseen) if unseen else first.regions
 
 
-def _leave_out(alignment: Alignment, settled: Collection[tuple[str, int]], plan: Plan | None) -> None:
+def _leave_out(alignment: Alignment, settled: Collection[tuple[str, int]]) -> None:
     """Make no claims about nodes that are settled."""
     if settled:
         places = {level.path: level.left.positions for level in alignment.levels}
@@ -164,7 +163,6 @@ def _leave_out(alignment: Alignment, settled: Collection[tuple[str, int]], plan:
             if any((claim.level.path, places[claim.level.path].get(name)) not in settled for name, _ in claim.pairs)
         ]
         alignment.missing[:] = [site for site in alignment.missing if (site.graph, site.index) not in settled]
-        alignment.settled += [site for site in (plan.sites if plan else ()) if (site.graph, site.index) in settled]
 
 
 @dataclass
@@ -250,24 +248,17 @@ def _most_nodes(before: ModelProto, after: ModelProto) -> int:
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
     """Where the forms that a caller chose lose range, of a conversion that is not verified: one sentence each."""
-    chosen = [site for site in plan.sites if site.rule.startswith(CHOSEN)]
-    places = find_places(before, after, {site.graph for site in chosen})
-    groups: dict[object, _Group] = {}
-    for site in chosen:
-        try:
-            pair = cut(site, *places[site.graph])
-        except (KeyError, CannotRunError):
-            continue
-        groups.setdefault(pair.key, _Group(pair)).sites.append(site)
-    findings = [finding for group in groups.values() for finding, _ in _check_group([group], Checker(0, None))]
-    return tuple(finding.loss for finding in findings if finding.status == "loses range")
+    chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
+    inferences = Inference(lambda: before), Inference(lambda: after)
+    alignment = align(before, after, chosen, dropped=(), by_name=True, inferences=inferences)
+    alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
+    found = _judge(alignment, chosen, Checker(0, None), None, None)
+    return tuple(finding.loss for finding, _ in found.judged if finding.status == "loses range")
 
 
 def _judge(
     alignment: Alignment,
     plan: Plan | None,
-    before: ModelProto,
-    after: ModelProto,
     checker: Checker,
     on_progress: Callable[[int, int], None] | None,
     most: int | None,
@@ -280,7 +271,7 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        groups = _grouped(alignment, plan, before, after, checker.clock, most)
+        groups = _grouped(alignment, checker.clock, most)
         if groups is None:
             return _Round(alignment, judged, is_too_much=True)
         left = sum(len(item.sites) for group in groups.values() for item in group.values())
@@ -295,9 +286,7 @@ def _judge(
     return _Round(alignment, judged)
 
 
-def _grouped(
-    alignment: Alignment, plan: Plan | None, before: ModelProto, after: ModelProto, clock: Clock, most: int | None
-) -> _Groups | None:
+def _grouped(alignment: Alignment, clock: Clock, most: int | None) -> _Groups | None:
     """The regions of an alignment, those together that are alike; None where they have more than `most` nodes."""
     groups: _Groups = {}
     size = 0
@@ -314,8 +303,6 @@ def _grouped(
         if most is not None and size > most:
             return None
         _sort_in(groups, region.pair.site, region.pair, region)
-    for left_over, pair in _elsewhere(alignment, plan, before, after):
-        _sort_in(groups, left_over, pair)
     return groups
 
 
@@ -327,28 +314,6 @@ def _sort_in(groups: _Groups, site: Site, pair: Pair | str, region: Region | Non
     group.sites.append(site)
     if region is not None:
         group.regions.append(region)
-
-
-def _elsewhere(
-    alignment: Alignment, plan: Plan | None, before: ModelProto, after: ModelProto
-) -> Iterable[tuple[Site, Pair | str]]:
-    """Sites in graphs that were not aligned: of functions that nothing calls, or within larger regions."""
-    claimed = {(claim.site.graph, claim.site.index) for claim in alignment.claims if claim.site is not None}
-    claimed |= {(site.graph, site.index) for site in (*alignment.missing, *alignment.settled)}
-    aligned = {level.path for level in alignment.levels}
-    left = [
-        site
-        for site in (plan.sites if plan is not None else ())
-        if (site.graph, site.index) not in claimed and not (site.graph in aligned and not site.count)
-    ]
-    places = find_places(before, after, {site.graph for site in left}) if left else {}
-    for site in left:
-        try:
-            if site.graph not in places:
-                raise CannotRunError("its graph was not found in both models")
-            yield site, cut(site, *places[site.graph])
-        except CannotRunError as error:
-            yield site, error.reason
 
 
 def _check_group(group: Sequence[_Group], checker: Checker, *, in_detail: bool = True) -> Judged:

@@ -83,7 +83,6 @@ class Alignment:
         shared: how many values of the main graphs have the same number without a claim.
         same: paths of subgraphs of the first model in which nothing differs.
         missing: sites of the plan of which the second model computes no output.
-        settled: sites of the plan of which an operator keeps what it computes, spelled otherwise.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -91,7 +90,6 @@ class Alignment:
     shared: int = 0
     same: list[str] = field(default_factory=list)
     missing: list[Site] = field(default_factory=list)
-    settled: list[Site] = field(default_factory=list)
 
 
 def align(
@@ -196,9 +194,7 @@ class _Aligner:
             is_same = level.left_numbers[counterpart] == number
             if not is_same or _is_tried(sites.get(counterpart), level.left.producer(counterpart), node):
                 differing.append((counterpart, name))
-            elif counterpart in sites:
-                self._found.settled.append(sites[counterpart])
-            elif not _is_constant(node):
+            elif counterpart not in sites and not _is_constant(node):
                 self._found.shared += level.path == "graph"
         return differing
 

@@ -44,12 +44,14 @@ class Region:
     Attributes:
         opened: the numbers of shared values that were not taken for inputs.
         closed: the numbers of the inputs that nodes compute, with which it could be opened further.
+        nodes: those of both models, as they stand there.
     """
 
     claim: Claim
     pair: Pair
     opened: frozenset[int]
     closed: frozenset[int]
+    nodes: tuple[Sequence[NodeProto], Sequence[NodeProto]]
 
 
 @dataclass
@@ -103,7 +105,7 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
     pair = keyed(pair if fixed else freed(pair))
     places = ((level.left, left), (level.right, right))
     closed = {number for place, cone in places for name, number in cone.inputs.items() if name in place.positions}
-    return Region(claim, pair, opened, frozenset(closed))
+    return Region(claim, pair, opened, frozenset(closed), (left.nodes, right.nodes))
 
 
 def _pair(

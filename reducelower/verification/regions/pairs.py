@@ -1,4 +1,4 @@
-"""Cuts a site out of its models: the original node and its replacement as two small models with the same inputs."""
+"""A region as two small models with the same inputs, and what tells it from others."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ from reducelower.numerics.measure import Array
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Site
 from reducelower.verification.regions.elementwise import by_axis, is_elementwise
-from reducelower.verification.regions.numbering import attribute_key, attributes, brief, captured, read_by
+from reducelower.verification.regions.numbering import attribute_key, attributes, brief, read_by
 from reducelower.verification.regions.places import Dims, Place
-from reducelower.verification.running.source import CannotRunError, plainly_spelled
+from reducelower.verification.running.source import plainly_spelled
 
-__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "cut", "keyed", "small_models"]
+__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "keyed", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
-_REPLACEMENT_LIMIT = 400  # nodes
 
 
 @dataclass(frozen=True)
@@ -132,51 +131,8 @@ class Pair:
         return len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
 
 
-def cut(site: Site, before: Place, after: Place) -> Pair:
-    """Collect a site's nodes, their constants and their inputs; a CannotRunError where one is missing."""
-    if site.raised_from:
-        before, after = after, before
-    try:
-        node = before.holder.node[site.first if site.raised_from else site.index]
-        positions = site.raised_from or range(site.first, site.first + site.count)
-        nodes = [after.holder.node[position] for position in positions]
-    except IndexError:
-        raise CannotRunError("the plan's positions do not fit the models") from None
-    if node.op_type != site.op_type:
-        raise CannotRunError("the plan's positions do not fit the models")
-    if not nodes:
-        raise CannotRunError("nothing stands in its place", unsupported=True)
-    needed_after = captured(nodes)
-    inputs: dict[str, FreeInput] = {}
-    left: dict[str, Array] = {}
-    right: dict[str, Array] = {}
-    for position, name in enumerate(captured([node])):
-        value = _constant_before(before, name, position, name in needed_after)
-        if value is not None:
-            left[name] = value
-            if name in needed_after:
-                right[name] = value
-        else:
-            inputs[name] = free_input(before, name)
-    replacement = _complete(nodes, before, after, inputs, right)
-    outputs = [name for name in node.output if name]
-    return keyed(Pair(site, [node], replacement, list(inputs.values()), (left, right), before, after, outputs))
-
-
-def _constant_before(place: Place, name: str, position: int, is_used_after: bool) -> Array | None:
-    """The value of an input that is the same in every run; None for one to vary."""
-    value = place.constant(name)
-    if value is None:
-        # Data is never worth evaluating; axes, shapes and sizes are, since the replacement may have them as attributes.
-        value = place.evaluated(name) if position else None
-    elif place.is_overridable(name) and is_used_after:
-        return None
-    if isinstance(value, np.ndarray) and value.size <= SMALL_CONSTANT:
-        return value
-    return None
-
-
 def free_input(place: Place, name: str) -> FreeInput:
+    """What is known of a value that is fed."""
     known = place.type_of(name)
     if known is None:
         value = place.constant(name)
@@ -186,38 +142,6 @@ def free_input(place: Place, name: str) -> FreeInput:
             return FreeInput(name, value.data_type, tuple(value.dims))
         return FreeInput(name, 0, None)
     return FreeInput(name, *known)
-
-
-def _complete(
-    nodes: list[NodeProto], before: Place, after: Place, inputs: dict[str, FreeInput], constants: dict[str, Array]
-) -> list[NodeProto]:
-    """Add to a replacement the constants and shared nodes that it reads from elsewhere in the converted graph."""
-    complete = list(nodes)
-    resolved = {*inputs, *constants}
-    while True:
-        missing = [name for name in captured(complete) if name not in resolved]
-        if not missing:
-            return complete
-        for name in missing:
-            resolved.add(name)
-            value = after.constant(name)
-            if isinstance(value, np.ndarray) and value.size <= SMALL_CONSTANT:
-                constants[name] = value
-                continue
-            if value is None and before.defines(name):
-                known = before.evaluated(name)
-                if known is not None:
-                    constants[name] = known
-                else:
-                    inputs[name] = free_input(before, name)
-                continue
-            producer = after.producer(name) if value is None else None
-            if producer is not None and len(complete) < _REPLACEMENT_LIMIT:
-                if not any(producer is node for node in complete):
-                    complete.insert(0, producer)
-                resolved.discard(name)
-                break
-            inputs[name] = free_input(after, name)
 
 
 def keyed(pair: Pair) -> Pair:

@@ -1,15 +1,14 @@
-"""Finds where sites stand, before and after: graphs, subgraphs and function bodies by path, and what is known there."""
+"""A graph, subgraph or function body of a model, and what is known of the values there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.model.graph import function_path, inner_path, subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
@@ -19,7 +18,7 @@ from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.running.weights import held_array, is_held
 
-__all__ = ["Dims", "Place", "find_places"]
+__all__ = ["Dims", "Place"]
 
 Dims = tuple[int | str | None, ...]
 
@@ -210,48 +209,3 @@ def _constant_value(node: NodeProto) -> Array | TensorProto | None:
                 return _value(value)
             return np.array(value, np.float32 if "float" in attribute.name else np.int64)
     return None
-
-
-def find_places(before: ModelProto, after: ModelProto, paths: Iterable[str]) -> dict[str, tuple[Place, Place]]:
-    """The places at these graph paths, in both models.
-
-    A subgraph's counterpart is found through the outputs of its node, which keep their names; positions and generated
-    node labels do not.
-    """
-    wanted = set(paths)
-    left = Place(before, before.graph, Inference(lambda: before))
-    right = Place(after, after.graph, Inference(lambda: after))
-    found = {"graph": (left, right)}
-    if wanted - {"graph"}:
-        _descend("graph", left, right, wanted, found)
-        functions = {function_path(item): item for item in after.functions}
-        for function in before.functions:
-            path = function_path(function)
-            if path in functions and any(item == path or item.startswith(f"{path}/") for item in wanted):
-                left_body = Place(before, function, left.inference, key=None)
-                right_body = Place(after, functions[path], right.inference, key=None)
-                found[path] = (left_body, right_body)
-                _descend(path, left_body, right_body, wanted, found)
-    return found
-
-
-def _descend(path: str, left: Place, right: Place, wanted: set[str], found: dict[str, tuple[Place, Place]]) -> None:
-    if not any(item.startswith(f"{path}/") for item in wanted):
-        return
-    counterparts = {next(filter(None, node.output), ""): (index, node) for index, node in enumerate(right.holder.node)}
-    for index, node in enumerate(left.holder.node):
-        graphs = list(subgraphs(node))
-        if not graphs:
-            continue
-        other_index, other = counterparts.get(next(filter(None, node.output), ""), (0, None))
-        if other is None:
-            continue
-        others = {attribute: (number, graph) for number, attribute, graph in subgraphs(other)}
-        for number, attribute, graph in graphs:
-            if attribute not in others:
-                continue
-            other_number, other_graph = others[attribute]
-            inner = inner_path(path, node, index, attribute)
-            pair = left.inside(graph, index, number), right.inside(other_graph, other_index, other_number)
-            found[inner] = pair
-            _descend(inner, *pair, wanted, found)
