@@ -18,6 +18,7 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.failed_searches import FailedSearch, FailedSearches, Obstacles
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
+from reducelower.runtimes.remedies import Remedy
 from reducelower.runtimes.runtime import Runtime
 from reducelower.runtimes.search import Misfit, Way, has_ways, misfit, ways_out
 
@@ -237,10 +238,9 @@ class _Search:
 
     def _apply(self, way: Way, node: NodeProto, trial: Trial) -> list[NodeProto] | None:
         rewriter = self._rewriter.within(trial)
-        if way.rule is not None:
-            return rewriter.expand(node, rewriter.goal, self._scope, way.rule)[0]
-        assert way.remedy is not None
-        written = way.remedy(Writer(node, self._scope))
+        if not isinstance(way.by, Remedy):
+            return rewriter.expand(node, rewriter.goal, self._scope, way.by)[0]
+        written = way.by.write(Writer(node, self._scope))
         return None if written is None else rewriter.settle_all(*written, self._scope)
 
     def known(self, tried: Hashable, steps: int) -> FailedSearch | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -41,8 +41,6 @@ _MOST_SPREAD = 1 << 20
 
 _MOST_SLICES = 16
 """Indices for each of which a node is written."""
-
-_INDEXED = ("GatherElements", "GatherND", "ScatterElements", "ScatterND")
 
 _COUNTABLE = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64)
 
@@ -293,41 +291,37 @@ def _scatter_one_by_one(op: Writer) -> Written | None:
     return op.yields_value(data), _OPSET
 
 
-FORMS: Mapping[str, Mapping[str, Remedy]] = {
+_VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors, ("vector",))
+_SWAPPED = Remedy("the other comparison of the operands swapped", _swap_operands)
+_IDENTITY_BEFORE = Remedy("Identity before it", _set_apart, ("after",))
+_FROM_FRONT = Remedy("its indices counted from the front", _count_from_front, ("negative_indices",))
+_DEFAULTS_LEFT_OUT = Remedy("defaults left out", _leave_defaults_out, ("attributes",))
+_ONE_BY_ONE = Remedy("one index after the other", _scatter_one_by_one, ("attributes",))
+_RESHAPED = Remedy("Reshape in place of it", _reshape)
+
+FORMS: Mapping[str, Sequence[Remedy]] = {
     **WINDOWS,
-    **{op: {"its vectors reshaped to the rank of the result": _reshape_vectors} for op in BROADCASTING},
-    **{
-        op: {
-            "the other comparison of the operands swapped": _swap_operands,
-            "its vectors reshaped to the rank of the result": _reshape_vectors,
-        }
-        for op in _MIRRORED
-    },
-    **{op: {"Reshape in place of it": _reshape} for op in ("Squeeze", "Unsqueeze")},
-    **{
-        op: {
-            "its indices counted from the front": _count_from_front,
-            "defaults left out": _leave_defaults_out,
-            **({"one index after the other": _scatter_one_by_one} if op.startswith("Scatter") else {}),
-        }
-        for op in _INDEXED
-    },
-    "Cast": {"Identity before it": _set_apart, "comparison with zero in place of it": _compare_to_zero},
-    "Concat": {"Identity before its inputs": _set_inputs_apart},
-    "Erf": {"Identity before it": _set_apart},
-    "Expand": {"Mul by ones in place of it": _times_ones},
     **RECURRENCES,
-    "Gather": {"Slice and Concat in place of it": _slice_each},
-    "Gemm": {"MatMul and Add in place of it": _multiply_and_add},
-    "Identity": {"Neg twice in place of it": _negate_twice},
-    "LogSoftmax": {"defaults written": _write_defaults},
-    "MatMul": {"its operands spread beforehand": _spread_operands},
-    "Reshape": {"allowzero left out": _reshape_no_zeros},
-    "Size": {"the product of its sizes": _count},
-    "Where": {
-        "its branches swapped": _swap_branches,
-        "its vectors reshaped to the rank of the result": _reshape_vectors,
-        "Expand before it": _expand_operands,
-    },
+    **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
+    **dict.fromkeys(_MIRRORED, (_SWAPPED, _VECTORS_RESHAPED)),
+    **dict.fromkeys(("Squeeze", "Unsqueeze"), (_RESHAPED,)),
+    **dict.fromkeys(("GatherElements", "GatherND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT)),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _ONE_BY_ONE)),
+    "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
+    "Concat": (Remedy("Identity before its inputs", _set_inputs_apart, ("data", "last")),),
+    "Erf": (_IDENTITY_BEFORE,),
+    "Expand": (Remedy("Mul by ones in place of it", _times_ones),),
+    "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
+    "Gemm": (Remedy("MatMul and Add in place of it", _multiply_and_add),),
+    "Identity": (Remedy("Neg twice in place of it", _negate_twice),),
+    "LogSoftmax": (Remedy("defaults written", _write_defaults, ("attributes",)),),
+    "MatMul": (Remedy("its operands spread beforehand", _spread_operands, ("broadcast",)),),
+    "Reshape": (Remedy("allowzero left out", _reshape_no_zeros),),
+    "Size": (Remedy("the product of its sizes", _count),),
+    "Where": (
+        Remedy("its branches swapped", _swap_branches, ("broadcast",)),
+        _VECTORS_RESHAPED,
+        Remedy("Expand before it", _expand_operands, ("broadcast",)),
+    ),
 }
 """By operator, in the order in which they are tried."""

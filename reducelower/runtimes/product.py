@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -88,8 +88,8 @@ def _slices(data: str, axis: int, count: int, body: Writer) -> list[str]:
     return [body.add("Slice", data, places[at], places[at + 1], along, tail=f"part_{axis}_{at}") for at in range(count)]
 
 
-PRODUCTS: Mapping[str, Remedy] = {
-    "product by Split and Mul": partial(_product, cut=_split),
-    "product by Slice and Mul": partial(_product, cut=_slices),
-}
+PRODUCTS: Sequence[Remedy] = (
+    Remedy("product by Split and Mul", partial(_product, cut=_split)),
+    Remedy("product by Slice and Mul", partial(_product, cut=_slices)),
+)
 """Tried after all remedies that keep the product one node."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -106,13 +106,13 @@ def _name_outputs(op: Writer) -> Written | None:
     return op.nodes, op.scope.target_opset
 
 
-RECURRENCES: Mapping[str, Mapping[str, Remedy]] = {
-    op: {
-        "its data turned round": _turn_round,
-        "each direction by itself": _each_direction,
-        "the last of its steps": _last_of_steps,
-        "its last states named": _name_outputs,
-    }
+RECURRENCES: Mapping[str, Sequence[Remedy]] = {
+    op: (
+        Remedy("its data turned round", _turn_round, ("attributes", "first_read")),
+        Remedy("each direction by itself", _each_direction, ("attributes", "first_read")),
+        Remedy("the last of its steps", _last_of_steps, ("first_read",)),
+        Remedy("its last states named", _name_outputs),
+    )
     for op in ("GRU", "LSTM", "RNN")
 }
 """By operator, in the order in which they are tried."""

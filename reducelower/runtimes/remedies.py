@@ -6,7 +6,8 @@ these against the facts, and tries the next remedy if a fact is true of one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -20,18 +21,39 @@ from reducelower.model.attributes import attribute_of, copy_marks, make_node, se
 from reducelower.model.schemas import element_type_name
 from reducelower.runtimes.features import given_axes
 
-__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "alters"]
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""
 
-Remedy: TypeAlias = Callable[[Writer], "Written | None"]
-"""Writes a node differently; None where there is nothing to change, RefusedError where it needs what is not known."""
+
+@dataclass(frozen=True)
+class Remedy:
+    """Another way to write a node.
+
+    Attributes:
+        name: what it is called in reports, and in the facts that say what does not help.
+        write: writes a node so; None where there is nothing to change. It raises RefusedError where it needs what is
+            not known.
+        alters: the conditions of facts that may no longer be true of the result; None if any may.
+    """
+
+    name: str
+    write: Callable[[Writer], Written | None]
+    alters: tuple[str, ...] | None = None
+
+    def may_help(self, conditions: Iterable[str]) -> bool:
+        """Whether it may change that these conditions of a fact are true of a node.
+
+        A fact without conditions is true of the operator however it is written.
+        """
+        return self.alters is None or any(name in self.alters for name in conditions)
+
 
 _OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
 
-_CHAINABLE = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"})
+_CHAINABLE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Reducing one dimension after the other is the same as all at once, except for means that are truncated."""
 
 _SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
@@ -42,16 +64,16 @@ _INTEGERS = (*_SMALL_INTEGERS, *_WIDE_INTEGERS)
 
 _HELD_BY_DOUBLE = (TensorProto.INT32, TensorProto.UINT32)
 
-_PICKING = frozenset({"ReduceMax", "ReduceMin"})
+_PICKING = ("ReduceMax", "ReduceMin")
 """Reductions whose result is one of the values."""
 
 _WHOLE_NUMBERS_FROM = 11
 """First opset version whose TopK takes integers, and with CumSum."""
 
-_ADDING = frozenset({"ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
+_ADDING = ("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare")
 """Reductions that only add and multiply, so the lower half of 64 bits is the result in 32 bits."""
 
-_ROUNDED = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
+_ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 """Reductions of integers that compute in floating point anyway and truncate; ReduceMean divides."""
 
 
@@ -306,67 +328,44 @@ def _in_type(op: Writer, wide: int, narrow: Container[int]) -> Written | None:
     )
 
 
-REMEDIES: Mapping[str, Remedy] = {
-    "the constant that comes of no values": _of_nothing,
-    "keepdims written": _write_keepdims,
-    "its elementwise step": _reduce_nothing,
-    "axes left out": _leave_axes_out,
-    "axes listed": _list_axes,
-    "Squeeze after it": partial(_change_dimensions, keepdims=1, last="Squeeze"),
-    "Reshape after it": partial(_change_dimensions, keepdims=1, last="Reshape"),
-    "Unsqueeze after it": partial(_change_dimensions, keepdims=0, last="Unsqueeze"),
-    "one axis a node": _one_by_one,
-    "negative infinity apart": _infinity_apart,
-}
+_AXES = ("axes", "negative_axes", "noop")
+
+REMEDIES: Sequence[Remedy] = (
+    Remedy("the constant that comes of no values", _of_nothing),
+    Remedy("keepdims written", _write_keepdims, ("keepdims",)),
+    Remedy("its elementwise step", _reduce_nothing),
+    Remedy("axes left out", _leave_axes_out, _AXES),
+    Remedy("axes listed", _list_axes, _AXES),
+    # One axis a node needs the others kept, so Squeeze stands before it and may change that all axes are reduced.
+    Remedy(
+        "Squeeze after it",
+        partial(_change_dimensions, keepdims=1, last="Squeeze"),
+        (*_AXES, "keepdims", "rank_out", "all_axes"),
+    ),
+    Remedy(
+        "Reshape after it", partial(_change_dimensions, keepdims=1, last="Reshape"), (*_AXES, "keepdims", "rank_out")
+    ),
+    Remedy(
+        "Unsqueeze after it",
+        partial(_change_dimensions, keepdims=0, last="Unsqueeze"),
+        (*_AXES, "keepdims", "rank_out"),
+    ),
+    Remedy("one axis a node", _one_by_one, (*_AXES, "axes_count", "all_axes", "rank", "rank_out")),
+    Remedy("negative infinity apart", _infinity_apart, ("after",)),
+)
 """Other ways to write a reduction with the same operator, in the order in which they are tried."""
 
-_AXES = frozenset({"axes", "negative_axes", "noop"})
 
-_ALTERED: Mapping[str, frozenset[str]] = {
-    "keepdims written": frozenset({"keepdims"}),
-    "axes left out": _AXES,
-    "axes listed": _AXES,
-    "Squeeze after it": _AXES | {"keepdims", "rank_out", "all_axes"},  # one axis a node needs the others kept
-    "Reshape after it": _AXES | {"keepdims", "rank_out"},
-    "Unsqueeze after it": _AXES | {"keepdims", "rank_out"},
-    "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
-    "negative infinity apart": frozenset({"after"}),
-    "its branches swapped": frozenset({"broadcast"}),
-    "Identity before it": frozenset({"after"}),
-    "Identity before its inputs": frozenset({"data", "last"}),
-    "defaults written": frozenset({"attributes"}),
-    "defaults left out": frozenset({"attributes"}),
-    "its indices counted from the front": frozenset({"negative_indices"}),
-    "one index after the other": frozenset({"attributes"}),
-    "Expand before it": frozenset({"broadcast"}),
-    "its operands spread beforehand": frozenset({"broadcast"}),
-    "its vectors reshaped to the rank of the result": frozenset({"vector"}),
-    "pads stated": frozenset({"attributes"}),
-    "Pad before it": frozenset({"attributes", "uneven"}),
-    "its data turned round": frozenset({"attributes", "first_read"}),  # the last of its steps takes a forward one
-    "each direction by itself": frozenset({"attributes", "first_read"}),
-    "the last of its steps": frozenset({"first_read"}),
-}
-
-
-def alters(name: str, conditions: Iterable[str]) -> bool:
-    """Whether a remedy may change that these conditions of a fact are true of a node.
-
-    A fact without conditions is true of the operator however it is written.
-    """
-    return name not in _ALTERED or not _ALTERED[name].isdisjoint(conditions)
-
-
-RANGE_KEEPING: Mapping[str, Remedy] = {
-    "its elementwise step": _reduce_nothing,
-    "TopK in place of it": _top,
-    "CumSum in place of it": _running_sum,
-}
+RANGE_KEEPING: Sequence[Remedy] = (
+    Remedy("its elementwise step", _reduce_nothing),
+    Remedy("TopK in place of it", _top),
+    Remedy("CumSum in place of it", _running_sum),
+)
 """Remedies that do not overflow where the operator does."""
 
-CASTS: Mapping[str, Remedy] = {
-    "computed in double": _in_double,
-    "computed in float": _in_float,
-    "computed in int64": _in_int64,
-}
+CASTS: Sequence[Remedy] = (
+    Remedy("computed in double", _in_double),
+    Remedy("computed in float", _in_float),
+    Remedy("computed in int64", _in_int64),
+)
 """Remedies for the element type, tried after the rules, which know what each type needs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written, alters
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
@@ -105,15 +105,22 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to replace a node: by a rule, or by nodes of a remedy, which names the opset version they are for.
+    """One way to replace a node: by a remedy, or by a rule of a book.
 
     The caveat is what is left to be said of the runtime where this way is taken.
     """
 
-    name: str
-    rule: Rule | None = None
-    remedy: Remedy | None = None
+    by: Remedy | Rule
     caveat: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports, and in the facts that say what does not help."""
+        return self.by.name
+
+    def may_help(self, conditions: Iterable[str]) -> bool:
+        """Whether it may change that these conditions of a fact are true of the node."""
+        return not isinstance(self.by, Remedy) or self.by.may_help(conditions)
 
 
 def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
@@ -144,7 +151,7 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
     asked = [name for fact in found.facts[:1] for name, _ in fact.when.conditions]
     for way in _ways(node, scope, found, rules, runtime):
         # What one book says of an operator another may say as well.
-        if way.name not in seen and (not found.facts or alters(way.name, asked)):
+        if way.name not in seen and (not found.facts or way.may_help(asked)):
             seen.add(way.name)
             yield way
 
@@ -159,26 +166,20 @@ def has_ways(op_type: str) -> bool:
 
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
     if not found.overflows:
-        yield Way("its constant value", remedy=_value)
-        yield Way("its constant operands stored", remedy=_store_operands)
+        yield from (Way(_CONSTANT_VALUE), Way(_OPERANDS_STORED))
     if not has_ways(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
-        for name, remedy in FORMS.get(node.op_type, {}).items() if not found.overflows else ():
-            yield Way(name, remedy=remedy)
+        yield from map(Way, FORMS.get(node.op_type, ()) if not found.overflows else ())
         if decompose.is_expressible(node.op_type):
-            yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
+            yield Way(Remedy(f"{node.op_type} by other operators", _other_operators))
         return
-    for name, remedy in (RANGE_KEEPING if found.overflows else REMEDIES).items():
-        yield Way(name, remedy=remedy)
+    yield from map(Way, RANGE_KEEPING if found.overflows else REMEDIES)
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
     # float16 overflows first of all where float does not; the others gain no range.
     if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
-        for name, remedy in CASTS.items():
-            yield Way(name, remedy=remedy)
-        for name, remedy in PRODUCTS.items():
-            yield Way(name, remedy=remedy)
+        yield from map(Way, (*CASTS, *PRODUCTS))
     if not found.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(Rules("spec"), node, scope)
 
@@ -196,7 +197,7 @@ def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
     except RefusedError:
         return
     is_narrow = book.book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
-    yield Way(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
+    yield Way(rule, _OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
 
 
 def _value(op: Writer) -> Written | None:
@@ -225,3 +226,7 @@ def _store_operands(op: Writer) -> Written | None:
 def _other_operators(op: Writer) -> Written:
     nodes, opset, _ = decompose.replacement(op.node, op.scope.target_opset, op.scope)
     return nodes, opset
+
+
+_CONSTANT_VALUE = Remedy("its constant value", _value)
+_OPERANDS_STORED = Remedy("its constant operands stored", _store_operands)

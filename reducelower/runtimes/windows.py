@@ -99,11 +99,16 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
     return [attribute for attribute in node.attribute if attribute.name not in names]
 
 
-WINDOWS: Mapping[str, Mapping[str, Remedy]] = {
-    "AveragePool": {"strides stated": _state_strides, "pads stated": _state_pads, "Pad before it": _pad_before},
-    "Conv": {"pads stated": _state_pads, "Pad before it": _pad_before, "Identity after it": _copy_after},
-    "ConvTranspose": {"pads stated": _state_pads, "Identity after it": _copy_after},
-    "LpPool": {"strides stated": _state_strides},
-    "MaxPool": {"strides stated": _state_strides, "pads stated": _state_pads, "Pad before it": _pad_before},
+_STRIDES_STATED = Remedy("strides stated", _state_strides)
+_PADS_STATED = Remedy("pads stated", _state_pads, ("attributes",))
+_PAD_BEFORE = Remedy("Pad before it", _pad_before, ("attributes", "uneven"))
+_IDENTITY_AFTER = Remedy("Identity after it", _copy_after)
+
+WINDOWS: Mapping[str, Sequence[Remedy]] = {
+    "AveragePool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE),
+    "Conv": (_PADS_STATED, _PAD_BEFORE, _IDENTITY_AFTER),
+    "ConvTranspose": (_PADS_STATED, _IDENTITY_AFTER),
+    "LpPool": (_STRIDES_STATED,),
+    "MaxPool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE),
 }
 """By operator, in the order in which they are tried."""
