@@ -130,7 +130,7 @@ class Outcome:
         if self.plan is not None and not self.refusals and self.verdict not in ("fits", "kept"):
             yield from self.plan.lines
         elif self.plan is not None:
-            yield from (Line("note", note.rstrip(".")) for note in self.plan.notes)
+            yield from self.plan.remarks
         if self.verification is not None:
             yield from self.verification.lines
         else:
@@ -156,7 +156,7 @@ class Outcome:
         if self.verdict == "kept":
             return "kept, converted by an earlier run"
         if self.verdict == "fits" and plan is not None:
-            return f"already {plan.fit}; nothing to do" if self.output else f"fits {plan.goal}"
+            return plan.fit if self.output else f"fits {plan.goal}"
         if self.verdict == "rewrite" and plan is not None:
             return f"does not fit {plan.goal}: {plan.to_do}"
         if self.verification is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from reducelower.errors import Refusal, sentences
 from reducelower.lines import Line, enumerated
@@ -14,7 +14,9 @@ from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
-__all__ = ["CHOSEN", "Label", "Plan", "Site"]
+__all__ = ["CHOSEN", "Label", "Plan", "Site", "Task"]
+
+Task: TypeAlias = Literal["do", "raise", "repair"]
 
 
 CHOSEN = "spec/"
@@ -79,12 +81,14 @@ class Plan(InNotebooks):
         ir_version: IR version before and after.
         fitted: what was done to the model as a whole so that the runtime it is for takes it, in sentences.
         notes: sentences about the model as a whole that a user should act on; every surface shows each as a ``note``.
+        left: what looks like an operator that was to be raised and stays, as sentences: details.
         unmended: what goes wrong for some values, such as very large ones, on the runtime it is for, or comes in
             another shape, and cannot be mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
         losses: where the form that was asked for loses range, as sentences, in a plan that nobody verified.
+        task: what the command is for; a model that stays as it is had nothing to do, to raise or to repair.
         steps: what was applied where, as data: verification rests on it. Copies in other processes are without.
     """
 
@@ -95,6 +99,8 @@ class Plan(InNotebooks):
     carried: int = 0
     ir_version: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
+    left: tuple[str, ...] = ()
+    task: Task = "do"
     fitted: tuple[str, ...] = ()
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
@@ -118,7 +124,7 @@ class Plan(InNotebooks):
         rewritten = sorted(self.rewritten.items())
         lines = [f"{count}  {operator}  by {rule}" for (operator, rule), count in rewritten]
         lines += [f"refused: {sentence}" for sentence in sentences(self.refusals)]
-        return "\n  ".join([repr(self).removeprefix("Plan(").removesuffix(")"), *lines, *self.notes])
+        return "\n  ".join([repr(self).removeprefix("Plan(").removesuffix(")"), *lines, *self.notes, *self.left])
 
     @property
     def versions(self) -> str:
@@ -144,16 +150,24 @@ class Plan(InNotebooks):
 
     @property
     def fit(self) -> str:
-        """That the model is where it was to go, after ``already``."""
+        """That the model is where it was to go."""
+        if self.task != "do":
+            return f"nothing to {self.task}"
         is_more = self.target.without or self.target.runtime is not None
-        return f"fits {self.goal}" if is_more else f"at {self.goal}"
+        return f"already {'fits' if is_more else 'at'} {self.goal}; nothing to do"
 
     @property
     def to_do(self) -> str:
         """What a conversion would do."""
         if self.sites:
             return f"{counted(len(self.sites), 'node')} to rewrite ({_by_operator(self.sites)})"
-        return f"only its version would change ({self.journey})"
+        before, after = self.source_opset, self.target.opset or self.source_opset
+        is_at = (before, self.ir_version[0]) == (after, self.ir_version[1])
+        return (
+            "it states types that its nodes do not yield"
+            if is_at
+            else f"only its version would change ({self.journey})"
+        )
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -175,7 +189,14 @@ class Plan(InNotebooks):
                 yield Line("because", f"on {runtime}, at its own opset {self.source_opset}: {reason}")
         yield Line("unchanged", counted(self.carried, "node"), is_detail=True)
         yield Line("versions", self.versions, is_detail=True)
-        yield from (Line("note", note.rstrip(".")) for note in (*self.notes, *self.unmended))
+        yield from self.remarks
+        yield from (Line("note", note.rstrip(".")) for note in self.unmended)
+
+    @property
+    def remarks(self) -> Iterator[Line]:
+        """What there is to say of a model, whether anything was rewritten or not."""
+        yield from (Line("note", note.rstrip(".")) for note in self.notes)
+        yield from (Line("left", note.rstrip("."), is_detail=True) for note in self.left)
 
     @property
     def changes_nothing(self) -> bool:

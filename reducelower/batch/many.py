@@ -10,25 +10,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reducelower.api import check, legalize
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.failures import SettingError
-from reducelower.files import LoadedModel, read_model
 from reducelower.files.pending import sync_folder
 from reducelower.files.remote import is_in_memory, is_url
-from reducelower.legalization.whole_models import fitted
 from reducelower.options import Settings, Target
-from reducelower.outcome import Outcome, Verdict
-from reducelower.pipeline.conversion import convert_here, failed, refused
-from reducelower.pipeline.diagnosis import what_is_wrong_with_source
+from reducelower.outcome import Outcome
+from reducelower.pipeline.conversion import check_here, convert_here, failed
 from reducelower.pipeline.task import FORKS
-from reducelower.plan import Plan
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from reducelower.pipeline.task import OnStep, Task
-    from reducelower.report.details import Details
 
 __all__ = [
     "check_file",
@@ -252,33 +246,8 @@ def check_file(path: str, settings: Settings) -> Outcome:
     start = time.monotonic()
     try:
         with at_hand(path) as local:
-            found = _check(local, settings)
+            found = check_here(local, settings)
             found = replace(found, source=path, problems=renamed(found.problems, local, path))
     except Exception as error:
         found = failed(path, error)
     return replace(found, seconds=time.monotonic() - start)
-
-
-def _check(path: str, settings: Settings) -> Outcome:
-    source = None
-    try:
-        source = read_model(path)
-        if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
-            return refused(path, wrong)
-        plan = check(source.model, **settings.for_engine(), base_dir=source.place)
-        details = _details(source, plan, settings) if settings.details else None
-    except Exception as error:
-        return failed(path, error, source)
-    verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing else "rewrite"
-    return Outcome(path, verdict, plan=plan, refusals=plan.refusals, details=details)
-
-
-def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
-    """The report's details of the converted model, which is made for that and then dropped."""
-    from reducelower.report.details import describe_models
-
-    model = fitted(source.document, settings.target.runtime, settings).document.message  # the sites are in this one
-    if plan.refusals or not plan.sites:
-        return describe_models(model, None, plan, plan.refusals, None)
-    legalized = legalize(model, **{**settings.for_engine(), "set_sizes": {}}, base_dir=source.place)
-    return describe_models(model, legalized.model, legalized.plan, (), None)

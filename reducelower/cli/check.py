@@ -87,7 +87,7 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     """Check every model that the command line names, report, and return the exit status."""
     from reducelower.batch.inputs import find_models
     from reducelower.batch.many import check_file, crashed
-    from reducelower.cli.conversion import outcomes_of
+    from reducelower.cli.conversion import outcomes_of, warn_of_names
     from reducelower.cli.reports import check_report_paths, write_reports
     from reducelower.cli.streams import on_standard_output, staged
 
@@ -106,6 +106,8 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
 
         for found in checked:
             console.data_result(json_line(found))
+    if options["as_json"] or options["form"] == "json":
+        warn_of_names(checked)
     if options["form"] == "text":
         for problem in (problem for found in checked for problem in found.problems):
             console.problem(problem)

@@ -19,7 +19,7 @@ from reducelower.options import Settings
 from reducelower.outcome import Outcome
 from reducelower.pipeline.task import FORKS, Task
 
-__all__ = ["convert_all", "outcomes_of"]
+__all__ = ["convert_all", "outcomes_of", "warn_of_names"]
 
 ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 
@@ -77,6 +77,8 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
             if for_people and ((outcome.output and not outcome.problems) or (verbose and outcome.plan is not None)):
                 whole = (verbose or len(tasks) == 1) and not outcome.kept
                 console.result(full_text(outcome, verbose=verbose) if whole else short_text(outcome))
+    if as_json:
+        warn_of_names(outcomes)
     if for_people and len(tasks) > 1:
         console.result(summary(outcomes))
     if reports or not as_text:
@@ -86,6 +88,12 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
             console.data_result(text)
         write_reports(command, outcomes, reports)
     return max(outcome.status for outcome in outcomes)
+
+
+def warn_of_names(outcomes: Sequence[Outcome]) -> None:
+    """Say for one release what the JSON of outcomes has another name for."""
+    if any(outcome.verdict == "fits" for outcome in outcomes):
+        console.warning("the JSON of 0.1 calls the verdict legal by another name, fits")
 
 
 def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reducelower.api import check, legalized
+from reducelower.api import check, legalize, legalized
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -24,12 +24,13 @@ from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.plan import CHOSEN, Plan
+from reducelower.plan import Task as PlanTask
 
 if TYPE_CHECKING:
     from reducelower.legalization.repair import Repaired
     from reducelower.verification import TestDataSet, Verification
 
-__all__ = ["convert_here", "failed", "refused"]
+__all__ = ["check_here", "convert_here", "failed", "refused", "sound"]
 
 
 def convert_here(
@@ -52,6 +53,39 @@ def convert_here(
     except Exception as error:
         outcome = failed(task.source, error, source)
         return _with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
+
+
+def check_here(path: str, settings: Settings) -> Outcome:
+    """Say what a conversion of a local model would do; errors are in the outcome."""
+    source = None
+    try:
+        source = read_model(path)
+        source, notes, wrong = sound(source)
+        if wrong:
+            return refused(path, wrong)
+        plan = check(source.model, **settings.for_engine(), base_dir=source.place)
+        plan = replace(plan, notes=(*notes, *plan.notes))
+        verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing and not notes else "rewrite"
+        outcome = Outcome(path, verdict, plan=plan, refusals=plan.refusals)
+        return _with_planned_details(outcome, plan, settings, source)
+    except Exception as error:
+        return failed(path, error, source)
+
+
+def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
+    """A model as a conversion takes it, what was repaired for that, and what is wrong with it all the same.
+
+    Runtimes ignore the types that a model states of inner values, so those that contradict its nodes are dropped.
+    """
+    wrong = what_is_wrong_with_source(source.document, external=source.is_partial, full=True)
+    if not wrong:
+        return source, (), ""
+    from reducelower.legalization.repair import drop_stale
+
+    mended, notes = _repaired(source, drop_stale(source.model))
+    if notes and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
+        return mended, notes, ""
+    return source, (), wrong + _what_would_help(source)
 
 
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
@@ -111,7 +145,7 @@ def _convert(
         raise ConversionError(refusals)
     source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)
     if wrong := what_is_wrong_with_source(source.document, external=external):
-        return refused(task.source, wrong + _what_would_help(source, settings))
+        return refused(task.source, wrong + ("" if settings.repair else _what_would_help(source)))
     on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
     on_step("check", 0, 0)
@@ -128,7 +162,7 @@ def _convert(
             wrong = check_result(made, external=external, full=True)
     if wrong:
         return _invalid_result(task, settings, source, made, wrong)
-    plan = replace(plan, notes=(*notes, *plan.notes))
+    plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
     on_step("verify", 0, 0)
@@ -164,6 +198,13 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _task_of(settings: Settings) -> PlanTask:
+    """What a command is for that leaves the opset version as it is."""
+    if settings.target != Target() or settings.inline:
+        return "do"
+    return "raise" if settings.raised is not None else "repair" if settings.repair else "do"
 
 
 def _asks_of_itself(settings: Settings) -> bool:
@@ -210,10 +251,8 @@ def _repaired(
     )
 
 
-def _what_would_help(source: LoadedModel, settings: Settings) -> str:
+def _what_would_help(source: LoadedModel) -> str:
     """What --repair would do to an invalid model, if that would make it valid."""
-    if settings.repair:
-        return ""
     from reducelower.legalization.repair import repair
 
     mended = repair(source.model)
@@ -311,19 +350,33 @@ def _with_details(
     return replace(outcome, details=details)
 
 
+def _with_planned_details(outcome: Outcome, plan: Plan, settings: Settings, source: LoadedModel) -> Outcome:
+    """Add the parts of a report on a check; the converted model is made for that and then dropped."""
+    if not settings.details:
+        return outcome
+    # The sites are in the model as it is fitted to the runtime.
+    source = replace(source, document=fitted(source.document, settings.target.runtime, settings).document)
+    if plan.refusals or not plan.sites:
+        return _with_details(outcome, settings, source)
+    legal = legalize(source.model, **{**settings.for_engine(), "set_sizes": {}}, base_dir=source.place)
+    of_sites = _with_details(replace(outcome, plan=legal.plan), settings, source, Document.of_message(legal.model))
+    return replace(outcome, details=of_sites.details)
+
+
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
     """Say whether an invalid result is the fault of the input, of an option, or of reducelower."""
     from reducelower.pipeline.axes import what_is_wrong_with_an_axis
 
+    help_ = "" if settings.repair else _what_would_help(source)
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
-        return refused(task.source, already + _what_would_help(source, settings))
+        return refused(task.source, already + help_)
     if odd := find_defect(source.model):
         return refused(task.source, odd)
     if of_source := what_is_wrong_with_an_axis(source.model):
         return refused(task.source, of_source)
     if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result.message):
         wrong = f"the shapes it states do not fit what its nodes yield ({wrong})"
-        return refused(task.source, wrong + _what_would_help(source, settings))
+        return refused(task.source, wrong + help_)
     if isinstance(settings.ir_version, int):
         return refused(task.source, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
     if settings.element_types or settings.ranks:

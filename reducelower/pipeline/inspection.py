@@ -20,7 +20,7 @@ from reducelower.model.spelled import operator_name, type_text
 from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
-from reducelower.pipeline.diagnosis import what_is_wrong_with_source
+from reducelower.pipeline.conversion import sound
 from reducelower.pipeline.where import OnRuntime, where
 
 __all__ = ["Inspected", "Stated", "inspect_file"]
@@ -87,9 +87,9 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
         UnreadableModelError: it cannot be read.
     """
     source = read_model(path)
-    model = source.model
-    found = _content(path, source, model)
-    if wrong := what_is_wrong_with_source(source.document, external=source.is_partial, full=True):
+    found = _content(path, source, source.model)
+    source, _, wrong = sound(source)
+    if wrong:
         return replace(found, problem=wrong)
     try:
         with explain_failures(source.document):

@@ -148,7 +148,9 @@ def _raised(
         further, left = one_pass(between)
         is_settled = not further.sites
         plan = plan if is_settled else _twice(plan, further, before, between, result)
-    return Legalized(result, replace(plan, notes=(*plan.notes, *left)))
+    mendable = _sentences(each for each in left if each.by_opset)
+    others = _sentences(each for each in left if not each.by_opset)
+    return Legalized(result, replace(plan, notes=(*plan.notes, *mendable), left=tuple(others)))
 
 
 def _one_pass(
@@ -158,8 +160,8 @@ def _one_pass(
     expansions: Expansions,
     written: Sequence[Form],
     before: ModelProto,
-) -> tuple[Plan, tuple[str, ...]]:
-    """Put together, in place, what a model spells out; return the plan, and sentences about what was left."""
+) -> tuple[Plan, Sequence[Left]]:
+    """Put together, in place, what a model spells out; return the plan, and what was left."""
     ground = Ground(
         Names(lambda: result, None),
         Inference(
@@ -187,7 +189,7 @@ def _one_pass(
     carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
     steps = (Step(Document.of_message(before), None),)
     plan = Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes, steps=steps)
-    return plan, tuple(_sentences(raiser.left))
+    return plan, raiser.left
 
 
 def _twice(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
@@ -254,8 +256,8 @@ def _sentences(left: Iterable[Left]) -> Iterator[str]:
         groups.setdefault((each.op_type, each.why), []).append(each)
     for (op_type, why), places in groups.items():
         first = places[0]
-        others = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield f"what ends in {first.node} ({first.graph}){others} looks like {op_type} and was left: {why}"
+        others = f" and {len(places) - 1} more look" if len(places) > 1 else " looks"
+        yield f"what ends in {first.node} ({first.graph}){others} like {op_type} and was left: {why}"
 
 
 def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: ModelProto) -> Plan:
@@ -281,6 +283,7 @@ def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: Model
         carried=conversion.carried + absorbed - sum(len(site.raised_from) for site in sites),
         ir_version=(conversion.ir_version[0], raising.ir_version[1]),
         notes=tuple(dict.fromkeys((*conversion.notes, *raising.notes))),
+        left=raising.left,
         steps=(*conversion.steps, *raising.steps),
     )
 

@@ -110,6 +110,6 @@ def _model(model: Outcome) -> Mapping[str, Any]:
             "without_types": sorted(plan.target.without_types),
             "carried": plan.carried,
             "sites": [asdict(site) for site in plan.sites],
-            "notes": list(plan.notes),
+            "notes": [*plan.notes, *plan.left],
         }
     return facts

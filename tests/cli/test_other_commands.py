@@ -186,7 +186,8 @@ def test_an_inspected_model_that_contradicts_itself_does_not_stop_the_others(cli
         onnx.save(onnx.parser.parse_model(text.format(shape)), tmp_path / f"{name}.onnx")
     ran = cli("inspect", tmp_path, "--json")
     found = {Path(each["path"]).name: each["problem"] for each in map(json.loads, ran.out.splitlines())}
-    assert (ran.status, ran.err) == (1, "")
+    assert ran.status == 1
+    assert "inputs and outputs are objects" in ran.err  # that their form changed is told for one release
     assert {name: bool(problem) for name, problem in found.items()} == {
         "a.onnx": False,
         "b.onnx": True,

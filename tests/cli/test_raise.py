@@ -63,8 +63,25 @@ def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path
 def test_a_model_with_nothing_to_raise_is_written_as_it_is(cli: Cli, models: Path, tmp_path: Path) -> None:
     ran = cli("raise", models / "torch_sum_dyn_18.onnx", "-o", tmp_path / "out.onnx")
     assert ran.status == 0
-    assert "already at opset 18; nothing to do" in ran.out
+    assert "nothing to raise" in ran.out
     assert onnx.load(tmp_path / "out.onnx") == onnx.load(models / "torch_sum_dyn_18.onnx")
+
+
+def test_what_looks_like_an_operator_and_is_none_is_a_detail(cli: Cli, tmp_path: Path) -> None:
+    graph = "g (float[2,3] x) => (float[2,3] y) { e = Exp (x) s = ReduceSum (e) l = Log (s) y = Sub (x, l) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), tmp_path / "model.onnx")
+    how = ("raise", tmp_path / "model.onnx", "-o", tmp_path / "out.onnx", "--force")
+    assert "LogSoftmax" not in cli(*how).out
+    assert "looks like LogSoftmax and was left" in " ".join(cli(*how, "-v").out.split())
+
+
+def test_what_a_newer_opset_version_would_allow_is_a_note(cli: Cli, tmp_path: Path) -> None:
+    model, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    graph = "g (float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization (x, s) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), model)
+    assert cli("convert", model, "-o", out, "--opset", 13).status == 0
+    said = " ".join(cli("raise", out, "-o", tmp_path / "raised.onnx").out.split())
+    assert "looks like LayerNormalization and was left: it came with opset 17" in said
 
 
 def test_a_folder_of_rules_is_looked_for_too(cli: Cli, tmp_path: Path) -> None:

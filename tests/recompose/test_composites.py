@@ -50,7 +50,7 @@ def test_every_way_to_write_an_operator_becomes_the_operator(number: int, form: 
         checker.check_model(raised.model, full_check=True)
         kinds = Counter(node.op_type for node in raised.model.graph.node)
         assert kinds == {form.op_type: 1}, [node.op_type for node in written.model.graph.node]
-        assert not raised.plan.notes
+        assert not raised.plan.notes + raised.plan.left
         found = run(raised.model, written.inputs[form.inputs[0]])
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
@@ -67,7 +67,7 @@ def test_what_only_looks_like_an_operator_is_left_and_why_is_said(form: Form) ->
     written = Written(form, next(choices(form, 1)), inputs)
     raised = raise_with_plan(written.model, ops=[form.op_type])
     assert raised.model == written.model
-    (note,) = raised.plan.notes
+    (note,) = raised.plan.left
     assert form.op_type in note
     assert form.why_not in note
 
@@ -177,7 +177,7 @@ def test_no_layer_normalization_with(what: str) -> None:
     model = make()
     raised = raise_with_plan(model, ops=["LayerNormalization"])
     assert raised.model == model
-    (note,) = raised.plan.notes
+    (note,) = (*raised.plan.notes, *raised.plan.left)
     assert why in note
 
 
@@ -190,7 +190,7 @@ def test_a_sum_over_another_number_is_no_mean(count: float) -> None:
         if written.used & {"count", "share"}:
             raised = raise_with_plan(written.model, ops=["RMSNormalization"])
             assert raised.model == written.model
-            assert "4 elements are added up" in raised.plan.notes[0]
+            assert "4 elements are added up" in raised.plan.left[0]
 
 
 def test_a_number_of_elements_that_adds_a_dimension_is_left() -> None:
@@ -202,14 +202,14 @@ def test_a_number_of_elements_that_adds_a_dimension_is_left() -> None:
         each.model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=4)
         raised = raise_with_plan(each.model, ops=["RMSNormalization"])
         assert raised.model == each.model
-        assert "adds dimensions" in raised.plan.notes[0]
+        assert "adds dimensions" in raised.plan.left[0]
 
 
 def test_another_power_does_not_even_look_like_it() -> None:
     model = layer(exponent=3.0)
     raised = raise_with_plan(model, ops=["LayerNormalization"])
     assert raised.model == model
-    assert not raised.plan.notes
+    assert not raised.plan.notes + raised.plan.left
 
 
 @pytest.mark.parametrize("shifted_above", [True, False])
@@ -266,7 +266,7 @@ def test_groups_of_another_layout_are_left() -> None:
     model = reducelower.expand(reducelower.convert_version(onnx.load(DATA / "jax_23.onnx"), 23), rules="core")
     raised = raise_with_plan(model)
     checker.check_model(raised.model, full_check=True)
-    assert any("GroupNormalization and was left: it goes over axes" in note for note in raised.plan.notes)
+    assert any("GroupNormalization and was left: it goes over axes" in note for note in raised.plan.left)
 
 
 def test_names_may_look_like_anything() -> None:
