@@ -60,7 +60,11 @@ def duration(seconds: float) -> str:
 
 
 def take_turns(
-    contenders: Mapping[Name, Callable[[], object]], rounds: int, *, before: Callable[[], object] | None = None
+    contenders: Mapping[Name, Callable[[], object]],
+    rounds: int,
+    *,
+    before: Callable[[], object] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[Name, float]:
     """Run contenders one after the other, round by round, so that a slow spell of the machine hits all of them.
 
@@ -68,6 +72,7 @@ def take_turns(
         contenders: what to run, by name.
         rounds: how many times.
         before: what to do before each run, not counted.
+        clock: tells seconds; `time.thread_time` for what runs in this thread alone, beside others.
 
     Returns:
         The median of the seconds per run, by name, after a first run that is not counted.
@@ -77,9 +82,9 @@ def take_turns(
         for name, run in contenders.items():
             if before is not None:
                 before()
-            start = time.perf_counter()
+            start = clock()
             run()
-            taken = time.perf_counter() - start
+            taken = clock() - start
             if number:
                 times[name].append(taken)
     return {name: statistics.median(taken) for name, taken in times.items()}

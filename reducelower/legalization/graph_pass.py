@@ -18,6 +18,7 @@ from reducelower.errors import Refusal, RefusedError
 from reducelower.legalization.checking import find_invalid_node
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
+from reducelower.legalization.equal_tables import EqualTables
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.memo import (
     NOTHING,
@@ -59,6 +60,9 @@ _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 _REGISTERING = (constants, reductions)
 """Modules that register adapters when they are imported."""
 
+
+_HAS_ROTARY_EMBEDDING = 23
+"""The oldest opset version with RotaryEmbedding."""
 
 _BRANCHES = ("else_branch", "then_branch")
 
@@ -183,6 +187,8 @@ class GraphPass:
         originals: Iterable[bytes] = map(nodes.original, positions)
         if self._writes_quantizers_out(table):
             originals = (with_quantized(data, scope) for data in originals)
+        if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
+            originals = map(EqualTables(scope).read_first, originals)
         for index, read in self._memo.repeat("operators", edit, zip(positions, originals, strict=True)):
             node = in_blanks(read)
             is_foreign = node.domain not in DEFAULT_DOMAINS
