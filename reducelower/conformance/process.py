@@ -128,12 +128,16 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.version = str(answer["version"])
         self.tolerance = float(answer["tolerance"])
 
-    def run(self, model: bytes, inputs: Mapping[str, Array]) -> Answer:
-        """Run one model; raises UnusableError if the process does not start."""
+    def run(self, model: bytes, inputs: Mapping[str, Array], time_limit: float | None = None) -> Answer:
+        """Run one model, within another time limit than that of the worker if one is given.
+
+        Raises:
+            UnusableError: the process does not start.
+        """
         self.start()
         request: dict[str, Any] = {"model": np.frombuffer(model, np.uint8)}
         request.update((f"input:{name}", value) for name, value in inputs.items())
-        answer = self._exchange(request, self._time_limit)
+        answer = self._exchange(request, self._time_limit if time_limit is None else time_limit)
         if isinstance(answer, Answer):
             return answer
         if "error" in answer:

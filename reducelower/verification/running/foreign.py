@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,13 +52,14 @@ class _ForeignSession:
     def __init__(self, runtime: ForeignRuntime, source: Source) -> None:
         self._runtime = runtime
         self._model = source.complete().SerializeToString()
+        self._worker = runtime.worker(_TIME_LIMIT)
+        weakref.finalize(self, self._worker.__exit__)
         self._types = [value.type.tensor_type.elem_type for value in source.proto.graph.output]
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         name = self._runtime.name
         try:
-            with self._runtime.worker(_TIME_LIMIT if timeout is None else timeout) as worker:
-                answer = worker.run(self._model, feeds)
+            answer = self._worker.run(self._model, feeds, timeout)
         except UnusableError as error:
             raise CannotRunError(str(error), unsupported=True) from error
         if answer.kind != "outputs":

@@ -1,4 +1,4 @@
-"""Runtimes behind one small protocol: onnxruntime, onnx's reference evaluator, OpenVINO."""
+"""Runtimes behind one small protocol: onnxruntime, onnx's reference evaluator, and others in processes of their own."""
 
 from __future__ import annotations
 
@@ -226,48 +226,8 @@ def _reference_error(error: Exception) -> CannotRunError:
     return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
 
 
-class OpenVinoRuntime:
-    """OpenVINO on the CPU, in the model's own precision; needs the optional package ``openvino``."""
-
-    name = "openvino"
-
-    def load(self, source: Source) -> Session:
-        """Compile for the CPU with inference precision left at the model's element types."""
-        try:
-            import openvino
-        except ImportError as error:
-            raise CannotRunError("openvino is not installed (pip install openvino)", unsupported=True) from error
-        try:
-            core = openvino.Core()
-            model = core.read_model(source.serialized())
-            compiled = core.compile_model(
-                model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
-            )
-        except CannotRunError:
-            raise
-        except Exception as error:  # openvino raises RuntimeError and its own kinds
-            raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
-        return _OpenVinoSession(compiled)
-
-
-@dataclass(frozen=True)
-class _OpenVinoSession:
-    compiled: Any
-
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        # A graph input that nothing uses is dropped by OpenVINO, and feeding it is an error there.
-        known = {name for port in self.compiled.inputs for name in port.get_names()}
-        try:
-            results = self.compiled({name: value for name, value in feeds.items() if name in known})
-        except Exception as error:
-            raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
-        return [np.array(results[port]) for port in self.compiled.outputs]
-
-
-RUNTIMES: Mapping[str, type[Runtime]] = {
-    runtime.name: runtime for runtime in (OnnxRuntime, ReferenceRuntime, OpenVinoRuntime)
-}
-"""Every runtime by name."""
+RUNTIMES: Mapping[str, type[Runtime]] = {runtime.name: runtime for runtime in (OnnxRuntime, ReferenceRuntime)}
+"""Those that run in this process, by name."""
 
 
 def runtime_named(name: str) -> Runtime:

@@ -87,7 +87,7 @@ def verify(
         tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
         budget: seconds for running regions and whole models; None for no limit. Three quarters of it are for the
             regions, and each runtime has what these leave for the whole models. A look at a difference, and a run in
-            the reference evaluator or OpenVINO, is not stopped once it began; reading and aligning the models is not
+            the reference evaluator, is not stopped once it began; reading and aligning the models is not
             counted in, but takes from it.
         plan: what a conversion did; its rewrites are then named in what is found.
         on_progress: called with (done, total) distinct regions.
