@@ -10,36 +10,6 @@ from tests.adapters.models import assert_same, floats, one, operators
 X = floats(3, 4, 5)
 
 
-@pytest.mark.parametrize("given", ["constants", "computed"])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_gather_elements_below_11(axis: int, given: str) -> None:
-    indices = np.random.default_rng(0).integers(-3, 3, (3, 4, 5)[:3]).astype(np.int64)[:2, :3, :4]
-    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
-    made = one("GatherElements", feeds, 13, constants={} if given == "computed" else {"i": indices}, axis=axis)
-    limits = [slice(size) for size in indices.shape]
-    limits[axis] = slice(None)
-    expected = np.take_along_axis(X[tuple(limits)], indices, axis)
-    assert_same(made, feeds, 9, expected)
-
-
-@pytest.mark.parametrize("given", ["constants", "computed"])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_gather_nd_below_11(count: int, given: str) -> None:
-    indices = np.array([[[0, 1, 2], [-1, -1, -1]], [[2, 3, 4], [1, 0, 1]]], np.int64)[..., :count]
-    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
-    made = one("GatherND", feeds, 13, constants={} if given == "computed" else {"i": indices})
-    assert_same(made, feeds, 9, X[tuple(np.moveaxis(indices, -1, 0))])
-
-
-@pytest.mark.parametrize("given", ["constants", "computed"])
-@pytest.mark.parametrize("index", [[1], [1, -2], [1, 2, 3], [-1, 0, -1]])
-def test_one_index_gathers_one_part_below_11(index: list[int], given: str) -> None:
-    indices = np.array(index, np.int64)
-    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
-    made = one("GatherND", feeds, 13, constants={} if given == "computed" else {"i": indices})
-    assert_same(made, feeds, 9, X[tuple(index)])
-
-
 @pytest.mark.parametrize("op_type", ["GatherND", "ScatterND"])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_how_many_axes_an_index_names_may_be_known_at_run_time_only(count: int, op_type: str) -> None:
@@ -51,14 +21,6 @@ def test_how_many_axes_an_index_names_may_be_known_at_run_time_only(count: int, 
         expected = X.copy()
         expected[places] = feeds["u"]
     assert_same(one(op_type, feeds, 13, ranked=["i"]), feeds, 9, expected)
-
-
-@pytest.mark.parametrize("ranked", [[], ["x"]])
-@pytest.mark.parametrize("count", [1, 2])
-def test_parts_of_nothing_are_gathered_below_11(count: int, ranked: list[str]) -> None:
-    feeds = {"x": np.zeros((2, 3, 0), np.float32), "i": np.array([[[0, 1], [1, 2]]])[..., :count]}
-    expected = feeds["x"][tuple(np.moveaxis(feeds["i"], -1, 0))]
-    assert_same(one("GatherND", feeds, 13, ranked=ranked), feeds, 9, expected)
 
 
 @pytest.mark.parametrize("target", [10, 9])
@@ -101,14 +63,6 @@ def test_scatter_elements_was_scatter(axis: int) -> None:
     assert "Scatter" in operators(assert_same(one("ScatterElements", feeds, 13, axis=axis), feeds, 9, expected))
 
 
-def test_scatter_becomes_scatter_elements() -> None:
-    feeds = {"x": X, "i": np.array([[[1]]], np.int64), "u": np.array([[[5]]], np.float32)}
-    expected = X.copy()
-    expected[0, 0, 1] = 5
-    made = one("Scatter", feeds, 9, axis=2)
-    assert operators(assert_same(made, feeds, 18, expected)) == ["ScatterElements"]
-
-
 REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -139,10 +93,3 @@ def test_rows_scattered_to_one_place_are_combined(reduction: str) -> None:
     feeds = {"x": data, "i": indices, "u": updates}
     for target in (17, 15, 10):
         assert_same(one("ScatterND", feeds, 18, reduction=reduction), feeds, target, expected)
-
-
-def test_nothing_that_is_scattered_changes_nothing() -> None:
-    feeds = {"x": floats(3), "i": np.zeros(0, np.int64), "u": np.zeros(0, np.float32)}
-    for ranked in ([], ["i", "u"]):
-        made = one("ScatterElements", feeds, 18, ranked=ranked, reduction="max")
-        assert_same(made, feeds, 13, feeds["x"])

@@ -1,0 +1,144 @@
+"""Tables of cases: the text of nodes, what they are given, and what numpy says they yield at other opset versions.
+
+A table is a file in TOML, a row is named by its claim::
+
+    ["small integers wrap as they do in numpy"]
+    nodes = "y = $op (a, b)"
+    from = 14
+    to = [13, 9]
+    each.op = ["Add", "Sub"]
+    each."dtype, most" = [["int8", 127], ["uint8", 255]]
+    let.other = "array([1, 2], dtype)"
+    given.a = "array([most, 0], dtype)"
+    given.b = "other[::-1]"
+    gives.y = "{'Add': add, 'Sub': subtract}[op](a, b)"
+    becomes = ["Cast", "Cast", "$op", "Cast"]
+
+Its fields:
+
+- ``nodes``: the nodes in ONNX text; ``from``: the opset version of the model; ``to``: those it is converted to.
+- ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
+  two values of different parameters meet. One that is called like a field stands for it.
+- ``let``: names for expressions; ``given``: the values that the nodes read. Expressions are Python, and have the names
+  of numpy, the parameters, and what stands above.
+- ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated.
+- ``gives``: what is expected of each output. Where it is left out, y is to be what the source yields.
+- ``becomes``: the operators of the main graph afterwards; ``never``: those that must not be among them.
+- ``refused``: a part of the reason why it is not converted, in place of ``gives``.
+- ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, helper, parser
+from onnx.reference import ReferenceEvaluator
+
+from tests.adapters.models import converted, floats, int64s, model, operators, refusal, run
+from tests.pairwise import pairwise
+
+__all__ = ["check", "rows"]
+
+Row = Mapping[str, Any]
+
+VOCABULARY = {**vars(np), "random": np.random, "fft": np.fft, "math": math, "floats": floats, "int64s": int64s}
+FIELDS = {
+    "nodes", "from", "to", "each", "let", "given", "constants", "ranked", "gives", "becomes", "never", "refused", "by",
+    "rtol", "atol",
+}  # fmt: skip
+
+
+def rows(folder: Path) -> dict[str, Row]:
+    """The rows of every table in a folder, by claim."""
+    found: dict[str, Row] = {}
+    for path in sorted(folder.glob("*.toml")):
+        for claim, row in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            assert not set(row) - FIELDS, f"{path.name}, {claim}: {set(row) - FIELDS} are no fields"
+            assert claim not in found, f"{path.name}: {claim} stands twice"
+            found[claim] = row
+    return found
+
+
+def check(row: Row) -> None:
+    """Convert the model of a row to every version it names, and compare what comes out."""
+    for chosen in _combinations(row.get("each", {})):
+        try:
+            _check({**row, **{name: value for name, value in chosen.items() if name in FIELDS}}, chosen)
+        except Exception as error:
+            error.add_note(f"with {chosen}")
+            raise
+
+
+def _combinations(each: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    names = [[name.strip() for name in key.split(",")] for key in each]
+    for values in pairwise(*each.values()):
+        groups = (value if len(group) > 1 else [value] for group, value in zip(names, values, strict=True))
+        yield dict(zip(itertools.chain(*names), map(_value, itertools.chain(*groups)), strict=True))
+
+
+def _value(value: Any) -> Any:
+    """What stands in a list of values: TOML has no None, so that it is an empty table."""
+    return None if value == {} else value
+
+
+def _check(row: Row, chosen: Mapping[str, Any]) -> None:
+    names: dict[str, Any] = {**VOCABULARY, **chosen}
+    for name, text in row.get("let", {}).items():
+        names[name] = eval(text, names)
+    given = {name: np.asarray(eval(text, names)) for name, text in row.get("given", {}).items()}
+    names.update(given)
+    wanted = {name: np.asarray(eval(text, names)) for name, text in row.get("gives", {}).items()}
+    source, feeds = _source(row, chosen, given, list(wanted) or ["y"])
+    for target in row["to"]:
+        if "refused" in row:
+            reason = refusal(source, target)
+            assert _filled(row["refused"], chosen) in reason, reason
+            continue
+        result = converted(source, target)
+        _compare(row, source, _yielded(row, result, feeds), wanted or _yielded(row, source, feeds))
+        kinds = operators(result)
+        if "becomes" in row:
+            assert kinds == [_filled(kind, chosen) for kind in row["becomes"]], target
+        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & set(kinds), target
+
+
+def _source(
+    row: Row, chosen: Mapping[str, Any], given: Mapping[str, np.ndarray], outputs: list[str]
+) -> tuple[ModelProto, Mapping[str, np.ndarray]]:
+    nodes = parser.parse_graph(f"g () => () {{ {_filled(row['nodes'], chosen)} }}").node
+    held = row.get("constants", ())
+    feeds = {name: value for name, value in given.items() if name not in held}
+    constants = {name: given[name] for name in held}
+    made = model(nodes, feeds, row["from"], outputs=outputs, constants=constants, ranked=row.get("ranked", ()))
+    onnx.checker.check_model(made, full_check=True)
+    return made, feeds
+
+
+def _filled(text: str, chosen: Mapping[str, Any]) -> str:
+    return Template(text).substitute(chosen)
+
+
+def _yielded(row: Row, made: ModelProto, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    by_reference = row.get("by") == "reference"
+    found = ReferenceEvaluator(made).run(None, dict(feeds)) if by_reference else run(made, feeds)
+    return {value.name: np.asarray(one) for value, one in zip(made.graph.output, found, strict=True)}
+
+
+def _compare(row: Row, source: ModelProto, found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> None:
+    for value in source.graph.output:
+        got, want = found[value.name], wanted[value.name]
+        assert got.dtype == helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        assert (got.shape, got.dtype.kind) == (want.shape, want.dtype.kind), value.name
+        if got.dtype.kind in "bOUS":
+            np.testing.assert_array_equal(got, want)
+        else:
+            np.testing.assert_allclose(got, want, rtol=row.get("rtol", 1e-5), atol=row.get("atol", 1e-6))
