@@ -34,7 +34,9 @@ def thinned(rows: Sequence[_Row]) -> list[_Row]:
     Most faults hang on one parameter or on two that meet, so that these rows find what all of them find.
     Source: Kuhn, Wallace and Gallo, Software Fault Interactions and Implications for Software Testing, IEEE TSE 2004.
     """
-    columns = list(itertools.combinations(range(len(rows[0]) if rows else 0), 2))
+    if not rows or len(rows[0]) < 2:
+        return list(rows)
+    columns = list(itertools.combinations(range(len(rows[0])), 2))
     met: set[tuple[Hashable, ...]] = set()
     kept = set()
     order = random.Random(0).sample(range(len(rows)), len(rows))

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 from onnx import checker, helper
 
 import reducelower
-from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, refusal
+from tests.adapters.models import assert_same, converted, floats, int64s, one, refusal
 
 X = floats(2, 3, 4)
-
-
-@pytest.mark.parametrize(
-    ("op_type", "attribute", "negative", "positive"),
-    [
-        ("ArgMax", "axis", -1, 2),
-        ("ArgMin", "axis", -3, 0),
-        ("Concat", "axis", -2, 1),
-        ("Flatten", "axis", -1, 2),
-        ("Softmax", "axis", -1, 2),
-        ("LogSoftmax", "axis", -1, 2),
-        ("Hardmax", "axis", -1, 2),
-    ],
-)
-def test_a_negative_axis_is_counted_from_the_front(op_type: str, attribute: str, negative: int, positive: int) -> None:
-    made = one(op_type, {"x": X}, 11, **{attribute: negative})
-    result = assert_same(made, {"x": X}, 9)
-    found = {entry.name: helper.get_attribute_value(entry) for entry in result.graph.node[0].attribute}
-    assert found[attribute] == positive
 
 
 @pytest.mark.parametrize(
@@ -70,34 +48,6 @@ def test_negative_axes_of_squeeze_that_were_never_valid_stay() -> None:
 def test_an_axis_counted_from_the_front_stays_as_it_is() -> None:
     made = one("ArgMax", {"x": X}, 11, axis=1)
     assert converted(made, 9).graph.node == made.graph.node
-
-
-def test_negative_indices_of_gather_are_counted_from_the_front() -> None:
-    made = one("Gather", {"x": X}, 13, constants={"i": int64s(-1, 0)}, axis=1)
-    assert_same(made, {"x": X}, 9, X[:, [-1, 0]])
-
-
-@pytest.mark.parametrize("indices", [np.array(-1), np.array([-1, 0]), np.array([-1, -2])])
-def test_negative_indices_are_counted_at_run_time_where_the_size_is_not_known(indices: Any) -> None:
-    made = one("Gather", {"x": X}, 13, constants={"i": indices.astype(np.int64)}, ranked=["x"], axis=2)
-    assert_same(made, {"x": X}, 9, np.take(X, indices, axis=2))
-
-
-def test_computed_indices_of_gather_are_carried_over() -> None:
-    feeds = {"x": X, "i": int64s(1, 0)}
-    made = one("Gather", feeds, 13)
-    assert operators(converted(made, 9)) == ["Gather"]
-
-
-def test_negative_indices_of_one_hot_wrap() -> None:
-    made = one(
-        "OneHot",
-        {},
-        11,
-        constants={"i": int64s(-1, 1), "depth": int64s(3), "values": floats(2)},
-        inputs=["i", "depth", "values"],
-    )
-    assert_same(made, {}, 9)
 
 
 def test_the_rank_has_to_be_known_where_an_axis_is_negative() -> None:
