@@ -66,7 +66,7 @@ class Outcome:
         comparisons: the model in other runtimes, compared with a trusted one.
         difference: what differs from the second model by structure; None where that was not asked for.
         external: names of files with external data that the output refers to and that were not copied.
-        details: the distinct rewrites as pictures and what happened to each node; None when there was no model.
+        details: the distinct rewrites with their nodes and what happened to each node; None when there was no model.
         seconds: how long it took; 0 where that is not known.
     """
 

@@ -29,15 +29,15 @@ Fate = Literal["kept", "rewritten", "refused", "not converted"]
 
 _MOST_ROWS = 3_000
 _MOST_KEPT = 500
-_MOST_PICTURES = 60
+_MOST_SIDES = 60
 
 
 @dataclass(frozen=True)
 class DistinctRewrite:
     """Sites that are equal up to names: what they have in common, how many there are, and the first of them.
 
-    There are no pictures if there would be too many or they could not be made, and no finding if nothing was
-    verified.
+    There are no nodes of both sides if there would be too many or they could not be cut out, and no finding if nothing
+    was verified.
     """
 
     number: int
@@ -47,7 +47,7 @@ class DistinctRewrite:
     graph: str
     node: str
     count: int
-    pictures: tuple[Fragment, Fragment] | None = None
+    sides: tuple[Fragment, Fragment] | None = None
     finding: SiteVerification | None = None
 
 
@@ -115,13 +115,13 @@ def describe_difference(
     changes = []
     findings = {place: item for item in (verification.sites if verification else ()) for place in item.nodes}
     for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
-        pictures = region_fragments(region) if any(region.nodes) and number <= _MOST_PICTURES else None
+        sides = region_fragments(region) if any(region.nodes) and number <= _MOST_SIDES else None
         kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
         title = " → ".join(dict.fromkeys(", ".join(kind) or "nothing" for kind in kinds)) if any(kinds) else "Output"
         graph, node = change.nodes[0]
         told = "; ".join(change.details)
         ran = next((findings[place] for place in change.nodes if place in findings), None)
-        changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), pictures, ran))
+        changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), sides, ran))
     sizes = before.ByteSize(), after.ByteSize()
     return Details(tuple(changes), (), {}, {}, found.operators, sizes)
 
@@ -153,11 +153,11 @@ def _rewrites(
     numbers: dict[Site, int] = {}
     for number, (key, members) in enumerate(groups.items(), 1):
         first, region = members[0], found[key]
-        pictures = fragments_of(region) if region is not None and number <= _MOST_PICTURES else None
+        sides = fragments_of(region) if region is not None and number <= _MOST_SIDES else None
         signature = describe(region.pair) if region is not None else first.op_type
         place = first.op_type, first.rule, signature, first.graph, first.node, len(members)
         ran = findings[key] if isinstance(key, int) else None
-        rewrites.append(DistinctRewrite(number, *place, pictures, ran))
+        rewrites.append(DistinctRewrite(number, *place, sides, ran))
         numbers.update(dict.fromkeys(members, number))
     return tuple(rewrites), numbers
 

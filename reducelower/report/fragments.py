@@ -1,4 +1,4 @@
-"""The part of a graph that a picture shows: operators, and the values between them with types and shapes."""
+"""The part of a graph that a report shows: a line per node, with its results, what it reads, and its attributes."""
 
 from __future__ import annotations
 
@@ -18,41 +18,50 @@ from reducelower.model.text import shape_text, short
 from reducelower.verification.regions.cut import Region as Cut
 from reducelower.verification.regions.places import Dims, Place
 
-__all__ = ["Box", "Fragment", "Value", "fragments_of", "region_fragments"]
+__all__ = ["Fragment", "Value", "WrittenNode", "fragments_of", "region_fragments"]
 
-_MOST_BOXES = 60
-_LONGEST_LINE = 34
+_MOST_NODES = 60
+_LONGEST_NAME = 32
+_LONGEST_PART = 60
 
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor on an edge; its kind is element type and shape, such as ``float[N,1,768]``, or empty."""
+    """A value as a reader knows it: its whole name, the last part of it, and its type, such as ``float[N,1,768]``."""
 
     name: str
     kind: str = ""
 
+    @property
+    def label(self) -> str:
+        """The last part of the name, since exporters write the whole path of a module."""
+        return short(self.name.rstrip("/").rpartition("/")[2] or self.name, _LONGEST_NAME)
+
 
 @dataclass(frozen=True)
-class Box:
-    """An operator with its domain, a line for each attribute and constant input, and the names of its edges."""
+class WrittenNode:
+    """A node: its results, the values it reads, and its constants (``axes: [1]``) and attributes (``axes = [1]``)."""
 
     op_type: str
     name: str
-    lines: tuple[str, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    outputs: tuple[Value, ...]
+    inputs: tuple[Value, ...]
+    settings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """Boxes in topological order, their values, inputs and outputs, and how many boxes are left out."""
+    """Nodes in topological order, what they read from outside, their results, and how many are left out."""
 
-    boxes: tuple[Box, ...]
-    values: Mapping[str, Value]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    nodes: tuple[WrittenNode, ...]
+    inputs: tuple[Value, ...]
+    results: frozenset[str]
     opset: int
     left_out: int = 0
+
+    def has(self, op_type: str, setting: str = "") -> bool:
+        """Whether a node is of an operator, and set like that; what the other side does not have is marked."""
+        return any(node.op_type == op_type and (not setting or setting in node.settings) for node in self.nodes)
 
 
 def fragments_of(cut: Cut) -> tuple[Fragment, Fragment]:
@@ -84,34 +93,30 @@ def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
 
 
 def _fragment(place: Place, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> Fragment:
-    """The picture of the nodes that compute some values; constants are shown in the boxes that read them."""
+    """The nodes that compute some values; constants stand where they are read."""
     held: dict[str, Any] = {}
-    kinds: dict[str, str] = {}
+    values: dict[str, Value] = {}
     for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
         value = place.constant(name)
         if isinstance(value, np.ndarray):
             held[name] = value
         known = place.type_of(name)
-        if known is not None:
-            kinds[name] = f"{element_type_name(known[0])}{_known_shape(known[1])}"
+        kind = "" if known is None else f"{element_type_name(known[0])}{_known_shape(known[1])}"
+        values[name] = Value(name, kind)
     for node in nodes:
         value = _own_constant(node)
         if value is not None:
             held[node.output[0]] = value
     opset = place.opsets.get("", 1)
-    drawn = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in held)] or list(nodes)
-    boxes = tuple(_box(node, held, opset) for node in drawn[:_MOST_BOXES])
-    produced = {name for box in boxes for name in box.outputs}
-    read = dict.fromkeys(name for box in boxes for name in box.inputs)
-    values = {name: Value(name, kinds.get(name, "")) for name in [*read, *produced]}
-    results = tuple(name for name in wanted if name in produced)
-    dangling = tuple(name for box in boxes for name in box.outputs if name not in read)
-    inputs = tuple(name for name in read if name not in produced)
-    return Fragment(boxes, values, inputs, results or dangling, opset, len(drawn) - len(boxes))
+    told = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in held)] or list(nodes)
+    written = tuple(_written(node, held, values, opset) for node in told[:_MOST_NODES])
+    computed = {value.name for node in written for value in node.outputs}
+    read = dict.fromkeys(value for node in written for value in node.inputs if value.name not in computed)
+    return Fragment(written, tuple(read), frozenset(wanted), opset, len(told) - len(written))
 
 
 def _own_constant(node: NodeProto) -> Any:
-    """The value of a small Constant node, which is written into the boxes that read it."""
+    """The value of a small Constant node, which is written where it is read."""
     if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS or len(node.attribute) != 1:
         return None
     (attribute,) = node.attribute
@@ -126,33 +131,24 @@ def _own_constant(node: NodeProto) -> Any:
     return np.array(value, dtype=object) if isinstance(value, bytes) else np.array(value)
 
 
-def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
-    lines = [
-        _line(f"input {input_name(node, position, opset)}", constant_text(held[name]))
+def _written(node: NodeProto, held: Mapping[str, Any], values: Mapping[str, Value], opset: int) -> WrittenNode:
+    settings = [
+        f"{input_name(node, position, opset)}: {constant_text(held[name])}"
         for position, name in enumerate(node.input)
         if name in held
     ]
-    lines += [_line(item.name, attribute_text(item)) for item in node.attribute]
+    settings += [short(f"{item.name} = {attribute_text(item)}", _LONGEST_PART) for item in node.attribute]
     names = list(node.input)
     for _, _, graph in subgraphs(node):
         inner = {name for item in graph.node for name in item.output}
         names += dict.fromkeys(name for item in graph.node for name in item.input if name not in inner)
-    return Box(
-        short(operator_name(node), _LONGEST_LINE),
+    return WrittenNode(
+        operator_name(node),
         node.name,
-        tuple(lines),
-        tuple(name for name in names if name and name not in held),
-        tuple(name for name in node.output if name),
+        tuple(values[name] for name in node.output if name),
+        tuple(values.get(name, Value(name)) for name in names if name and name not in held),
+        tuple(settings),
     )
-
-
-def _line(name: str, value: str) -> str:
-    """A name and its value; of a long list the first items, so that no number is cut."""
-    text = f"{name} = {value}"
-    if len(text) <= _LONGEST_LINE or not value.startswith("["):
-        return short(text, _LONGEST_LINE)
-    kept, _, _ = text[: _LONGEST_LINE - 3].rpartition(", ")
-    return f"{kept}, …]" if kept else short(text, _LONGEST_LINE)
 
 
 def _known_shape(dims: Dims | None) -> str:

@@ -20,7 +20,7 @@ from reducelower.lines import Tone
 from reducelower.model.text import shown
 from reducelower.outcome import Outcome
 from reducelower.plan import Plan
-from reducelower.report import picture, plot
+from reducelower.report import plot
 from reducelower.report.details import Details, DistinctRewrite, Fate
 from reducelower.report.writing import Report
 from reducelower.verification import SiteVerification, Verification
@@ -28,17 +28,17 @@ from reducelower.verification import SiteVerification, Verification
 __all__ = ["html", "render", "rendered", "shipped"]
 
 _MOST_ROWS = 12_000
-_MOST_PICTURES = 240
+_MOST_SIDES = 240
 _OPEN = 3  # rewrites that are shown open
 _FATES: tuple[Fate, ...] = ("rewritten", "refused", "kept", "not converted")
 _MOST_OPERATORS = 30
 _MOST_WARNINGS = 5
-_MARKS = {True: "✓", False: "✗"}
+_MARKS: dict[Tone, str] = {"good": "✓", "warning": "!", "bad": "✗"}
 
 
 @dataclass(frozen=True)
 class _Section:
-    """One model to show; each distinct rewrite, the worst first, with whether it is open and has pictures."""
+    """One model to show; each distinct rewrite, the worst first, with whether it is open and shows its nodes."""
 
     number: int
     facts: Outcome
@@ -50,6 +50,7 @@ class _Section:
 
 def render(report: Report) -> str:
     """The report as HTML text."""
+    tone = _tone(report)
     return rendered(
         "page.html",
         style=shipped("page.css"),
@@ -57,15 +58,16 @@ def render(report: Report) -> str:
         report=report,
         sections=list(_sections(report)),
         marks=_MARKS,
+        tone=tone,
         headline=_headline(report),
-        title=_title(report),
+        title=_title(report, tone),
         warnings=_warnings(report),
         alike=alike,
         tone_of=_tone_of,
+        called=_called,
         unchecked=partial(_unchecked, report),
         size=_size,
         most_operators=_MOST_OPERATORS,
-        draw=picture.draw,
         plot=plot.of_site,
     )
 
@@ -100,12 +102,25 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _title(report: Report) -> str:
+def _tone(report: Report) -> Tone:
+    """How a reader should take it all: that models are to be converted is no failure of theirs."""
+    tones = {_tone_of(model) for model in report.models}
+    return "bad" if "bad" in tones else "warning" if "warning" in tones else "good"
+
+
+def _title(report: Report, tone: Tone) -> str:
     if report.command == "diff":
         return "The same" if report.passed else "Different"
     if report.command == "verify" and any(model.verdict == "different" for model in report.models):
         return "Outputs differ"
-    return "Failed" if not report.passed else "Passed, with warnings" if _warnings(report) else "Passed"
+    if report.command == "check" and tone == "warning" and not report.passed:
+        return "To convert"
+    return {"bad": "Failed", "warning": "Passed, with warnings"}.get(tone, "Passed")
+
+
+def _called(model: Outcome) -> str:
+    """What the page calls a verdict."""
+    return "to convert" if model.verdict == "rewrite" else model.verdict
 
 
 def _tone_of(model: Outcome) -> Tone:
@@ -143,7 +158,7 @@ def _warnings(report: Report) -> list[str]:
 
 def _sections(report: Report) -> Iterator[_Section]:
     count = max(len(report.models), 1)
-    row_limit, picture_limit = max(_MOST_ROWS // count, 20), max(_MOST_PICTURES // count, 2)
+    row_limit, side_limit = max(_MOST_ROWS // count, 20), max(_MOST_SIDES // count, 2)
     for number, model in enumerate(sorted(report.models, key=lambda model: model.passed), 1):
         details = _within(model.details or Details((), (), {}, {}), row_limit)
         rewrites = enumerate(sorted(details.rewrites, key=_severity))
@@ -151,7 +166,7 @@ def _sections(report: Report) -> Iterator[_Section]:
             number,
             model,
             details,
-            tuple((item, at < _OPEN or _is_wrong(item), at < picture_limit) for at, item in rewrites),
+            tuple((item, at < _OPEN or _is_wrong(item), at < side_limit) for at, item in rewrites),
             tuple((fate, details.totals[fate]) for fate in _FATES if details.totals.get(fate)),
             count == 1 or not model.passed,
         )

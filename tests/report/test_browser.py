@@ -112,21 +112,21 @@ def test_what_happened_can_be_switched_off(browser: Any, pages: dict[str, str]) 
 
 def test_rewrites_collapse_and_expand(browser: Any, pages: dict[str, str]) -> None:
     opened(browser, pages["one"])
-    assert len(visible(browser, "svg.graph")) == 4
+    assert len(visible(browser, "ol.nodes")) == 4
     collapse, expand = all_of(browser, "[data-close]")[0], all_of(browser, "[data-open]")[0]
     collapse.click()
-    assert not visible(browser, "svg.graph")
+    assert not visible(browser, "ol.nodes")
     all_of(browser, "details.rewrite summary")[0].click()
-    assert len(visible(browser, "svg.graph")) == 2
+    assert len(visible(browser, "ol.nodes")) == 2
     expand.click()
-    assert len(visible(browser, "svg.graph")) == 4
+    assert len(visible(browser, "ol.nodes")) == 4
 
 
 def test_a_link_from_the_table_opens_the_rewrite(browser: Any, pages: dict[str, str]) -> None:
     opened(browser, pages["one"])
     all_of(browser, "[data-close]")[0].click()
     all_of(browser, "table.nodes a")[0].click()
-    assert soon(browser, lambda: len(visible(browser, "svg.graph")) == 2)
+    assert soon(browser, lambda: len(visible(browser, "ol.nodes")) == 2)
 
 
 def test_a_link_from_the_summary_opens_the_model(browser: Any, pages: dict[str, str]) -> None:
@@ -148,9 +148,9 @@ def test_the_keyboard_is_enough(browser: Any, pages: dict[str, str]) -> None:
         element = browser.switch_to.active_element
         reached.add((element.tag_name, element.get_attribute("class") or ""))
         if element.tag_name == "summary":
-            before = len(visible(browser, "svg.graph"))
+            before = len(visible(browser, "ol.nodes"))
             element.send_keys(Keys.ENTER)
-            assert len(visible(browser, "svg.graph")) != before
+            assert len(visible(browser, "ol.nodes")) != before
             element.send_keys(Keys.ENTER)
     tags = {tag for tag, _ in reached}
     assert {"summary", "button", "input", "a", "div"} <= tags

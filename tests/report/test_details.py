@@ -6,12 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import onnx
+import pytest
+from lxml import html
 from onnx import helper
 
 from reducelower import Target
 from reducelower.api import legalize
+from reducelower.report import Report, render
 from reducelower.report.details import describe_models
-from reducelower.report.fragments import Fragment
+from reducelower.report.fragments import Fragment, Value
+from reducelower.rulebook import load_book
 from reducelower.verification import Verification, verify_regions
 
 from .made import REFUSED, checked, convert, converted, model
@@ -70,36 +74,58 @@ def test_a_check_shows_what_would_stand_in_the_place_of_a_node(tmp_path: Path) -
     assert (found.verdict, found.details is not None) == ("rewrite", True)
     assert found.details is not None
     (item,) = found.details.rewrites
-    assert item.pictures is not None
-    assert [box.op_type for box in item.pictures[1].boxes] == ["ReduceL2"]
+    assert item.sides is not None
+    assert [node.op_type for node in item.sides[1].nodes] == ["ReduceL2"]
 
 
-def pictures(text: str, target: Target, rules: str = "spec", opset: int = 18) -> tuple[Fragment, Fragment]:
+def sides(text: str, target: Target, rules: str = "spec", opset: int = 18) -> tuple[Fragment, Fragment]:
     given = model(text, opset)
     legalized = legalize(given, target, rules=rules)
     (item,) = describe_models(given, legalized.model, legalized.plan, (), None).rewrites
-    assert item.pictures is not None
-    return item.pictures
+    assert item.sides is not None
+    return item.sides
 
 
-def test_types_and_shapes_stand_on_the_edges() -> None:
-    before, after = pictures(
+def test_types_and_shapes_stand_beside_the_values() -> None:
+    before, after = sides(
         "g (float16[N, 3] x) => (float16[N, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }",
         Target(13, frozenset({"ReduceL2"})),
     )
-    assert before.values["x"].kind == "float16[N,3]"
-    assert before.values["y"].kind == after.values["y"].kind == "float16[N,1]"
-    assert (before.inputs, before.outputs, after.inputs, after.outputs) == (("x",), ("y",), ("x",), ("y",))
+    assert before.inputs == after.inputs == (Value("x", "float16[N,3]"),)
+    assert before.nodes[-1].outputs == after.nodes[-1].outputs == (Value("y", "float16[N,1]"),)
+    assert before.results == after.results == {"y"}
     assert (before.opset, after.opset) == (18, 13)
-    assert all(value.kind for value in after.values.values())
+    assert all(value.kind for node in after.nodes for value in (*node.inputs, *node.outputs))
 
 
-def test_small_constants_are_written_into_the_boxes() -> None:
-    before, after = pictures(
+def test_small_constants_are_written_where_they_are_read() -> None:
+    before, after = sides(
         "g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {1}> { y = ReduceMean (x, a) }", Target(11)
     )
-    assert "input axes = [1]" in before.boxes[0].lines
-    assert "axes = [1]" in after.boxes[0].lines
+    assert "axes: [1]" in before.nodes[0].settings
+    assert "axes = [1]" in after.nodes[0].settings
+
+
+@pytest.mark.parametrize("op_type", load_book("stable").reductions)
+def test_every_rule_shows_all_its_nodes_in_the_order_in_which_they_compute(op_type: str) -> None:
+    text = f"g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {{1}}> {{ y = {op_type} (x, a) }}"
+    before, after = sides(text, Target(13, frozenset({op_type})), "stable")
+    assert [node.op_type for node in before.nodes] == [op_type]
+    assert not after.has(op_type)
+    known = {value.name for value in after.inputs}
+    for node in after.nodes:
+        assert known.issuperset(value.name for value in node.inputs)
+        known.update(value.name for value in node.outputs)
+    assert "y" in known
+
+
+def test_what_the_other_side_has_not_is_marked(tmp_path: Path) -> None:
+    given = model("g (float[2, 3] x) => (int64[1] s) { s = Shape <start = 1> (x) }")
+    page = html.fromstring(render(Report("convert", (converted(tmp_path, given),)), ".html"))
+    before, after = page.xpath("//ol[@class='nodes']")
+    assert before.xpath(".//mark/text()") == ["start = 1"]
+    assert after.xpath(".//mark/text()") == ["Slice"]
+    assert after.xpath(".//em/text()") == ["Shape"]
 
 
 def test_fifty_thousand_nodes_give_a_bounded_report() -> None:

@@ -16,7 +16,7 @@ from reducelower.report.plot import draw
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.result import INFINITE
 
-from .made import converted, everything, model
+from .made import checked, converted, everything, model
 
 Cli = Callable[..., Any]
 
@@ -74,15 +74,43 @@ def test_a_distance_stands_beside_the_limit_that_it_is_within() -> None:
     assert f"6644 (within {limit})" in markdown
 
 
-def test_names_in_drawings_are_the_last_part_of_a_path(tmp_path: Path) -> None:
+def test_names_of_values_are_the_last_part_of_a_path(tmp_path: Path) -> None:
     given = model("g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }")
     for names in (given.graph.node[0].input, given.graph.node[0].output):
         names[0] = f"/block/attention/LayerNormalization/{names[0]}mean"
     given.graph.input[0].name = given.graph.node[0].input[0]
     given.graph.output[0].name = given.graph.node[0].output[0]
     page = html.fromstring(render(Report("convert", (converted(tmp_path, given),)), ".html"))
-    labels = page.xpath("//svg[@class='graph']//g[@class='end']/text[1]/text()")
-    assert set(labels) == {"xmean", "ymean"}
+    labels = set(page.xpath("//ol[@class='nodes']//var/text()"))
+    assert {"xmean", "ymean"} <= labels
+    assert not any("/" in label for label in labels)
+    assert "/block/attention/LayerNormalization/xmean" in page.xpath("//ol[@class='nodes']//var/@title")
+
+
+def test_the_plot_counts_every_set_of_inputs_once() -> None:
+    svg = html.fromstring(str(draw([0, 0, 1, 3, 70_000, 2**62])))
+    assert sum(int(text) for text in svg.xpath(".//text[not(@class)]/text()")) == 6
+
+
+def test_a_plot_without_errors_still_shows_the_first_places() -> None:
+    assert str(draw([0, 0])).count("<rect") == 3
+
+
+def test_a_model_that_is_to_be_converted_has_not_failed(tmp_path: Path) -> None:
+    given = checked(tmp_path, model("g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }"))
+    page = html.fromstring(render(Report("check", (given,)), ".html"))
+    (head,) = page.xpath("//header")
+    assert head.get("class") == "verdict warning"
+    assert head.xpath("string(.//h1)") == "To convert"
+    assert page.xpath("//details[@class='model']//h2//span/text()") == ["to convert"]
+
+
+def test_what_is_proved_by_structure_was_run_on_nothing(tmp_path: Path) -> None:
+    found = converted(tmp_path, model("g (float[2, 3] x) => (int64[k] s) { s = Shape <start = 0> (x) }"))
+    shown = html.fromstring(render(Report("convert", (found,)), ".html"))
+    (rewrite,) = shown.xpath("//details[contains(@class, 'rewrite')]")
+    assert "Proved: both sides are the same by structure" in rewrite.text_content()
+    assert "Sets of inputs" not in rewrite.text_content()
 
 
 def test_a_batch_can_be_sorted_filtered_and_grouped_by_outcome(tmp_path: Path, models: Path) -> None:
