@@ -71,7 +71,7 @@ class Command:
 def commands(block: Block) -> Iterator[Command]:
     """The commands of a console block: each line after a dollar, with what is printed up to the next."""
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-        line, *shown = part.splitlines()
+        line, *shown = part.replace("\\\n", "").splitlines()
         status = re.fullmatch(r"\[exit status (\d+)\]", shown[-1]) if shown else None
         yield Command(line, tuple(shown[:-1] if status else shown), int(status[1]) if status else 0)
 
@@ -93,16 +93,16 @@ def run_command(command: Command, folder: Path) -> subprocess.CompletedProcess[s
 
 
 def agrees(printed: str, shown: tuple[str, ...]) -> bool:
-    """Whether a command printed what is shown: words count, not spaces; a line of three dots is any number of lines.
+    """Whether a command printed what is shown; a line of three dots is any number of lines.
 
-    Distances and errors depend on the processor, so they count as a number, whichever it is.
+    Words count, not spaces, and not where lines are wrapped. Distances and errors depend on the processor, so they count as a number, whichever it is.
     """
     if not shown:
         return True
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(_words(line)) + "\n" for line in shown)
-    return re.fullmatch(pattern, "".join(_words(line) + "\n" for line in printed.splitlines())) is not None
+    pattern = "".join(r"(?:.* )?" if line == "..." else re.escape(f"{_words(line)} ") for line in shown)
+    return re.fullmatch(pattern, f"{_words(printed)} ") is not None
 
 
-def _words(line: str) -> str:
-    text = re.sub(r"\d+ ULP", "N ULP", " ".join(line.split()))
+def _words(text: str) -> str:
+    text = re.sub(r"\d+ ULP", "N ULP", " ".join(text.split()))
     return re.sub(r"error [\d.e-]+, [\d.e-]+ of", "error N, N of", text)

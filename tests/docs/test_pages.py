@@ -54,6 +54,13 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: Path, folder: Path) ->
         pytest.skip(f"all but what needs {', '.join(sorted(set(missing)))} was run")
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_what_a_terminal_shows_is_at_most_eighty_columns_wide(page: Path) -> None:
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language == "console":
+            assert max(map(len, block.text.splitlines()), default=0) <= 80, block.text
+
+
 def test_a_newcomer_needs_less_than_ten_lines() -> None:
     first = next(block for block in blocks((DOCS / "tutorial.md").read_text()) if block.language == "python")
     assert "torch.onnx.export" in first.text
@@ -85,6 +92,7 @@ def test_a_table_on_numerics_is_what_the_example_prints(table: str, example: str
     [
         ("a  b\nc\n", ("a b", "c"), True),
         ("a b\nc\n", ("a b",), False),
+        ("a b c\n", ("a b", "  c"), True),
         ("a\nb\nc\n", ("...", "c"), True),
         ("a\nb\nc\n", ("a", "...", "c"), True),
         ("a\nb\n", ("...", "c"), False),
@@ -100,6 +108,13 @@ def test_a_console_block_is_taken_apart() -> None:
     (block,) = blocks("text\n\n```console\n$ one\nout\n$ two\n[exit status 1]\n```\n")
     assert block.line == 4
     assert list(commands(block)) == [Command("one", ("out",), 0), Command("two", (), 1)]
+
+
+def test_a_command_may_go_on_in_the_next_line() -> None:
+    (block,) = blocks("```console\n$ one \\\n    two\nout\n```\n")
+    (command,) = commands(block)
+    assert command.line.split() == ["one", "two"]
+    assert command.shown == ("out",)
 
 
 def test_modules_that_are_not_there_are_found() -> None:
