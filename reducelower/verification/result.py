@@ -360,7 +360,6 @@ class Verification(InNotebooks):
         for site in self.sites:
             if not site.ok:
                 found.append(f"{site.place}: {site.reason}")
-                found += [f"shown by {site.example_inputs}"] if site.example_inputs else []
         return found
 
     def _one_by_one(self) -> str:
@@ -380,7 +379,9 @@ class Verification(InNotebooks):
         if self.proved or self.tested:
             yield f"{self.proved:,} proved, {self.tested:,} tested on {counted(self.coverage.sets, 'set')} of values"
         yield from (f"{site.place}: {site.reason}" for site in self.sites if site.status in ("improved", "overflow"))
-        yield from self.unseen if self.verdict == "different" else ()
+        if self.verdict == "different":
+            yield from (f"{site.place}: shown by {site.example_inputs}" for site in self.sites if site.example_inputs)
+            yield from self.unseen
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values; infinities and NaN become strings, as JSON has none."""

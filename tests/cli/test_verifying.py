@@ -151,3 +151,14 @@ def test_a_frozen_default_is_the_value_that_is_tried(cli: Cli, tmp_path: Path, o
     ran = cli("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--freeze-defaults")
     assert ran.status == 0, ran.err
     assert "verified" in ran.out
+
+
+def test_what_differs_is_told_by_its_error_and_the_rest_is_in_the_report(cli: Cli, tmp_path: Path) -> None:
+    before, after = scaled(tmp_path, "2.0"), scaled(tmp_path, "3.0")
+    ran = cli("verify", before, after, "--report", tmp_path / "report.md")
+    assert ran.status == 1
+    said = " ".join(ran.out.split())
+    assert "values differ; the largest error is" in said
+    assert "ULP" not in said
+    assert "shown by" not in said
+    assert "max ULP" in (tmp_path / "report.md").read_text("utf-8")
