@@ -95,8 +95,8 @@ def run_command(command: Command, folder: Path) -> subprocess.CompletedProcess[s
 def agrees(printed: str, shown: tuple[str, ...]) -> bool:
     """Whether a command printed what is shown; a line of three dots is any number of lines.
 
-    Words count, not spaces, and not where lines are wrapped. Distances and errors depend on the processor, so they count
-    as a number, whichever it is.
+    Words count, not spaces, and not where lines are wrapped. Distances and errors depend on the processor, so they
+    count as a number, whichever it is.
     """
     if not shown:
         return True
