@@ -55,14 +55,17 @@ class Window:
         return self.end + self.stride - 1 if self.dropped is False else None
 
 
-def windows_of(op: Writer) -> list[Window]:
-    """How the windows of a pool lie along each spatial axis, by its attributes and the shape of its data."""
+def windows_of(op: Writer, *, with_sizes: bool = True) -> list[Window]:
+    """How the windows of a pool lie along each spatial axis, by its attributes and the shape of its data.
+
+    Without sizes the shape is not asked for, which may take longer than all else that is done to a model.
+    """
     kernel = [int(size) for size in op.attribute("kernel_shape")]
     count = len(kernel)
     strides = op.attribute("strides") or [1] * count
     dilations = op.attribute("dilations") or [1] * count
     pads = op.attribute("pads") or [0] * (2 * count)
-    shape = op.shape(0)
+    shape = op.shape(0) if with_sizes else None
     sizes = [None] * count if shape is None else shape[2:]
     if len(sizes) != count:
         raise RefusedError(f"its kernel_shape {kernel} does not fit data of rank {len(sizes) + 2}")
@@ -121,7 +124,7 @@ _COMPUTED_SHAPE = 5
 @lowers("LpPool", 22)
 def _lower_dropped(op: Writer) -> Outcome:
     """A window in the end padding is dropped; inference of older versions would count it."""
-    if not op.attribute("ceil_mode", 0):
+    if not _may_drop(op):
         return None
     windows = windows_of(op)
     if not any(window.dropped for window in windows):
@@ -147,7 +150,13 @@ def _drops_a_window(op: Writer) -> bool:
     """
     if any(attribute.ref_attr_name for attribute in op.node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls
-    return bool(op.attribute("ceil_mode", 0)) and any(window.dropped for window in windows_of(op))
+    return _may_drop(op) and any(window.dropped for window in windows_of(op))
+
+
+def _may_drop(op: Writer) -> bool:
+    """Whether rounding up may make a window that starts in the end padding, whatever the sizes are."""
+    windows = windows_of(op, with_sizes=False) if op.attribute("ceil_mode", 0) else []
+    return any(window.dropped is not False for window in windows)
 
 
 def _of_its_own_size(op: Writer) -> list[NodeProto]:
