@@ -145,13 +145,13 @@ def test_the_default_optimizer_does_not_quantize_weights_by_channel_anew(target:
 
 
 PAIR = """
-<ir_version: 10, opset_import: ["" : 21]>
+<ir_version: 10, opset_import: ["" : {opset}]>
 g (float[2, 3] x) => (float[2, 3] y) <float{scales} s = {scale}, {narrow}{scales} z = {zero}>
 {{ q = QuantizeLinear <axis = 1> (x, s, z) y = DequantizeLinear <axis = 1> (q, s, z) }}
 """
 
 
-@pytest.mark.parametrize("target", [20, 13, 9])
+@pytest.mark.parametrize(("opset", "target"), [(21, 20), (21, 13), (21, 9), (25, 13)])
 @pytest.mark.parametrize(
     ("narrow", "scales", "scale", "zero"),
     [
@@ -162,9 +162,9 @@ g (float[2, 3] x) => (float[2, 3] y) <float{scales} s = {scale}, {narrow}{scales
     ],
 )
 def test_quantized_and_back_is_a_whole_number_of_steps(
-    narrow: str, scales: str, scale: str, zero: str, target: int
+    narrow: str, scales: str, scale: str, zero: str, opset: int, target: int
 ) -> None:
-    text = PAIR.format(narrow=narrow, scales=scales, scale=scale, zero=zero)
+    text = PAIR.format(opset=opset, narrow=narrow, scales=scales, scale=scale, zero=zero)
     model = parser.parse_model(text)
     held = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     data = np.array([[0.05, -3, 1e6], [-1e6, 0.149999, 0.15]], np.float32)

@@ -114,9 +114,10 @@ def _lower_result_type(op: Writer) -> Outcome:
     """The result has the element type of the scale; for another one the scale, or the result, is cast."""
     wanted = int(op.attribute("output_dtype", 0))
     op.drop("output_dtype")
-    if not wanted or wanted == op.element_type(1):
-        return None
-    return _in_float(op, wanted)
+    if wanted and wanted != op.element_type(1):
+        return _in_float(op, wanted)
+    # What the node quantized back is an input that no version has: it is for the rule of opset 21.
+    return [op.node] if op.input(_QUANTIZED) else None
 
 
 def _in_float(op: Writer, wanted: int) -> Outcome:
