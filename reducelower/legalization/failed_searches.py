@@ -15,7 +15,7 @@ from onnx import NodeProto
 
 from reducelower.errors import RefusedError
 from reducelower.model.graph import read_from_outside, subgraphs
-from reducelower.scope.body import BodyScope, InnerScope
+from reducelower.scope.body import BodyScope
 from reducelower.scope.values import value_key
 
 if TYPE_CHECKING:
@@ -97,14 +97,14 @@ class FailedSearches(dict[Hashable, FailedSearch]):
 
     def _value(self, name: str, scope: Scope, seen: dict[tuple[int, str], Hashable]) -> Hashable:
         """The expression of a value; a name for an operand of the model's node, bytes for a type."""
-        while isinstance(scope, (BodyScope, InnerScope)):
-            if isinstance(scope, BodyScope) and (made := scope.producer(name)) is not None:
+        while isinstance(scope, BodyScope):
+            if (made := scope.producer(name)) is not None:
                 place = id(scope), name
                 if place not in seen:
                     seen[place] = scope.opset, list(made.output).index(name), self._expression(made, scope, seen)
                 return seen[place]
-            if isinstance(scope, InnerScope) and scope.defines(name) and (found := scope.own_type(name)) is not None:
-                return name, found.SerializeToString(deterministic=True)
+            if name in scope.stated:
+                return name, scope.stated[name].SerializeToString(deterministic=True)
             added = scope.node_scope.added.get(name)
             if added is not None:
                 return added.written if added.value is None else value_key(added.value)
@@ -113,4 +113,4 @@ class FailedSearches(dict[Hashable, FailedSearch]):
 
 
 def _is_new(name: str, scope: Scope) -> bool:
-    return isinstance(scope, (BodyScope, InnerScope)) and scope.node_scope.is_new(name)
+    return isinstance(scope, BodyScope) and scope.node_scope.is_new(name)

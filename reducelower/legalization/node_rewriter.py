@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, defs
+from onnx import GraphProto, NodeProto, defs
 
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.dynamic_axes import BodyWantedError
@@ -24,7 +24,7 @@ from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import Label
 from reducelower.rulebook.rules import SHIPPED, Rules
-from reducelower.scope.body import AnyScope, BodyScope, InnerScope
+from reducelower.scope.body import AnyScope, BodyScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.form_search import Trial
@@ -157,12 +157,21 @@ class NodeRewriter:
         return form_that_suits(self, node, scope, facts)
 
     def settle_all(
-        self, nodes: list[NodeProto], opset: int, around: AnyScope, *, mistyped: bool = False
+        self,
+        nodes: list[NodeProto],
+        opset: int,
+        around: AnyScope,
+        inside: tuple[NodeProto, GraphProto] | None = None,
+        *,
+        mistyped: bool = False,
     ) -> list[NodeProto]:
-        """Legalize replacement nodes, from the opset version for which they were written."""
+        """Legalize replacement nodes, from the opset version for which they were written.
+
+        `inside` is the node around them and its subgraph, if they stand in one; see `BodyScope`.
+        """
         if not nodes:
             return nodes
-        scope = BodyScope(around, nodes, opset)
+        scope = BodyScope(around, nodes, opset, inside)
         table = self.table(opset)
         if self.trial is not None and self.target.runtime is not None:
             from reducelower.legalization.form_search import refuse_hopeless
@@ -188,10 +197,9 @@ class NodeRewriter:
         return settled
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:
-        for number, _, graph in subgraphs(node):
+        for _, _, graph in subgraphs(node):
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
-            inside = InnerScope(scope, graph, scope.types_inside(node, number))
-            settled = self.settle_all(nodes, scope.opset, inside, mistyped=mistyped)
+            settled = self.settle_all(nodes, scope.opset, scope, (node, graph), mistyped=mistyped)
             del graph.node[:]
             graph.node.extend(settled)
 

@@ -12,9 +12,9 @@ from onnx import NodeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.element_types import output_element_type, resolve_element_type
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.scope.body import BodyScope
 from reducelower.scope.fold import evaluated
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def tidied(
     instead: dict[str, str] = {}
     known: dict[Hashable, NodeProto] = {}
     kept: list[NodeProto] = []
-    types = _Types(nodes, scope)
+    types = BodyScope(scope, nodes, scope.target_opset)
     for node in nodes:
         rename_read(node, instead)
         if kept_names.isdisjoint(node.output) and is_repeatable(node):
@@ -81,28 +81,10 @@ def tidied(
     return kept
 
 
-class _Types:
-    """Element types of what nodes compute, as far as their operators tell."""
-
-    def __init__(self, nodes: Sequence[NodeProto], scope: NodeScope) -> None:
-        self._makers = {name: node for node in nodes for name in node.output}
-        self._scope = scope
-        self._found: dict[str, int] = {}
-
-    def of(self, name: str) -> int:
-        """The element type of a value; 0 if unknown."""
-        return resolve_element_type(name, self._told, self._found)
-
-    def _told(self, name: str) -> int | Sequence[str]:
-        node = self._makers.get(name)
-        if node is None:
-            return self._scope.element_type(name) or 0
-        return output_element_type(node, name, self._scope.target_opset)
-
-
-def _passes_on(node: NodeProto, types: _Types) -> bool:
+def _passes_on(node: NodeProto, types: BodyScope) -> bool:
     """Whether a node is a Cast to the type that the value has. An Identity stays: rules write it to set nodes apart."""
-    return node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS and types.of(node.input[0]) == value_of(node, "to")
+    is_cast = node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS
+    return is_cast and types.element_type(node.input[0]) == value_of(node, "to")
 
 
 def is_repeatable(node: NodeProto) -> bool:

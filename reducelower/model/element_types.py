@@ -1,14 +1,13 @@
-"""Find the element type of one value from the type variables of operators, without shape inference.
+"""What operators say about the element types of their outputs, by their type variables and attributes.
 
-`Add` yields the type of its inputs, `Shape` always int64, `Cast` the type in its attribute. That is usually enough, and
-shape inference of a whole model takes longer than converting it.
+`Add` yields the type of its inputs, `Shape` always int64, `Cast` the type in its attribute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from onnx import NodeProto, TensorProto, defs
 
@@ -22,13 +21,10 @@ __all__ = [
     "formal_at",
     "only_element_type",
     "output_element_type",
-    "resolve_element_type",
 ]
 
 ElementTypeOrInputs: TypeAlias = "int | Sequence[str]"
 """An element type (0: unknown), or inputs of which each has the element type of the output."""
-
-_Value = TypeVar("_Value", bound=Hashable)
 
 _BY_ATTRIBUTE = {"Cast": "to", "ConstantOfShape": "value"}
 
@@ -108,38 +104,3 @@ def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> d
     if formal is None or formal.option != defs.OpSchema.FormalParameterOption.Variadic:
         return formal if place < len(formals) else None
     return formal if formal.is_homogeneous else None
-
-
-def resolve_element_type(
-    start: _Value, look: Callable[[_Value], int | Sequence[_Value]], found: MutableMapping[_Value, int]
-) -> int:
-    """Follow the element type of a value back through the graph until a node or graph determines it.
-
-    Args:
-        start: the value.
-        look: gives for a value its element type (0: unknown), or values that have the same one.
-        found: types found earlier; the new ones are added.
-    """
-    waiting: list[tuple[_Value, Sequence[_Value]]] = []
-
-    def begin(value: _Value) -> None:
-        answer = look(value)
-        found[value] = answer if isinstance(answer, int) else 0
-        if not isinstance(answer, int):
-            waiting.append((value, answer))
-
-    if start not in found:
-        begin(start)
-    while waiting:
-        value, others = waiting[-1]
-        for other in others:
-            if other not in found:
-                begin(other)
-                break
-            if found[other]:
-                found[value] = found[other]
-                waiting.pop()
-                break
-        else:
-            waiting.pop()
-    return found[start]

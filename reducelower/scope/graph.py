@@ -28,7 +28,6 @@ from onnx import (
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.census import Stated
-from reducelower.model.element_types import output_element_type, resolve_element_type
 from reducelower.model.graph import inner_path, read_by, subgraphs
 from reducelower.model.inference import GraphKey
 from reducelower.model.inference.declared import declared_type
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reducelower.model.numbers import Array
-    from reducelower.scope.ranks import KnownRanks
+    from reducelower.types import Source
 
-__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "as_vector", "constant_nodes"]
+__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes"]
 
 _CONSTANT_TAKES_ALL = 9
 """From this opset version on, Constant takes every element type; before, floats only."""
@@ -59,25 +58,6 @@ _CAST_IS_INFERRED = 6
 
 _EXACT_IN_DOUBLE = 2.0**53
 """Doubles hold every integer up to this one."""
-
-
-def _element_type_or_inputs(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
-    """What the graph that defines a value says about its element type; see `resolve_element_type`."""
-    home, name = value
-    declared = home.ground.element_types.get(name)
-    if declared is not None:
-        return declared
-    stated = home._stated_type(name)
-    known = None if stated is None else home.ground.known_type(stated)
-    if known is not None and (known.is_whole or known.element_type is not None):
-        return known.element_type or 0
-    tensor = home._initializer(name)
-    if tensor is not None:
-        return tensor.data_type
-    constant = home.constant_nodes.get(name)
-    node = home.producer(name) if constant is None else constant[1]
-    answer = 0 if node is None or home.key is None else output_element_type(node, name, home.opset)
-    return answer if isinstance(answer, int) else [(home.home(each), each) for each in answer]
 
 
 class Described(NamedTuple):
@@ -326,25 +306,30 @@ class GraphScope:
     def type_string(self, name: str) -> str | None:
         """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""
         known = self._plain_element_type(name)
-        if known is not None:
+        if known:
             return f"tensor({element_type_name(known)})"
         found = self.type(name)
         return None if found is None else type_string(found)
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
-        home = self.home(name)
-        if not home._is_described(name) and not self.ground.element_types:
-            sole = home._sole_element_type
-            if sole is not None:
-                return sole
-        whole = home._types.get(name) or home._stated_whole(name)
-        if whole is None or name in self.ground.element_types:
-            plain = self._plain_element_type(name)
-            if plain is not None:
-                return plain
-            whole = self._known_type(name)
+        known = self._plain_element_type(name)
+        if known is not None:
+            return known or None
+        whole = self._known_type(name)
         return None if whole is None else whole.element_type
+
+    def _plain_element_type(self, name: str) -> int | None:
+        """The element type of a value, 0 if it is no tensor; None if it takes more than one look at each node."""
+        if name in self.ground.element_types:
+            return self.ground.element_types[name]
+        home = self.home(name)
+        if not home._is_described(name) and home._sole_element_type is not None:
+            return home._sole_element_type
+        whole = home._types.get(name) or home._stated_whole(name)
+        if whole is not None:
+            return whole.element_type or 0
+        return self.ground.resolver.element_type(name, home) or None
 
     def declared_element_type(self, name: str) -> int | None:
         """The element type that the user declared for a value; None if none."""
@@ -357,9 +342,12 @@ class GraphScope:
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
         home = self.home(name)
-        short = None if home._is_described(name) else self.ground.ranks_by_operators.short_shape(name, home)
-        if short is not None:
-            return short
+        known = None
+        if not home._is_described(name):
+            self.ground.follows_nodes = True
+            known = self.ground.resolver.shape(name, home)
+        if known is not None:
+            return tuple(size.number for size in known)
         found = self._known_type(name)
         self.ground.trusts_sizes = self.ground.trusts_sizes or home._states_of_node(name)
         if found is None or found.shape is None or not found.leaves_sizes_open:
@@ -390,7 +378,8 @@ class GraphScope:
             if name not in self.inputs:
                 self.ground.trusted_ranks.append((self, name))
             return stated
-        rank = self.ground.ranks_by_operators.rank(name, self)
+        self.ground.follows_nodes = True
+        rank = self.ground.resolver.rank(name, self)
         if rank is not None:
             return rank
         found = self._known_type(name)
@@ -401,16 +390,6 @@ class GraphScope:
         stated = self._stated_type(name)
         shape = None if stated is None else self.ground.known_type(stated).shape
         return None if shape is None else len(shape)
-
-    def given_shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a constant of this graph, or of an input of the model; None for any other value."""
-        tensor = None if self.is_overridable(name) else self._initializer(name)
-        if tensor is None and name in self.constant_nodes:
-            tensor = tensor_of(self.constant_nodes[name][1])
-        if tensor is not None:
-            return tuple(tensor.dims)
-        stated = self._stated_type(name) if self.key == () and name in self.inputs else None
-        return None if stated is None else self.ground.known_type(stated).shape
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
@@ -460,18 +439,12 @@ class GraphScope:
         """Whether the type of a value is known without inferring the whole model."""
         return self.ground.source.has_run or self.states_type(name)
 
-    @cached_property
-    def known_ranks(self) -> KnownRanks:
-        """Ranks that were followed back in this run, or in an earlier attempt whose result is the same."""
-        if self.key is None or self.ground.freeze_defaults:  # each run has to record itself which defaults it used
-            return {}
-        return self.ground.source.known_ranks.setdefault(self.key, {})
-
-    def given_vector(self, name: str) -> list[int] | None:
-        """The value of a constant integer vector of this graph; None for any other value."""
-        return as_vector(self.whole(name))
-
     # For the resolver, and through it
+
+    @property
+    def place(self) -> Hashable:
+        """The key of this graph, which is that of the same graph in every pass over it; else the graph itself."""
+        return self if self.key is None else self.key
 
     def held(self, name: str) -> Known | None:
         """What is known about a constant of this graph; None for any other value."""
@@ -497,6 +470,18 @@ class GraphScope:
         if name in self.ground.element_types or name in self.ground.ranks:
             return declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
         return None if known is None else known.proto
+
+    def handed(self, name: str) -> Sequence[Source]:
+        """None: `stated_type` knows the inputs of subgraphs and functions."""
+        return ()
+
+    def readers(self, name: str) -> Sequence[NodeProto]:
+        """Nobody has asked for them yet."""
+        return ()
+
+    def version(self, domain: str) -> int | None:
+        """The opset version of the nodes; None for other domains."""
+        return None if domain else self.opset
 
     def note_trusted(self, name: str) -> None:
         """Note that what this graph states for a value was used."""
@@ -571,7 +556,7 @@ class GraphScope:
         return None if found is None else self.ground.known_type(found)
 
     def _inferred_type(self, name: str) -> TypeProto | None:
-        found = self.ground.resolver.type(self.known(name))
+        found = self.ground.resolver.type(name, self)
         return self.ground.source.type(self.key, name) if found is None and self.key is not None else found
 
     def _stated_whole(self, name: str) -> KnownType | None:
@@ -579,21 +564,6 @@ class GraphScope:
         stated = self._stated_type(name)
         known = None if stated is None else self.ground.known_type(stated)
         return known if known is not None and known.is_whole else None
-
-    def _plain_element_type(self, name: str) -> int | None:
-        """The element type of a value, if it is declared or known without shape inference."""
-        declared = self.ground.element_types.get(name)
-        if declared is not None:
-            return declared
-        home = self.home(name)
-        if not home._is_described(name):
-            sole = home._sole_element_type
-            if sole is not None:
-                return sole
-        tensor = home._initializer(name)
-        if tensor is not None and not home._states(name):
-            return tensor.data_type or None
-        return resolve_element_type((home, name), _element_type_or_inputs, self.ground.found_element_types) or None
 
     @property
     def _sole_element_type(self) -> int | None:
@@ -667,8 +637,7 @@ class GraphScope:
         kept.name = name
         self._adopted[name] = kept
         self._constants.pop(name, None)
-        for is_length in (False, True):
-            self.known_ranks.pop((name, is_length), None)
+        self.ground.resolver.forget(name, self)
         self._defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
@@ -773,11 +742,6 @@ def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> dict[st
 
 _NAME = attrgetter("name")
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
-
-
-def as_vector(value: Array | None) -> list[int] | None:
-    """The integers of a vector; None for anything else."""
-    return value.tolist() if value is not None and value.ndim == 1 and value.dtype.kind == "i" else None
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:

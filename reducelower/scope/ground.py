@@ -15,7 +15,6 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import type_string
 from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
-from reducelower.scope.ranks import Ranks
 from reducelower.scope.values import Values
 from reducelower.types import Resolver
 from reducelower.types.witnesses import Witnesses
@@ -80,8 +79,7 @@ class Ground:
         folding: cache of folded constants.
         trusted_ranks: graph and name of each value whose rank was taken from its stated type.
         trusts_sizes: whether more than ranks was taken from stated types.
-        ranks_by_operators: cache of ranks followed back through operators.
-        found_element_types: cache of `element_types.resolve_element_type`.
+        follows_nodes: whether a rank or shape was worked out from nodes, since the model does not state it.
         resolver: what is known about values, with sizes as names.
         witnesses: which sizes are not zero; None until it is asked.
     """
@@ -104,15 +102,13 @@ class Ground:
     folding: Folding = field(default_factory=Folding)
     trusted_ranks: list[tuple[Any, str]] = field(default_factory=list)
     trusts_sizes: bool = False
-    ranks_by_operators: Ranks = field(init=False)
-    found_element_types: dict[tuple[Any, str], int] = field(default_factory=dict)
+    follows_nodes: bool = False
     resolver: Resolver = field(init=False)
     witnesses: Witnesses | None = None
     _known_types: dict[bytes, KnownType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Handle ranks that contradict stated types as inference handles them."""
-        self.ranks_by_operators = Ranks(objects=not self.source.is_lenient)
+        """Handle what contradicts stated types as inference handles them."""
         self.resolver = Resolver(objects=not self.source.is_lenient)
 
     def check_what_was_trusted(self) -> None:
@@ -124,12 +120,12 @@ class Ground:
         Raises:
             ContradictionError: a stated type contradicts what nodes compute.
         """
-        if self.source.has_run or not self.ranks_by_operators.were_followed:
+        if self.source.has_run or not self.follows_nodes:
             return
         if self.trusts_sizes:
             self.source.types(())
         for graph, name in self.trusted_ranks:
-            self.ranks_by_operators.rank(name, graph)
+            self.resolver.rank(name, graph)
 
     def clear_caches(self) -> None:
         """Clear the caches at the end of a run: their graphs refer back to this object.
@@ -138,7 +134,6 @@ class Ground:
         """
         self.folding = Folding()
         self.trusted_ranks = []
-        self.found_element_types = {}
         self.resolver = Resolver()
         self.witnesses = None
 

@@ -221,6 +221,13 @@ class NodeScope(Scope):
             return self.added[name].value if name in self.added else None
         return self.graph.ground.values[self._ask(GraphScope.constant_number, name)]
 
+    def value_of(self, node: NodeProto) -> Array | None:
+        """The value of a new Constant node; None for any other node."""
+        if node.op_type != "Constant" or not node.attribute:
+            return None
+        values = self.graph.ground.values
+        return values[values.number_of_attribute(node.attribute[0])]
+
     def small_constant(self, name: str) -> Array | None:
         """The value of a constant operand of few elements; None for other operands.
 

@@ -5,7 +5,7 @@ and `sizes` is their arithmetic.
 """
 
 from reducelower.types.known import Known
-from reducelower.types.resolver import Atoms, Graph, Resolver
+from reducelower.types.resolver import Atoms, Graph, Held, Resolver, Source
 from reducelower.types.sizes import Size
 
-__all__ = ["Atoms", "Graph", "Known", "Resolver", "Size"]
+__all__ = ["Atoms", "Graph", "Held", "Known", "Resolver", "Size", "Source"]

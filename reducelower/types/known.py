@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from onnx import TensorProto, numpy_helper
 
@@ -14,7 +14,7 @@ from reducelower.types.sizes import Size
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["LONGEST", "Elements", "Known", "Shape", "in_own_names"]
+__all__ = ["LONGEST", "Elements", "Known", "Question", "Shape", "in_own_names"]
 
 LONGEST = 64
 """The most elements of a vector whose contents are followed: shapes and axes are shorter."""
@@ -26,6 +26,10 @@ Elements: TypeAlias = "tuple[Size | None, ...]"
 """The elements of a tensor in order, with None for an unknown one."""
 
 
+Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "elements", "data"]'
+"""A question about a value; see the attributes of `Known`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known about a tensor.
@@ -35,12 +39,14 @@ class Known:
         shape: None if the rank is unknown.
         elements: the contents of a small tensor of integers or bools; None if nothing is known of them.
         data: the serialized tensor, if it is a small constant; else empty.
+        container: the type of a sequence or optional value, serialized; empty for a tensor.
     """
 
     element_type: int = 0
     shape: tuple[Size, ...] | None = None
     elements: Elements | None = None
     data: bytes = b""
+    container: bytes = b""
 
     @classmethod
     def of_constant(cls, element_type: int, dims: Sequence[int], value: Array | None) -> Known:
@@ -50,6 +56,15 @@ class Known:
             return cls(element_type, shape)
         elements = tuple(map(Size.of, value.reshape(-1).tolist())) if element_type in _COUNTING else None
         return cls(element_type, shape, elements, numpy_helper.from_array(value).SerializeToString())
+
+    def answer(self, question: Question) -> Any:
+        """The answer to a question."""
+        return getattr(self, question)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions; None if unknown."""
+        return None if self.shape is None else len(self.shape)
 
     @property
     def atoms(self) -> frozenset[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from onnx import NodeProto, TensorProto
 
@@ -31,16 +31,16 @@ class UnknownError(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """A node with what is known about its inputs. Rules ask as if all were known.
+    """A node with what is known about its inputs, each asked when a rule needs it. Rules ask as if all were known.
 
     Attributes:
         node: the node.
-        inputs: None for an input that is absent or of which nothing is known.
+        ask: answers ``shape``, ``rank`` or ``elements`` of an input by name; None if unknown.
         atom: gives the atom for a size that is computed in a way that polynomials cannot express.
     """
 
     node: NodeProto
-    inputs: Sequence[Known | None]
+    ask: Callable[[Literal["shape", "rank", "elements"], str], Any]
     atom: Callable[[Hashable], Size]
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -51,23 +51,35 @@ class Call:
         """Whether the node has an input."""
         return index < len(self.node.input) and self.node.input[index] != ""
 
-    def known(self, index: int) -> Known:
-        """What is known about an input."""
-        found = self.inputs[index] if index < len(self.inputs) else None
+    def _asked(self, question: Literal["shape", "rank", "elements"], index: int) -> Any:
+        found = self.ask(question, self.node.input[index]) if self.has(index) else None
         if found is None:
             raise UnknownError
         return found
+
+    def rank(self, index: int) -> int:
+        """The rank of an input."""
+        return self._asked("rank", index)  # type: ignore[no-any-return]
 
     def shape(self, index: int) -> tuple[Size, ...]:
         """The shape of an input."""
-        found = self.known(index).shape
-        if found is None:
-            raise UnknownError
-        return found
+        return self._asked("shape", index)  # type: ignore[no-any-return]
 
     def elements(self, index: int) -> Elements:
         """The contents of an input."""
-        found = self.known(index).elements
+        return self._asked("elements", index)  # type: ignore[no-any-return]
+
+    def shape_if_known(self, index: int) -> tuple[Size, ...] | None:
+        """The shape of an input; None if it is unknown."""
+        return self.ask("shape", self.node.input[index]) if self.has(index) else None
+
+    def elements_if_known(self, index: int) -> Elements | None:
+        """The contents of an input; None if they are unknown."""
+        return self.ask("elements", self.node.input[index]) if self.has(index) else None
+
+    def numbers(self, index: int) -> Sequence[int]:
+        """The contents of an input, all of them numbers."""
+        found = Known(elements=self.elements(index)).numbers
         if found is None:
             raise UnknownError
         return found
@@ -76,7 +88,7 @@ class Call:
         """The integers of an attribute, or of an input if there is no such attribute."""
         found = self.attribute(name)
         if found is None and self.has(index):
-            found = self.known(index).numbers
+            found = self.numbers(index)
         elif found is None:
             found = default
         if found is None:
@@ -85,7 +97,7 @@ class Call:
 
     def axis(self, default: int = 0) -> int:
         """The axis that the attribute names, from the front."""
-        rank = len(self.shape(0))
+        rank = self.rank(0)
         axis = int(self.attribute("axis", default))
         if not -rank <= axis < rank:
             raise UnknownError
@@ -105,23 +117,20 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def _reshaped(call: Call) -> Shape:
-    data = call.inputs[0].shape if call.inputs[0] is not None else None
     given = call.attribute("shape")
-    target: Elements
-    if given is not None:
-        target = tuple(map(Size.of, given))
-    elif call.inputs[1] is not None and call.inputs[1].elements is not None:
-        target = call.inputs[1].elements
-    else:
+    target = tuple(map(Size.of, given)) if given is not None else call.elements_if_known(1)
+    if target is None:
         (length,) = call.shape(1)
-        if length.number is None:
+        if length is None or length.number is None:
             raise UnknownError
         return (None,) * length.number
     keeps_zeros = call.attribute("allowzero", 0)
+    numbers = [None if size is None else size.number for size in target]
+    takes_data = -1 in numbers or (0 in numbers and not keeps_zeros)
+    data = call.shape_if_known(0) if takes_data else None
     found: list[Size | None] = []
     open_at = -1
-    for axis, size in enumerate(target):
-        number = None if size is None else size.number
+    for axis, (size, number) in enumerate(zip(target, numbers, strict=True)):
         if number == 0 and not keeps_zeros:
             size = data[axis] if data is not None and axis < len(data) else None
         elif number == -1:
@@ -141,7 +150,7 @@ def _flattened(call: Call) -> Shape:
 
 
 def _concatenated(call: Call) -> Shape:
-    shapes = [call.shape(index) for index in range(len(call.inputs))]
+    shapes = [call.shape(index) for index in range(len(call.node.input))]
     at = call.axis()
     found: list[Size | None] = []
     for axis in range(len(shapes[0])):
@@ -196,30 +205,30 @@ def _sliced_elements(call: Call) -> Elements:
 
 
 def _gathered_elements(call: Call) -> Elements:
-    elements, places = call.elements(0), call.known(1).numbers
-    if (
-        len(call.shape(0)) != 1
-        or places is None
-        or not all(-len(elements) <= place < len(elements) for place in places)
-    ):
+    elements, places = call.elements(0), call.numbers(1)
+    if len(call.shape(0)) != 1 or not all(-len(elements) <= place < len(elements) for place in places):
         raise UnknownError
     return tuple(elements[place] for place in places)
 
 
 def _concatenated_elements(call: Call) -> Elements:
     found: list[Size | None] = []
-    for index, given in enumerate(call.inputs):
+    for index in range(len(call.node.input)):
         (length,) = call.shape(index)
         if length.number is None or length.number > LONGEST:
             raise UnknownError
-        elements = None if given is None else given.elements
+        elements = call.elements_if_known(index)
         found += [None] * length.number if elements is None else elements
     return tuple(found)
 
 
+def _part(call: Call) -> slice:
+    """Which sizes Shape yields."""
+    return slice(call.attribute("start", 0), call.attribute("end"))
+
+
 def _counted(call: Call) -> Elements:
-    sizes = call.shape(0)
-    return tuple(sizes[call.attribute("start", 0) : call.attribute("end", len(sizes))])
+    return call.shape(0)[_part(call)]
 
 
 def _window(call: Call) -> Shape:
@@ -310,6 +319,8 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "Range": _ranged,
     "Reshape": _reshaped,
     "Resize": _resized,
+    "Shape": lambda call: (Size.of(len(range(call.rank(0))[_part(call)])),),
+    "Size": lambda call: (),
     "Slice": _sliced,
     "Split": _split_in_equal_parts,
     "Tile": _tiled,
@@ -352,7 +363,7 @@ def _equal(call: Call, left: Size, right: Size) -> Size | None:
 
 def _pairwise(number: _Number) -> Callable[[Call], Elements]:
     def elements(call: Call) -> Elements:
-        if len(call.inputs) != 2:
+        if len(call.node.input) != 2:
             raise UnknownError
         left, right = _alike(call.elements(0), call.elements(1))
         return tuple(

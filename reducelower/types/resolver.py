@@ -1,30 +1,64 @@
-"""Works out what is known about a value from the nodes that compute it, when it is asked and once per run.
+"""Works out what is known about a value from the nodes that compute it: each question by itself, once per run.
 
-A node's outputs follow from what is known about its inputs: by the rules of `operators`, else by onnx's own inference
-of that one node. What a graph states is used where nodes leave something open: exporters leave stale types in
-value_info.
+Element type, rank, shape and contents of a value are four questions. Each is followed back only as far as its own
+answer needs: the rank of a sum asks for two ranks and for no size. A node answers by the rules of `operators`, else by
+onnx's own inference of that one node. What a graph states is used where nodes leave something open: exporters leave
+stale shapes in value_info.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
-from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, shape_inference
+from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, shape_inference
 
 from reducelower.errors import RefusedError
-from reducelower.model.element_types import output_element_type
+from reducelower.model.attributes import value_of
+from reducelower.model.element_types import formal_at, only_element_type, output_element_type
 from reducelower.model.inference import ContradictionError
 from reducelower.model.inference.protected import may_crash
-from reducelower.model.inference.ranks import RANKS, Inputs, evaluate_rule
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.inference.ranks import (
+    CONTRIB,
+    ML_RANKS,
+    RANKS,
+    UNLISTED,
+    Inputs,
+    NumberOf,
+    Output,
+    evaluate_rule,
+)
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema, schema_in_force
 from reducelower.model.value_info import may_be_of_one_shape, size_of
-from reducelower.types.known import Elements, Known, Shape
+from reducelower.model.value_info import sizes as sizes_of
+from reducelower.types.known import Elements, Known, Question, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
 from reducelower.types.sizes import Size, of_text
 
-__all__ = ["Atoms", "Graph", "Resolver"]
+__all__ = ["Atoms", "Graph", "Held", "Resolver", "Source", "carried"]
+
+
+class Held(Protocol):
+    """What a graph knows of a value without any node: that of a constant, or of a value from outside."""
+
+    def answer(self, question: Question) -> Any:
+        """The answer to a question: what `Known` has under that name."""
+
+
+class Source(NamedTuple):
+    """A value that comes into a graph from outside, or out of one.
+
+    Attributes:
+        graph: where it is known.
+        name: its name there.
+        axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
+    """
+
+    graph: Graph
+    name: str
+    axes: int | None = 0
 
 
 class Graph(Protocol):
@@ -32,33 +66,36 @@ class Graph(Protocol):
 
     opset: int
 
+    @property
+    def place(self) -> Hashable:
+        """What identifies the graph among those that the resolver is asked about."""
+
+    def version(self, domain: str) -> int | None:
+        """The version of a domain's operators; None if it is not imported."""
+
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
 
     def producer(self, name: str) -> NodeProto | None:
         """The node of this graph that computes a value."""
 
-    def held(self, name: str) -> Known | None:
+    def readers(self, name: str) -> Sequence[NodeProto]:
+        """The nodes of this graph that read a value, as far as that is known."""
+
+    def held(self, name: str) -> Held | None:
         """What is known about a constant of this graph, or a value from outside; None for any other value."""
 
     def stated_type(self, name: str) -> TypeProto | None:
         """The type that this graph states for a value; None if it states none that may be used."""
 
+    def handed(self, name: str) -> Sequence[Source]:
+        """The values outside that become an input of this graph, one for each call of a function; none if unknown."""
+
     def note_trusted(self, name: str) -> None:
         """Note that what this graph states for a value was used."""
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """The subgraphs of a node of this graph, each with the names of its outputs."""
-
-
-_Value: TypeAlias = "tuple[Graph, str]"
-"""A value: its name, and the graph that defines it."""
-
-_Output: TypeAlias = "tuple[int, Shape | None, Elements | None]"
-"""Element type, shape and contents of an output, with None for what is unknown."""
-
-_NOTHING = Known()
-_NONE: _Output = (0, None, None)
+        """The subgraphs of a node of this graph, or the body of the function it calls, with the names of outputs."""
 
 
 @dataclass
@@ -86,6 +123,51 @@ class Atoms:
         return self._names.get(monomial[0], "") if len(monomial) == coefficient == 1 and not others else ""
 
 
+_DEEPEST = 50
+"""How many values are followed by recursion; a deeper one is worked out first, from an explicit stack."""
+
+_TENSOR = (None, "tensor_type")
+"""Kinds of types that say nothing but what may be said of a tensor."""
+
+_OPEN = object()
+"""In place of an answer that was not worked out yet."""
+
+_UNKNOWN: dict[Question, Any] = {
+    "element_type": 0,
+    "container": b"",
+    "rank": None,
+    "shape": None,
+    "elements": None,
+}
+
+
+class _FirstError(Exception):
+    """Another question has to be answered first."""
+
+    def __init__(self, question: Question, home: Graph, name: str) -> None:
+        super().__init__()
+        self.wanted = question, home, name
+
+
+class _Told(NamedTuple):
+    """What onnx's inference of a node is told of an input, or tells of an output.
+
+    Attributes:
+        element_type: 0 if unknown.
+        shape: None if the rank is unknown.
+        container: the type of a sequence or optional value, serialized; else empty.
+        data: a small constant, serialized; else empty.
+    """
+
+    element_type: int = 0
+    shape: Shape | None = None
+    container: bytes = b""
+    data: bytes = b""
+
+
+_NOTHING = _Told()
+
+
 class Resolver:
     """What is known about the values of one model."""
 
@@ -94,92 +176,62 @@ class Resolver:
 
         Args:
             atoms: numbers new atoms.
-            objects: whether to raise if a graph states another type than nodes yield.
+            objects: whether to raise if a graph states another shape than nodes yield.
         """
         self._objects = objects
         self.atoms = atoms or Atoms()
-        self._known: dict[_Value, Known] = {}
-        self._outputs: dict[Hashable, list[_Output]] = {}
-        self._inside: dict[_Value, Sequence[tuple[Graph, Sequence[str]]]] = {}
+        self._answers: dict[Question, dict[tuple[Hashable, str], Any]] = {question: {} for question in _UNKNOWN}
+        self._held: dict[tuple[Hashable, str], Held | None] = {}
+        self._told: dict[Hashable, list[_Told]] = {}
+        self._inside: dict[tuple[Hashable, str], Sequence[tuple[Graph, Sequence[str]]]] = {}
         self._spelled: dict[Size, str] = {}
         self._sizes: dict[str, Size] = {}
+        self._depth = 0
 
     def known(self, name: str, graph: Graph) -> Known:
-        """What is known about a value.
+        """All that is known about a value.
 
         Raises:
             ContradictionError: a graph states another type of it, or of what it is computed from, than nodes yield.
         """
-        wanted = graph.home(name), name
-        # An explicit stack, since the graph may be deeper than Python's recursion limit.
-        waiting = [] if wanted in self._known else [wanted]
-        begun: set[_Value] = set()
-        while waiting:
-            value = waiting[-1]
-            if value in self._known:
-                waiting.pop()
-                continue
-            first = [] if value in begun else [each for each in self._needed(*value) if each not in self._known]
-            begun.add(value)
-            waiting += first  # a value in a cycle is taken as unknown
-            if not first:
-                self._work_out(*waiting.pop())
-        return self._known[wanted]
+        home = graph.home(name)
+        held = self._held_by(home, name)
+        if isinstance(held, Known):
+            return held
+        shape = self._ask("shape", home, name)
+        return Known(self._ask("element_type", home, name), shape, self._ask("elements", home, name))
 
-    def _needed(self, home: Graph, name: str) -> Iterable[_Value]:
-        """The values from which a value is worked out."""
-        found = home.held(name)
-        if found is not None:
-            self._known[home, name] = found
-            return ()
-        node = home.producer(name)
-        if node is None:
-            return ()
-        needed = [(home.home(given), given) for given in node.input if given]
-        if node.op_type == "If" and node.domain in DEFAULT_DOMAINS:
-            self._inside[home, node.output[0]] = inside = home.inside(node)
-            needed += [(graph.home(output), output) for graph, outputs in inside for output in outputs]
-        return needed
+    def element_type(self, name: str, graph: Graph) -> int:
+        """The element type of a tensor (`TensorProto.DataType`); 0 if it is unknown or not a tensor."""
+        return self._ask("element_type", graph, name)  # type: ignore[no-any-return]
 
-    def _work_out(self, home: Graph, name: str) -> None:
-        if (home, name) in self._known:
-            return
-        node = home.producer(name)
-        if node is None:
-            self._known[home, name] = self._completed(_NONE, home, name)
-            return
-        for output, found in zip(node.output, self._of_node(node, home), strict=True):
-            if output:
-                self._known[home, output] = self._completed(found, home, output)
+    def rank(self, name: str, graph: Graph) -> int | None:
+        """The rank of a tensor; None if unknown."""
+        return self._ask("rank", graph, name)  # type: ignore[no-any-return]
 
-    def _completed(self, found: _Output, home: Graph, name: str) -> Known:
-        """What is known with what the graph states, and with atoms for the sizes that are still open."""
-        element_type, shape, elements = found
-        stated = home.stated_type(name)
-        if stated is not None and stated.HasField("tensor_type"):
-            said = self._said(stated)
-            if self._objects and _contradict(shape, said):
-                raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
-            if not element_type or shape is None or None in shape:
-                home.note_trusted(name)
-            element_type = element_type or stated.tensor_type.elem_type
-            if shape is None:
-                shape = said
-            elif said is not None and len(said) == len(shape):
-                shape = tuple(other if size is None else size for size, other in zip(shape, said, strict=True))
-        if shape is None:
-            return Known(element_type, None, elements)
-        whole = tuple(self.atoms((home, name, axis)) if size is None else size for axis, size in enumerate(shape))
-        return Known(element_type, whole, elements)
+    def shape(self, name: str, graph: Graph) -> tuple[Size, ...] | None:
+        """The shape of a tensor; None if the rank is unknown."""
+        return self._ask("shape", graph, name)  # type: ignore[no-any-return]
 
-    def type(self, known: Known) -> TypeProto | None:
-        """What is known as a type, with the names that the model has for sizes; None unless only sizes are open."""
-        if not known.element_type or known.shape is None:
-            return None
+    def forget(self, name: str, graph: Graph) -> None:
+        """Forget what was said about a value, which is a constant from now on."""
+        value = graph.home(name).place, name
+        for found in (self._held, *self._answers.values()):
+            found.pop(value, None)
+
+    def type(self, name: str, graph: Graph) -> TypeProto | None:
+        """The type of a value, with the names that the model has for sizes; None unless only sizes are open."""
         made = TypeProto()
-        made.tensor_type.elem_type = known.element_type
+        element_type = self._ask("element_type", graph, name)
+        if not element_type:
+            container = self._ask("container", graph, name)
+            return TypeProto.FromString(container) if container else None
+        shape = self._ask("shape", graph, name)
+        if shape is None:
+            return None
+        made.tensor_type.elem_type = element_type
         made.tensor_type.shape.SetInParent()
-        for size in known.shape:
+        for size in shape:
             dim = made.tensor_type.shape.dim.add()
             if size.number is not None:
                 dim.dim_value = size.number
@@ -187,8 +239,185 @@ class Resolver:
                 dim.dim_param = name
         return made
 
-    def _said(self, stated: TypeProto) -> Shape | None:
-        if not stated.tensor_type.HasField("shape"):
+    # Questions, followed back
+
+    def _ask(self, question: Question, graph: Graph, name: str) -> Any:
+        home = graph.home(name)
+        found = self._answers[question].get((home.place, name), _OPEN)
+        if found is not _OPEN:
+            return found
+        if self._depth:
+            return self._answer(question, home, name)
+        # An explicit stack, since the graph may be deeper than Python's recursion limit.
+        waiting = [(question, home, name)]
+        begun = {(question, home.place, name)}
+        while True:
+            try:
+                found = self._answer(*waiting[-1])
+            except _FirstError as first:
+                question, home, name = first.wanted
+                if (question, home.place, name) not in begun:
+                    begun.add((question, home.place, name))
+                    waiting.append(first.wanted)
+                    continue
+                question, home, name = waiting[-1]
+                found = self._answers[question][home.place, name] = _UNKNOWN[question]  # it is in a cycle
+            waiting.pop()
+            if not waiting:
+                return found
+
+    def _answer(self, question: Question, home: Graph, name: str) -> Any:
+        answers, value = self._answers[question], (home.place, name)
+        found = answers.get(value, _OPEN)
+        if found is not _OPEN:
+            return found
+        if self._depth == _DEEPEST:
+            raise _FirstError(question, home, name)
+        answers[value] = _UNKNOWN[question]  # for a value in a cycle
+        self._depth += 1
+        try:
+            held = self._held_by(home, name)
+            if held is None:
+                answers[value] = _WAYS[question](self, home, name)
+            elif question == "shape":
+                answers[value] = self._with_atoms(held.answer(question), home, name)
+            else:
+                answers[value] = held.answer(question)
+        except BaseException:
+            del answers[value]
+            raise
+        finally:
+            self._depth -= 1
+        return answers[value]
+
+    def _held_by(self, home: Graph, name: str) -> Held | None:
+        value = home.place, name
+        if value not in self._held:
+            self._held[value] = home.held(name)
+        return self._held[value]
+
+    def _element_type(self, home: Graph, name: str) -> int:
+        stated = home.stated_type(name)
+        if stated is not None and (stated.tensor_type.elem_type or stated.WhichOneof("value") not in _TENSOR):
+            return stated.tensor_type.elem_type
+        node = home.producer(name)
+        found = 0
+        if node is None:
+            found = self._over("element_type", home.handed(name))
+        elif node.domain in DEFAULT_DOMAINS:
+            answer = output_element_type(node, name, home.opset)
+            if isinstance(answer, int):
+                found = answer
+            else:
+                types = (self._ask("element_type", home, given) for given in answer)
+                found = next((each for each in types if each), 0)
+        if node is not None and not found:
+            found = self._over("element_type", self._sources_inside(node, home, name))
+            found = found or self._listed_type(node, home, name)
+            found = found or self._told_of(node, home)[_place(node, name)].element_type
+        return found or self._type_of_neighbours(home, name)
+
+    def _listed_type(self, node: NodeProto, home: Graph, name: str) -> int:
+        """The element type by the tables of operators that have no schema."""
+        listed = _listed(node, home, name)
+        if listed is None:
+            return 0
+        is_said = 0 <= listed.like < len(node.input) and node.input[listed.like] != ""
+        return self._ask("element_type", home, node.input[listed.like]) if is_said else listed.element_type
+
+    def _type_of_neighbours(self, home: Graph, name: str) -> int:
+        """The element type that a value must have since an operator reads it together with others, or yields others."""
+        for reader in home.readers(name):
+            taken = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None
+            formal = None if taken is None else formal_at(taken.inputs, list(reader.input).index(name))
+            if taken is None or formal is None:
+                continue
+            if only := only_element_type(taken, formal):
+                return only
+            if formal.type_str.startswith(("seq", "optional")):
+                continue  # such a variable says nothing about tensors
+            formals = [
+                *((other, formal_at(taken.inputs, at)) for at, other in enumerate(reader.input)),
+                *((other, formal_at(taken.outputs, at)) for at, other in enumerate(reader.output)),
+            ]
+            for other, alike in formals:
+                is_alike = other not in ("", name) and alike is not None and alike.type_str == formal.type_str
+                found = self._ask("element_type", home, other) if is_alike else 0
+                if found:
+                    return found
+        return 0
+
+    def _container(self, home: Graph, name: str) -> bytes:
+        """The type of a sequence or of an optional value, serialized; empty for a tensor."""
+        stated, node = home.stated_type(name), home.producer(name)
+        if stated is not None and stated.WhichOneof("value") not in _TENSOR:
+            return stated.SerializeToString()
+        if node is None:
+            return self._over("container", home.handed(name))  # type: ignore[no-any-return]
+        found: bytes = self._over("container", self._sources_inside(node, home, name))
+        return found or self._told_of(node, home)[_place(node, name)].container
+
+    def _rank(self, home: Graph, name: str) -> int | None:
+        node, found = home.producer(name), None
+        if node is not None:
+            found = self._rank_of_output(node, home, name)
+            if found is None:
+                found = self._over("rank", self._sources_inside(node, home, name))
+        if found is None:
+            shape = self._ask("shape", home, name)
+            return None if shape is None else len(shape)
+        if self._objects and _rank_of(home.stated_type(name)) not in (None, found):
+            raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
+        return found
+
+    def _rank_of_output(self, node: NodeProto, home: Graph, name: str) -> int | None:
+        """The rank of an output by the tables of ranks."""
+        if any(each.ref_attr_name for each in node.attribute):
+            return None
+        listed, rule = _listed(node, home, name), None
+        if listed is not None:
+            rule = listed.rank
+        elif _place(node, name) == 0 or node.op_type in _ALIKE:
+            rule = _RANKS.get(node.domain, {}).get(node.op_type)
+        length, numbers = partial(self._length, home), partial(self._numbers, home)
+        return evaluate_rule(rule, Inputs(node, partial(self._ask, "rank", home), length, numbers))
+
+    def _length(self, home: Graph, name: str) -> int | None:
+        """The length of a vector."""
+        shape = self._ask("shape", home, name)
+        return None if shape is None or len(shape) != 1 or shape[0] is None else shape[0].number
+
+    def _numbers(self, home: Graph, name: str) -> tuple[int, ...] | None:
+        """The contents of a small vector of numbers."""
+        return Known(elements=self._ask("elements", home, name)).numbers
+
+    def _shape(self, home: Graph, name: str) -> tuple[Size, ...] | None:
+        """The shape, with atoms for the sizes that are still open."""
+        node, stated = home.producer(name), home.stated_type(name)
+        if node is not None:
+            shape = self._shape_of_output(node, home, name)
+        else:
+            shape = None if _is_whole(stated) else self._over("shape", home.handed(name))
+        if self._objects and _contradict(shape, sizes_of(stated)):
+            raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
+        if shape is None or None in shape:
+            said = self._said(stated)
+            if said is not None:
+                home.note_trusted(name)
+            if shape is None:
+                shape = said
+            elif said is not None and len(said) == len(shape):
+                shape = tuple(other if size is None else size for size, other in zip(shape, said, strict=True))
+        return self._with_atoms(shape, home, name)
+
+    def _with_atoms(self, shape: Shape | None, home: Graph, name: str) -> tuple[Size, ...] | None:
+        if shape is None:
+            return None
+        place = home.place
+        return tuple(self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(shape))
+
+    def _said(self, stated: TypeProto | None) -> Shape | None:
+        if stated is None or not stated.tensor_type.HasField("shape"):
             return None
         return tuple(
             Size.of(dim.dim_value)
@@ -199,147 +428,200 @@ class Resolver:
             for dim in stated.tensor_type.shape.dim
         )
 
+    def _elements(self, home: Graph, name: str) -> Elements | None:
+        node = home.producer(name)
+        if node is None:
+            return self._over("elements", home.handed(name))  # type: ignore[no-any-return]
+        if sources := self._sources_inside(node, home, name):
+            return self._over("elements", sources)  # type: ignore[no-any-return]
+        return self._tried(ELEMENTS, node, home) if _place(node, name) == 0 else None
+
+    # Into graphs and out of them
+
+    def _sources_inside(self, node: NodeProto, home: Graph, name: str) -> Sequence[Source]:
+        """What an If, a Loop, a Scan or a call of a function yields for an output, seen from inside."""
+        is_own = node.domain in DEFAULT_DOMAINS
+        if is_own and (node.op_type not in _HOLDERS or any(each.ref_attr_name for each in node.attribute)):
+            return ()
+        key = home.place, next(filter(None, node.output), "")
+        if key not in self._inside:
+            self._inside[key] = home.inside(node)
+        inside, place = self._inside[key], _place(node, name)
+        axes: int | None = 0
+        if is_own and node.op_type == "If":
+            taken = self._numbers(home, node.input[0]) if node.input else None
+            if taken:
+                branches = [each.name for each in node.attribute if each.HasField("g")]
+                wanted = "then_branch" if taken[0] else "else_branch"
+                inside = [each for branch, each in zip(branches, inside, strict=True) if branch == wanted]
+        elif is_own and node.op_type == "Loop":
+            axes = None if place < len(node.input) - 2 else 1
+            place += 1  # its body yields its condition first
+        elif is_own and place < carried(node):
+            return [Source(home, node.input[place])]  # a state keeps its shape
+        elif is_own:
+            axes = 1
+        return [Source(graph, names[place], axes) for graph, names in inside if place < len(names)]
+
+    def _over(self, question: Question, sources: Sequence[Source]) -> Any:
+        """The answer for a value that comes into a graph or out of one: what all it may be have in common."""
+        axes = sources[0].axes if sources else None
+        if not sources or (axes is None and question not in ("element_type", "container")):
+            return _UNKNOWN[question]
+        if question == "shape" and axes:
+            rank = self._over("rank", sources)
+            return None if rank is None else (None,) * rank
+        if question == "elements" and axes:
+            return None
+        answers = [self._ask(question, each.graph, each.name) for each in sources]
+        if question in ("shape", "elements"):
+            return _agreed(*answers)
+        if any(each != answers[0] for each in answers) or not (question == "rank" and answers[0] is not None):
+            return answers[0] if all(each == answers[0] for each in answers) else _UNKNOWN[question]
+        return max(answers[0] + (axes or 0), 0)
+
     # From inputs to outputs
 
-    def _of_node(self, node: NodeProto, home: Graph) -> list[_Output]:
-        unknown = [_NONE] * len(node.output)
-        if node.domain not in DEFAULT_DOMAINS or any(each.ref_attr_name for each in node.attribute):
-            return unknown
-        inputs = [self._known.get((home.home(given), given)) if given else None for given in node.input]
-        inside = self._inside.pop((home, node.output[0]), None)
-        if inside is not None:
-            return self._joined(inside, len(node.output))
-        if any(each.HasField("g") for each in node.attribute):
-            return unknown
-        attributes = b"".join([each.SerializeToString() for each in node.attribute])
-        places = tuple(bool(each) for each in node.output)
-        key = (node.op_type, home.opset, attributes, places, *inputs)
-        if key not in self._outputs:
-            self._outputs[key] = self._inferred(node, inputs, home.opset)
-        return self._outputs[key]
+    def _call(self, node: NodeProto, home: Graph) -> Call:
+        return Call(node, lambda question, name: self._ask(question, home, name), self.atoms)
 
-    def _joined(self, inside: Sequence[tuple[Graph, Sequence[str]]], count: int) -> list[_Output]:
-        """The outputs of an If: what its branches agree on."""
-        found: list[_Output] = []
-        for place in range(count):
-            branches = [self._known.get((graph.home(outputs[place]), outputs[place])) for graph, outputs in inside]
-            one, *others = [each or _NOTHING for each in branches]
-            element_type = one.element_type if all(one.element_type == other.element_type for other in others) else 0
-            shape = _agreed(one.shape, *(other.shape for other in others))
-            found.append((element_type, shape, _agreed(one.elements, *(other.elements for other in others))))
+    def _tried(self, table: Mapping[str, Any], node: NodeProto, home: Graph) -> Shape | None:
+        """What the rule of a table gives; None if something it needs is unknown, as all may be in a broken model."""
+        rule = table.get(node.op_type) if _is_followed(node) else None
+        try:
+            return None if rule is None else tuple(rule(self._call(node, home)))
+        except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
+            return None
+
+    def _shape_of_output(self, node: NodeProto, home: Graph, name: str) -> Shape | None:
+        if sources := self._sources_inside(node, home, name):
+            return self._over("shape", sources)  # type: ignore[no-any-return]
+        place, found = _place(node, name), None
+        if place == 0 or node.op_type in _ALIKE:
+            found = self._tried(SHAPES, node, home)
+        if found is None:
+            found = self._told_of(node, home)[place].shape
+        if found is None:
+            rank = self._rank_of_output(node, home, name)
+            found = None if rank is None else (None,) * rank
         return found
 
-    def _inferred(self, node: NodeProto, inputs: Sequence[Known | None], opset: int) -> list[_Output]:
-        call = Call(node, inputs, self.atoms)
-        types = [self._element_type(node, inputs, output, opset) if output else 0 for output in node.output]
-        shapes: list[Shape | None] = [None] * len(node.output)
-        own = _tried(SHAPES.get(node.op_type), call)
-        if own is not None:
-            shapes = [own] * len(node.output) if node.op_type in _ALIKE else [own, *shapes[1:]]
-        if own is None or any(output and not known for output, known in zip(node.output[1:], shapes[1:], strict=True)):
-            told = self._told(node, inputs, opset)
-            types = [known or found for known, (found, _, _) in zip(types, told, strict=True)]
-            shapes = [found if known is None else known for known, (_, found, _) in zip(shapes, told, strict=True)]
-        elements = _tried(ELEMENTS.get(node.op_type), call)
-        contents = [elements if place == 0 else None for place in range(len(node.output))]
-        return list(zip(types, shapes, contents, strict=True))
-
-    def _element_type(self, node: NodeProto, inputs: Sequence[Known | None], output: str, opset: int) -> int:
-        answer = output_element_type(node, output, opset)
-        if isinstance(answer, int):
-            return answer
-        by_name = dict(zip(node.input, inputs, strict=True))
-        alike = (by_name[name] for name in answer)
-        return next((known.element_type for known in alike if known is not None and known.element_type), 0)
-
-    def _told(self, node: NodeProto, inputs: Sequence[Known | None], opset: int) -> list[_Output]:
-        """The outputs by onnx's inference of this node, else their ranks by those of the inputs."""
-        found = self._by_schema(node, inputs, opset)
-        if found and found[0][1] is None:
-            by_name = {name: known or _NOTHING for name, known in zip(node.input, inputs, strict=True)}
-            rule = Inputs(node, lambda name: _rank(by_name[name]), lambda name: _length(by_name[name]))
-            rank = evaluate_rule(RANKS.get(node.op_type), rule)
-            if rank is not None:
-                found[0] = (found[0][0], (None,) * rank, None)
-        return found
-
-    def _by_schema(self, node: NodeProto, inputs: Sequence[Known | None], opset: int) -> list[_Output]:
-        unknown: list[_Output] = [_NONE] * len(node.output)
-        by_schema = schema(node.op_type, opset)
-        if by_schema is None or may_crash(node, node.input):
+    def _told_of(self, node: NodeProto, home: Graph) -> list[_Told]:
+        """What onnx's inference of this node tells of each output."""
+        unknown = [_NOTHING] * len(node.output)
+        if any(each.ref_attr_name or each.HasField("g") for each in node.attribute):
             return unknown
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        version = home.version(domain)
+        by_schema = None if version is None else schema_in_force(node.op_type, version, domain)
+        if version is None or by_schema is None or may_crash(node, node.input):
+            return unknown
+        inputs = [self._given(home, name) if name else None for name in node.input]
         if node.op_type in _TAKES_NAMES_FOR_ZERO and not all(map(_has_numbers, inputs)):
             return unknown
-        types = {name: self._encoded(known or _NOTHING) for name, known in zip(node.input, inputs, strict=True) if name}
-        data = {
-            name: TensorProto.FromString(known.data)
-            for name, known in zip(node.input, inputs, strict=True)
-            if known is not None and known.data
-        }
+        attributes = b"".join([each.SerializeToString() for each in node.attribute])
+        key = (node.op_type, domain, version, attributes, tuple(map(bool, node.output)), *inputs)
+        if key not in self._told:
+            imported = OperatorSetIdProto(domain=domain, version=version)
+            self._told[key] = self._inferred(node, by_schema, inputs, imported) or unknown
+        return self._told[key]
+
+    def _given(self, home: Graph, name: str) -> _Told:
+        """What onnx's inference of a node is told of an input."""
+        around = home.home(name)
+        element_type, held = self._ask("element_type", around, name), self._held_by(around, name)
+        if not element_type and (container := self._ask("container", around, name)):
+            return _Told(0, None, container)
+        return _Told(element_type, self._ask("shape", around, name), b"", b"" if held is None else held.answer("data"))
+
+    def _inferred(
+        self, node: NodeProto, by_schema: defs.OpSchema, inputs: Sequence[_Told | None], imported: OperatorSetIdProto
+    ) -> list[_Told] | None:
+        given = {name: each for name, each in zip(node.input, inputs, strict=True) if each is not None}
+        for formal, name in zip(by_schema.inputs, node.input, strict=False):
+            known = given.get(name, _NOTHING).element_type
+            if known and f"tensor({element_type_name(known)})" not in formal.types:
+                # Inference raises at a type that the operator takes in another version only. The shape is the same.
+                given[name] = given[name]._replace(element_type=0)
+        types = {name: self._encoded(each) for name, each in given.items()}
+        data = {name: TensorProto.FromString(each.data) for name, each in given.items() if each.data}
         try:
-            told = shape_inference.infer_node_outputs(
-                by_schema, node, types, data, opset_imports=[OperatorSetIdProto(version=opset)]
-            )
+            told = shape_inference.infer_node_outputs(by_schema, node, types, data, opset_imports=[imported])
         except Exception:
             # It raises if it finds the node invalid, several types. Others judge nodes.
-            return unknown
-        given = (known for name, known in zip(node.input, inputs, strict=True) if name)
-        are_known = all(known is not None and known.element_type for known in given)
-        return [self._read(told[name], are_known) if name in told else _NONE for name in node.output]
+            return None
+        are_known = all(each.element_type or each.container for each in given.values())
+        return [self._read(told[name], are_known) if name in told else _NOTHING for name in node.output]
 
-    def _encoded(self, known: Known) -> TypeProto:
+    def _encoded(self, given: _Told) -> TypeProto:
         """A type in which sizes have names that `_read` reads."""
+        if given.container:
+            return TypeProto.FromString(given.container)
         made = TypeProto()
-        made.tensor_type.elem_type = known.element_type or TensorProto.FLOAT
-        if known.shape is None:
+        made.tensor_type.elem_type = given.element_type or TensorProto.FLOAT
+        if given.shape is None:
             return made
         made.tensor_type.shape.SetInParent()
-        for size in known.shape:
+        for size in given.shape:
+            dim = made.tensor_type.shape.dim.add()
+            if size is None:
+                continue
             number = size.number
             if number is not None:
-                made.tensor_type.shape.dim.add(dim_value=number)
+                dim.dim_value = number
                 continue
             name = self._spelled.get(size)
             if name is None:
                 name = self._spelled[size] = f"size{len(self._spelled)}"
                 self._sizes[name] = size
-            made.tensor_type.shape.dim.add(dim_param=name)
+            dim.dim_param = name
         return made
 
-    def _read(self, told: TypeProto, has_types: bool) -> _Output:
+    def _read(self, told: TypeProto, has_types: bool) -> _Told:
+        if told.WhichOneof("value") not in _TENSOR:
+            return _Told(container=told.SerializeToString()) if has_types else _NOTHING
         tensor = told.tensor_type
         element_type = tensor.elem_type if has_types else 0
         if not tensor.HasField("shape"):
-            return element_type, None, None
+            return _Told(element_type)
         sizes = (
             Size.of(dim.dim_value) if size_of(dim) is not None else self._sizes.get(dim.dim_param)
             for dim in tensor.shape.dim
         )
-        return element_type, tuple(sizes), None
+        return _Told(element_type, tuple(sizes))
 
+
+_WAYS: dict[Question, Callable[[Resolver, Graph, str], Any]] = {
+    "element_type": Resolver._element_type,
+    "container": Resolver._container,
+    "rank": Resolver._rank,
+    "shape": Resolver._shape,
+    "elements": Resolver._elements,
+}
+
+_RANKS: Mapping[str, Mapping[str, NumberOf]] = {"": RANKS, "ai.onnx": RANKS, "ai.onnx.ml": ML_RANKS}
+
+_HOLDERS = frozenset({"If", "Loop", "Scan"})
 
 _ALIKE = frozenset({"Split", "TopK"})
-"""Operators all of whose outputs are of one shape where `SHAPES` tells it."""
+"""Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
 
 _TAKES_NAMES_FOR_ZERO = frozenset({"Attention"})
 """Operators for which onnx's inference computes with zero for a size that is not a number (seen with onnx 1.23)."""
 
 
-def _has_numbers(known: Known | None) -> bool:
-    return known is None or known.shape is None or all(size.number is not None for size in known.shape)
+def _is_followed(node: NodeProto) -> bool:
+    """Whether a node is of the default domain, and all of its attributes are known."""
+    return node.domain in DEFAULT_DOMAINS and not any(each.ref_attr_name for each in node.attribute)
 
 
-_Rule: TypeAlias = Callable[[Call], Sequence[Size | None]]
+def _place(node: NodeProto, output: str) -> int:
+    return list(node.output).index(output)
 
 
-def _tried(rule: _Rule | None, call: Call) -> tuple[Size | None, ...] | None:
-    """What a rule gives; None if something it needs is unknown, as anything may be in a broken model."""
-    if rule is None:
-        return None
-    try:
-        return tuple(rule(call))
-    except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
-        return None
+def _has_numbers(given: _Told | None) -> bool:
+    shape = None if given is None else given.shape
+    return shape is None or all(size is not None and size.number is not None for size in shape)
 
 
 def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
@@ -350,17 +632,49 @@ def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | N
     return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*known, strict=True))
 
 
-def _contradict(shape: Shape | None, said: Shape | None) -> bool:
-    """Whether two shapes of one value cannot both be right."""
+def _contradict(shape: Shape | None, said: Sequence[int | None] | None) -> bool:
+    """Whether a shape and the stated sizes of the same value cannot both be right."""
     if shape is None or said is None:
         return False
-    numbers = ([None if size is None else size.number for size in each] for each in (shape, said))
-    return not may_be_of_one_shape(*numbers)
+    return not may_be_of_one_shape([None if size is None else size.number for size in shape], said)
 
 
-def _rank(known: Known) -> int | None:
-    return None if known.shape is None else len(known.shape)
+def _numbers_of(stated: TypeProto | None) -> Sequence[int | None] | None:
+    return (
+        None if _rank_of(stated) is None or stated is None else [size_of(dim) for dim in stated.tensor_type.shape.dim]
+    )
 
 
-def _length(known: Known) -> int | None:
-    return known.shape[0].number if known.shape is not None and len(known.shape) == 1 else None
+def _is_whole(stated: TypeProto | None) -> bool:
+    """Whether a type states a shape all of whose sizes have a number or a name."""
+    return (
+        _rank_of(stated) is not None
+        and stated is not None
+        and all(dim.WhichOneof("value") for dim in stated.tensor_type.shape.dim)
+    )
+
+
+def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:
+    """What the tables of operators without a schema say of an output."""
+    place = _place(node, name)
+    if node.domain == "com.microsoft.nchwc":
+        # It has operators of the default domain in a blocked layout.
+        return Output(0, rank=lambda inputs: inputs.rank(0)) if place == 0 else None
+    if node.domain == "com.microsoft":
+        outputs = CONTRIB.get(node.op_type, ())
+    elif node.domain in DEFAULT_DOMAINS and node.op_type in UNLISTED and schema(node.op_type, home.opset) is None:
+        outputs = UNLISTED[node.op_type]
+    else:
+        return None
+    return outputs[place] if place < len(outputs) else None
+
+
+def carried(node: NodeProto) -> int:
+    """How many inputs of a Scan are state variables; the others are scanned."""
+    scanned = value_of(node, "num_scan_inputs", 0)
+    # In a broken model the attribute may be out of range or no integer.
+    return max(0, len(node.input) - scanned) if isinstance(scanned, int) else len(node.input)
+
+
+def _rank_of(stated: TypeProto | None) -> int | None:
+    return len(stated.tensor_type.shape.dim) if stated is not None and stated.tensor_type.HasField("shape") else None

@@ -7,22 +7,26 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from onnx import GraphProto, NodeProto, TensorProto, parser
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, parser
 
 import reducelower
-from reducelower.model.element_types import output_element_type, resolve_element_type
+from reducelower.legalization.run import ground_of
+from reducelower.model.document import Document
 from reducelower.model.inference import on_demand
+from reducelower.options import Settings, Target
+from reducelower.scope.graph import GraphScope
 
 
 def _told(graph: GraphProto, name: str, opset: int) -> int:
-    producers = {output: node for node in graph.node for output in node.output}
-    given = {value.name: value.type.tensor_type.elem_type for value in graph.input}
-
-    def look(value: str) -> int | list[str]:
-        told = given.get(value, 0) if value not in producers else output_element_type(producers[value], value, opset)
-        return told if isinstance(told, int) else list(told)
-
-    return resolve_element_type(name, look, {})
+    """The element type that follows from those of the graph's inputs."""
+    copy = GraphProto()
+    copy.CopyFrom(graph)
+    for value in copy.output:
+        value.ClearField("type")
+    model = ModelProto(ir_version=8, graph=copy)
+    model.opset_import.add(version=opset)
+    ground = ground_of(model, Document.of_message(model), Target(opset), Settings(Target(opset)))
+    return ground.resolver.element_type(name, GraphScope(ground, copy, opset, "graph", key=()))
 
 
 def test_they_are_those_of_the_node_tests_of_onnx() -> None:
@@ -55,22 +59,10 @@ def test_a_chain_is_followed_however_long_it_is() -> None:
 
 
 def test_any_operand_tells_and_a_circle_tells_nothing() -> None:
-    producers = {
-        "a": NodeProto(op_type="Add", input=["odd", "w"], output=["a"]),
-        "odd": NodeProto(op_type="Mystery", domain="my", output=["odd"]),
-        "b": NodeProto(op_type="Add", input=["c", "odd"], output=["b"]),
-        "c": NodeProto(op_type="Abs", input=["b"], output=["c"]),
-    }
-
-    def look(value: str) -> int | list[str]:
-        if value == "w":
-            return TensorProto.FLOAT16
-        told = output_element_type(producers[value], value, 13)
-        return told if isinstance(told, int) else list(told)
-
-    found: dict[str, int] = {}
-    assert resolve_element_type("a", look, found) == TensorProto.FLOAT16
-    assert resolve_element_type("b", look, found) == 0
+    graph = parser.parse_graph("""g (float16[2] w) => (a, b) {
+        odd = my.Mystery (w)  a = Add (odd, w)  b = Add (c, odd)  c = Abs (b) }""")
+    assert _told(graph, "a", 13) == TensorProto.FLOAT16
+    assert _told(graph, "b", 13) == 0
 
 
 NO_SHAPES = """<ir_version: 8, opset_import: ["": 17, "my": 1]>

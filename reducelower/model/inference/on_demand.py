@@ -75,8 +75,6 @@ class Inference:
         self._open: tuple[ModelProto, bool] | None = None
         self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
-        self.known_ranks: dict[GraphKey, dict[tuple[str, bool], int | None]] = {}
-        """Ranks and lengths that were followed back through operators, by graph; see `reducelower.scope.ranks`."""
 
     @cached_property
     def sole_element_type(self) -> int | None:
