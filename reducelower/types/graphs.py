@@ -12,7 +12,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.types.known import LONGEST, Known
-from reducelower.types.resolver import Graph, Held, Source, carried
+from reducelower.types.resolver import Graph, Held, Source, carried, is_batched
 
 __all__ = ["InnerGraph", "inner_graphs", "sources_outside"]
 
@@ -137,12 +137,13 @@ def inner_graphs(node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[s
 
 def sources_outside(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
     """What a Loop, a Scan or a call hands to an input of its body."""
-    axes: int | None = 0  # a state of a Scan keeps its shape
-    if node.op_type == "Loop" and node.domain in DEFAULT_DOMAINS:
-        axes = None  # what is carried keeps its element type; its shape may change
-    elif node.op_type == "Scan" and node.domain in DEFAULT_DOMAINS:
-        axes = 0 if place < carried(node) else -1
-    elif node.op_type in ("If", "SequenceMap") and node.domain in DEFAULT_DOMAINS:
-        return ()
+    is_own = node.domain in DEFAULT_DOMAINS
     is_given = place < len(node.input) and node.input[place] != ""
-    return (Source(around, node.input[place], axes),) if is_given else ()
+    if not is_given or is_batched(node, around) or (is_own and node.op_type not in ("Loop", "Scan")):
+        return ()
+    axes: int | None = 0  # a state of a Scan keeps its shape
+    if is_own and node.op_type == "Loop":
+        axes = None  # what is carried keeps its element type; its shape may change
+    elif is_own and place >= carried(node):
+        axes = -1
+    return (Source(around, node.input[place], axes),)

@@ -37,7 +37,7 @@ from reducelower.types.known import Elements, Known, Question, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
 from reducelower.types.sizes import Size, of_text
 
-__all__ = ["Atoms", "Graph", "Held", "Resolver", "Source", "carried"]
+__all__ = ["Atoms", "Graph", "Held", "Resolver", "Source", "carried", "is_batched"]
 
 
 class Held(Protocol):
@@ -441,7 +441,7 @@ class Resolver:
     def _sources_inside(self, node: NodeProto, home: Graph, name: str) -> Sequence[Source]:
         """What an If, a Loop, a Scan or a call of a function yields for an output, seen from inside."""
         is_own = node.domain in DEFAULT_DOMAINS
-        if is_own and (node.op_type not in _HOLDERS or any(each.ref_attr_name for each in node.attribute)):
+        if is_own and (node.op_type not in _HOLDERS or is_batched(node, home) or not _is_followed(node)):
             return ()
         key = home.place, next(filter(None, node.output), "")
         if key not in self._inside:
@@ -601,6 +601,8 @@ _WAYS: dict[Question, Callable[[Resolver, Graph, str], Any]] = {
 
 _RANKS: Mapping[str, Mapping[str, NumberOf]] = {"": RANKS, "ai.onnx": RANKS, "ai.onnx.ml": ML_RANKS}
 
+_SCAN_WITHOUT_BATCH = 9
+
 _HOLDERS = frozenset({"If", "Loop", "Scan"})
 
 _ALIKE = frozenset({"Split", "TopK"})
@@ -667,6 +669,11 @@ def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:
     else:
         return None
     return outputs[place] if place < len(outputs) else None
+
+
+def is_batched(node: NodeProto, graph: Graph) -> bool:
+    """Whether a node is a Scan of opset 8, which had a batch axis and its lengths as first input."""
+    return node.op_type == "Scan" and node.domain in DEFAULT_DOMAINS and graph.opset < _SCAN_WITHOUT_BATCH
 
 
 def carried(node: NodeProto) -> int:
