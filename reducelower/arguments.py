@@ -116,6 +116,13 @@ def _budget(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number of seconds from 0 on, or None for no limit, not {value}")
 
 
+def _memory(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        raise TypeError(f"{name} must be a number of GB, not {said(value)}")
+    if value is not None and not float(value) > 0:  # nan is none
+        raise ValueError(f"{name} must be a number of GB above 0, or None for no limit, not {value}")
+
+
 def _tolerances(name: str, value: Any) -> None:
     _mapping(name, value, {"float": "a Tolerance"})
     for key, given in (value or {}).items():
@@ -226,6 +233,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "runtimes": _runtimes,
     "tolerances": _tolerances,
     "budget": _budget,
+    "memory": _memory,
     "expected": _expected,
     "seed": _seed,
     "provider": _provider,

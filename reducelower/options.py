@@ -98,6 +98,7 @@ class Settings:
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
         tolerances: by ONNX element type, in place of the defaults.
         budget: seconds for running the regions of two models and both whole, see `reducelower.verify`.
+        memory: GB that a run may take there.
         strict: a model that cannot be run is a failure.
 
         inline: copy local functions in place of their calls before the model is converted.
@@ -129,6 +130,7 @@ class Settings:
     provider: str = ""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     budget: float = 60.0
+    memory: float = 1.0
     strict: bool = False
 
     inline: bool = False

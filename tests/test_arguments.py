@@ -152,6 +152,16 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         r"^budget must be a number of seconds from 0 on, or None for no limit, not nan$",
     ),
+    "a memory that is no number": (
+        lambda: reducelower.verify(MODEL, MODEL, memory="1 GB"),  # type: ignore[arg-type]
+        TypeError,
+        r"^memory must be a number of GB, not str '1 GB'$",
+    ),
+    "a memory of nothing": (
+        lambda: reducelower.verify(MODEL, MODEL, memory=0),
+        ValueError,
+        r"^memory must be a number of GB above 0, or None for no limit, not 0$",
+    ),
     "a budget below nothing": (
         lambda: reducelower.verify(MODEL, MODEL, budget=-1),
         ValueError,

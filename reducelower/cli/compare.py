@@ -174,9 +174,10 @@ def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[Run
     """One comparison per runtime and set of inputs."""
     from reducelower.pipeline.verifying import read_data_sets
     from reducelower.verification import compare_runtimes
+    from reducelower.verification.running.memory import bounded
     from reducelower.verification.running.providers import on_provider
 
-    with on_provider(settings.provider):
+    with on_provider(settings.provider), bounded(settings.memory):
         return [
             compare_runtimes(
                 source.path if source.is_partial else source.model,

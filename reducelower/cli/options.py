@@ -59,7 +59,7 @@ Option: TypeAlias = Callable[[Any], Any]
 """What `click.option` and `click.argument` return."""
 
 
-_WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "provider", "tolerances", "budget", "strict")
+_WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "provider", "tolerances", "budget", "memory", "strict")
 
 _CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
     ("quiet", True, ("verbose",), "one asks for less text and the other for more"),
@@ -313,6 +313,13 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         type=Number(min=0, min_open=True),
         default=60.0,
         metavar="SECONDS",
+    ),
+    option(
+        "--verify-memory memory",
+        "Memory that running and comparing models may take, as far as sizes tell; weights are not counted in.",
+        type=Number(min=0, min_open=True),
+        default=1.0,
+        metavar="GB",
     ),
     option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
 )

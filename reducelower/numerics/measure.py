@@ -30,6 +30,7 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 _WIDE_FLOATS = {np.dtype(kind) for kind in (np.float16, np.float32, np.float64, ml_dtypes.bfloat16)}
+_BLOCK = 1 << 18  # elements that are compared at a time, since that takes many times their memory
 _SIZES = {2: (np.uint16, 15), 4: (np.uint32, 31), 8: (np.uint64, 63)}
 
 
@@ -130,7 +131,10 @@ def exact_numbers(array: Array) -> Array:
 def identical(before: Array, after: Array) -> bool:
     """Whether type, shape and bits are equal, which is the usual case; object arrays are never identical."""
     alike = before.dtype == after.dtype and not before.dtype.hasobject and before.shape == after.shape
-    return alike and before.tobytes() == after.tobytes()
+    if not alike or not before.size:
+        return alike
+    one, other = (np.ascontiguousarray(side).reshape(-1).view(np.uint8) for side in (before, after))
+    return np.array_equal(one, other)
 
 
 def percentile_99(values: Array) -> float:
@@ -163,32 +167,78 @@ def measure(
         return max(parts, key=lambda part: (bool(part.mismatch), part.max_ulp))
     if not is_float(before):
         return _measure_exact(exact_numbers(before), exact_numbers(after), allowance)
-    wide: Any = np.float64 if before.dtype.itemsize < 8 else np.longdouble
+    sides: tuple[Any, Any] = before.reshape(-1), after.reshape(-1)
+    stretches = [slice(start, start + _BLOCK) for start in range(0, max(before.size, 1), _BLOCK)]
+    largest = max(_largest(sides[0][part]) for part in stretches)
+    each = np.ndim(allowance) > 0
+    allowed: Any = np.broadcast_to(np.asarray(allowance), before.shape).reshape(-1) if each else allowance
+    blocks = [
+        _measure_block(
+            sides[0][part],
+            sides[1][part],
+            tolerance,
+            allowed[part] if each else allowed,
+            largest if by_tensor else None,
+        )
+        for part in stretches
+    ]
+    shown = np.concatenate([block.ulps for block in blocks])
+    worst = max(block.worst for block in blocks)
+    distances = (
+        int(shown.max(initial=0)),
+        percentile_99(shown),
+        float(shown.mean()) if shown.size else 0.0,
+        worst,
+        float(worst / largest) if largest else (0.0 if not worst else float("inf")),
+    )
+    outside = np.concatenate([block.outside for block in blocks]).reshape(before.shape)
+    if not outside.any():
+        return Difference("", *distances)
+    special = np.concatenate([block.special for block in blocks]).reshape(before.shape)
+    lost, gained = sum(block.lost for block in blocks), sum(block.gained for block in blocks)
+    sentence = _special_sentence(before, after, special) if special.any() else _error_sentence(before, after, outside)
+    return Difference(sentence, *distances, int(outside.sum()), lost, gained, outside)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What a stretch of two arrays gives: the ULP of pairs of finite values, masks of the others, and counts."""
+
+    ulps: Array
+    worst: float
+    special: npt.NDArray[np.bool_]
+    outside: npt.NDArray[np.bool_]
+    lost: int
+    gained: int
+
+
+def _largest(values: Array) -> Any:
+    wide = values.astype(_wide(values.dtype))
+    return np.where(np.isfinite(wide), np.abs(wide), 0).max(initial=0)
+
+
+def _wide(dtype: np.dtype[Any]) -> Any:
+    return np.float64 if dtype.itemsize < 8 else np.longdouble
+
+
+def _measure_block(
+    before: Array, after: Array, tolerance: Tolerance, allowance: Array | float, largest: Any | None
+) -> _Block:
+    """Compare stretches of two arrays; the relative bound applies to `largest`, if given, else to each magnitude."""
+    wide = _wide(before.dtype)
     left, right = before.astype(wide), after.astype(wide)
     finite = np.isfinite(left) & np.isfinite(right)
     special = ~finite & ~((left == right) | (np.isnan(left) & np.isnan(right)))
     ulps = np.where(finite, ulp_distance(before, after), np.uint64(0))
     with np.errstate(invalid="ignore", over="ignore"):
         errors = np.where(finite, np.abs(left - right), 0)
-    magnitudes = np.where(np.isfinite(left), np.abs(left), 0)
-    largest = magnitudes.max(initial=0)
-    bound = np.maximum(tolerance.absolute, tolerance.relative * (largest if by_tensor else magnitudes))
+    magnitudes = np.where(np.isfinite(left), np.abs(left), 0) if largest is None else largest
+    bound = np.maximum(tolerance.absolute, tolerance.relative * magnitudes)
     outside = special | ((ulps > np.uint64(tolerance.ulp)) & (errors > np.maximum(bound, allowance)))
-    shown = ulps[finite].astype(np.float64)
-    worst = float(errors.max(initial=0))
-    distances = (
-        int(ulps.max(initial=0)),
-        percentile_99(shown),
-        float(shown.mean()) if shown.size else 0.0,
-        worst,
-        float(worst / largest) if largest else (0.0 if not worst else float("inf")),
-    )
-    if not outside.any():
-        return Difference("", *distances)
     lost = outside & np.isfinite(left) & (~np.isfinite(right) | _underflown(left, right, before.dtype))
     gained = outside & np.where(np.isnan(left), ~np.isnan(right), np.isinf(left) & np.isfinite(right))
-    sentence = _special_sentence(before, after, special) if special.any() else _error_sentence(before, after, outside)
-    return Difference(sentence, *distances, int(outside.sum()), int(lost.sum()), int(gained.sum()), np.asarray(outside))
+    worst = float(errors.max(initial=0))
+    return _Block(ulps[finite].astype(np.float64), worst, special, outside, int(lost.sum()), int(gained.sum()))
 
 
 def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
@@ -212,14 +262,16 @@ def _special_sentence(before: Array, after: Array, special: Array) -> str:
 
 def _error_sentence(before: Array, after: Array, outside: Array) -> str:
     """The number of elements outside, and the one with the largest error."""
-    wide: Any = np.float64 if before.dtype.itemsize < 8 else np.longdouble
-    left, right = np.atleast_1d(before).astype(wide), np.atleast_1d(after).astype(wide)
+    wide = _wide(before.dtype)
+    places = np.argwhere(np.atleast_1d(outside))
+    left, right = (np.atleast_1d(side)[np.atleast_1d(outside)] for side in (before, after))
     with np.errstate(invalid="ignore", over="ignore"):
-        errors = np.where(np.atleast_1d(outside), np.abs(left - right), -1)
-    where = np.argwhere(errors == errors.max())[0]
+        errors = np.abs(left.astype(wide) - right.astype(wide))
+    at = int(errors.argmax())
+    where = places[at]
     return (
         f"{int(outside.sum())} of {before.size} values differ; the largest error is "
-        f"{float(errors[tuple(where)]):.3g} at {_index(where, before)}: {_at(before, where)} before, "
+        f"{float(errors[at]):.3g} at {_index(where, before)}: {_at(before, where)} before, "
         f"{_at(after, where)} after"
     )
 

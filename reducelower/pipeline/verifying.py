@@ -45,6 +45,7 @@ def verify_models(
     """
     from reducelower.verification import compare_models
     from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
+    from reducelower.verification.running.memory import bounded
     from reducelower.verification.running.providers import on_provider
     from reducelower.verification.running.source import Source
 
@@ -54,7 +55,7 @@ def verify_models(
         Source.of(_as_fed(model, settings), place).light()
         for model, place in zip((source.document, after), places, strict=True)
     )
-    with on_provider(settings.provider), feeding_as_assumed(plan):
+    with on_provider(settings.provider), feeding_as_assumed(plan), bounded(settings.memory):
         runtimes, absent = _runtimes(settings)
         whole = compare_models(
             left,

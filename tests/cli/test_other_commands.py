@@ -253,7 +253,13 @@ def test_an_empty_name_is_not_the_current_folder(
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--seed", "-1"), ("--verify-budget", "nan"), ("--verify-budget", "0"), ("--verify-budget", "x")],
+    [
+        ("--seed", "-1"),
+        ("--verify-budget", "nan"),
+        ("--verify-budget", "0"),
+        ("--verify-budget", "x"),
+        ("--verify-memory", "0"),
+    ],
 )
 def test_numbers_that_make_no_sense_are_refused(cli: Cli, models: Path, option: str, value: str) -> None:
     model = models / "skl_gnb_13.onnx"

@@ -13,6 +13,7 @@ from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.memory import allowed_bytes
 from reducelower.verification.running.providers import chosen_provider
 
 __all__ = ["Checker", "forget"]
@@ -66,4 +67,5 @@ class Checker:
         tolerances = tuple(sorted((self.tolerances or {}).items()))
         full = never_zero() & {dim for dims in sizes for each in dims for dim in each or () if isinstance(dim, str)}
         empties = feeds_no_empty(), full
-        return chosen_provider(), empties, pair.key, sizes, pair.is_raised, versions, self.seed, tolerances
+        where = chosen_provider(), allowed_bytes()
+        return where, empties, pair.key, sizes, pair.is_raised, versions, self.seed, tolerances

@@ -21,12 +21,16 @@ from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Witness
+from reducelower.verification.running.memory import allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["run_both"]
 
 _LEFT_OPEN = "Nothing was compared of NaN and of floats beyond the range of integers where both sides cast them to one."
+
+
+_SHARE = 0.5  # of the memory, for what is kept of sets of inputs
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,12 @@ class _Run:
     def run(self) -> Tally:
         """Go through all sets of inputs until the sides differ on one; an OutOfTimeError once the time is over."""
         clock = self._setup.clock
+        kept = 0
         for case, settled in self._cases():
             clock.check()
+            if kept > _SHARE * allowed_bytes():
+                self._tally.notes.setdefault("The memory allowed no other sets of inputs.")
+                break
             if (case.is_far or self._has_powers) and all(casts.leave_open(case.feeds) for casts in self._casts):
                 self._tally.notes.setdefault(_LEFT_OPEN)
                 continue
@@ -118,6 +126,7 @@ class _Run:
                 continue
             self._tally.cases += 1
             self._tally.see(expected)
+            kept += held_bytes(case.feeds.values()) + 2 * held_bytes(expected)  # and the distances of these
             witnesses = self._witness, self._unsteady, self._exactness
             seen = Seen(case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
             judge_case(self._tally, self._setup, seen)
@@ -165,13 +174,15 @@ class _Run:
             return
         limits = replace(setup.limits, are_apart=self._are_apart)
         smaller = None if setup.static else self._both_take
+        has_steps = limits.has_steps and self._reduction is None
         ran = []
         for case, settled in cases(
             setup.pair, limits, self._reduction, setup.seed, setup.static, self._source_takes, smaller, setup.others
         ):
-            ran.append(case)
+            if has_steps:
+                ran.append(case)
             yield case, settled
-        if limits.has_steps and self._reduction is None:
+        if has_steps:
             yield from ((case, None) for case in beside_steps(self._left.session, ran))
 
     def _reduction_of(self, case: Case) -> Reduction | None:

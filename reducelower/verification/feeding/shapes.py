@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper, shape_inference
+from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 
-from reducelower.model.graph import all_nodes, subgraphs, walk
+from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import skeleton
 from reducelower.verification.inputs.made import tensor_dims
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput
+from reducelower.verification.regions.pairs import FreeInput
 from reducelower.verification.regions.places import Dims
+from reducelower.verification.running.fed import as_fed, inferred
 
 __all__ = ["dims_on", "gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
 
@@ -48,7 +48,7 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     seen = {name for node in all_nodes(model) if window(node) > 1 for name in node.output}
     if not seen:
         return False
-    graph = _inferred(model, feeds)
+    graph = inferred(model, feeds)
     return graph is not None and any(
         value.name in seen and _is_empty(value, _SPATIAL) for value in (*graph.value_info, *graph.output)
     )
@@ -56,7 +56,7 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
 def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
     """Whether none of the results of a model has elements, at the sizes that are declared for its inputs."""
-    graph = _inferred(model, {item.name: item.dims for item in inputs})
+    graph = inferred(model, {item.name: item.dims for item in inputs})
     return graph is not None and all(map(_is_empty, graph.output))
 
 
@@ -67,15 +67,8 @@ def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
 
 def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
     """The inferred shape of an output, by its number, on inputs of these shapes."""
-    graph = _inferred(model, feeds)
+    graph = inferred(model, feeds)
     return None if graph is None else tensor_dims(graph.output[at].type.tensor_type)
-
-
-def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
-    try:
-        return infer_shapes(_as_fed(model, given), data_prop=True).graph
-    except shape_inference.InferenceError:
-        return None
 
 
 def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:
@@ -95,7 +88,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     if not is_empty and not any(node.op_type in _CHECKED or _agreeing(node) for node in all_nodes(model)):
         return False
     try:
-        graph = infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True).graph
+        graph = infer_shapes(as_fed(model, feeds), strict_mode=True, data_prop=True).graph
     except shape_inference.InferenceError:
         return True
     values = (*graph.value_info, *graph.input, *graph.output)
@@ -123,28 +116,6 @@ def _fits(one: Dims, other: Dims) -> bool:
     """Whether sizes are the same, as far as they are known."""
     sizes = zip(one, other, strict=False)
     return all(left == right for left, right in sizes if isinstance(left, int) and isinstance(right, int))
-
-
-def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
-    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes.
-
-    Small whole numbers are given as they are, since they may be shapes.
-    """
-    bare = skeleton(model)
-    for node in walk(bare.graph.node):  # of what is inside, types do not matter
-        for _, _, graph in subgraphs(node):
-            del graph.value_info[:]
-    for value in (*bare.graph.value_info, *bare.graph.output):
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
-    for value in bare.graph.input:
-        fed = given.get(value.name)
-        dims = fed.shape if isinstance(fed, np.ndarray) else fed
-        if isinstance(dims, tuple):
-            value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
-        if isinstance(fed, np.ndarray) and fed.dtype == np.int64 and fed.size <= SMALL_CONSTANT:
-            bare.graph.initializer.append(numpy_helper.from_array(fed, value.name))  # a shape, or an axis
-    return bare
 
 
 def window(node: NodeProto) -> int:

@@ -17,8 +17,9 @@ from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Filling
 from reducelower.verification.feeding.limits import FED, Limits
 from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
-from reducelower.verification.inputs.made import STRATEGIES, TOO_MANY, InputSpec, Values, bindings, random_array
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array
 from reducelower.verification.regions.elementwise import any_size
+from reducelower.verification.running.memory import most_elements
 
 __all__ = ["Accepts", "fed", "is_large", "reads_every_row", "without_elements"]
 
@@ -95,7 +96,7 @@ def _fed(
 ) -> Iterator[Case]:
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
-    most = min(max(_MAXIMUM, _count(specs, defaultdict(lambda: 2))), TOO_MANY)  # of what was not asked for
+    most = min(max(_MAXIMUM, _count(specs, defaultdict(lambda: 2))), most_elements())  # of what was not asked for
     ordinary = list(_sizes(specs, limits))
     around = [*ordinary, *_of_one(ordinary[0]), *_around(specs, ordinary[0], limits)]
     for position, given in enumerate(chain(around, _held(specs, ordinary[0], limits))):

@@ -13,14 +13,14 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 from reducelower.model.schemas import element_type_name
 from reducelower.model.value_info import size_of
 from reducelower.numerics.measure import Array, is_float
+from reducelower.verification.running.memory import check_elements, most_elements
 
 __all__ = [
     "STRATEGIES",
-    "TOO_MANY",
     "InputSpec",
     "Values",
-    "beyond_making",
     "bindings",
+    "check_making",
     "free_sizes",
     "input_specs",
     "make_feeds",
@@ -42,8 +42,6 @@ _LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (6
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
 _MOST = 20_000_000
 """Elements of one input of free sizes; 10 times those of the sizes that are declared, where that is more."""
-TOO_MANY = 2**28
-"""More elements of one input are not made: drawn as doubles they are 2 GiB, and are copied on the way."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
         yield fixed
         return
     smallest = fixed | dict.fromkeys(free, 1)
-    most = min(max(_MOST, 10 * _elements(specs, smallest)), TOO_MANY)
+    most = min(max(_MOST, 10 * _elements(specs, smallest)), most_elements())
     for step in _LADDER:
         if step is None:
             sizes = dict(smallest)
@@ -150,14 +148,11 @@ def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(_dims(spec)))
 
 
-def beyond_making(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> str:
-    """Which input has so many elements, or so few, that none are made, as a clause; empty where none has."""
+def check_making(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> None:
+    """Raise a TooLargeError for an input that has so many elements at least that none are made."""
     sizes = dict.fromkeys(_symbols(specs), 1) | dict(dims)
     for spec in specs:
-        shape = _shape(spec, sizes)
-        if prod(shape) > TOO_MANY:
-            return f"input {spec.name!r} of shape {list(shape)} has too many elements for values to be made"
-    return ""
+        check_elements(prod(_shape(spec, sizes)))
 
 
 def make_feeds(

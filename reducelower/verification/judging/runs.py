@@ -19,7 +19,8 @@ from reducelower.verification.feeding.limits import INTEGERS, takes_any
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.feeding.values import without_elements
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, beyond_making, bindings, input_specs, make_feeds
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, bindings, check_making, input_specs, make_feeds
+from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
@@ -99,9 +100,7 @@ def run_source(
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
         raise CannotRunError("; ".join(left_out) + "; give its value as an input")
-    too_many = beyond_making([spec for spec in specs if spec.name not in request.given], request.dims)
-    if too_many:
-        raise CannotRunError(too_many)
+    check_making([spec for spec in specs if spec.name not in request.given], request.dims)
     reasons: list[str] = []
     for name in names:
         clock.check()
@@ -110,6 +109,8 @@ def run_source(
             run = Run(name, session)
             _find_cases(run, source, specs, request, clock, notes)
             run.seen = session.seen(run.cases[0])
+        except TooLargeError:
+            raise  # another runtime takes no less
         except CannotRunError as error:
             reasons.append(error.reason)
             continue
@@ -164,6 +165,7 @@ def _find_cases(
     fixed = {**_given_sizes(specs, request.given), **request.dims}
     sizes_to_try = list(bindings(open_specs, fixed))
     failures: list[str] = []
+    too_large: TooLargeError | None = None
     gentle: set[str] = set()
     accepted: list[Mapping[str, int]] = []
     for at, sizes in enumerate(sizes_to_try):
@@ -182,6 +184,9 @@ def _find_cases(
                 break
             try:
                 results = run.session.run(feeds, clock.left)
+            except TooLargeError as error:
+                too_large = too_large or error
+                break
             except CannotRunError as error:
                 failures.append(error.reason)
                 continue
@@ -194,6 +199,8 @@ def _find_cases(
             break
     if not run.cases:
         _find_fitting(run, source, open_specs, sizes_to_try, request, clock)
+    if not run.cases and too_large is not None:
+        raise too_large
     if not run.cases:
         raise CannotRunError(f"no inputs were found that it accepts: {failures[0]}")
     if gentle:
@@ -205,6 +212,9 @@ def _find_cases(
     for feeds, is_enough in chain(((feeds, False) for feeds in others), ((feeds, True) for feeds in empty)):
         if clock.over:
             notes.append(_allowed(clock, len(run.cases)))
+            return
+        if _is_full(run):
+            notes.append(f"The memory allowed {counted(len(run.cases), 'set')} of inputs.")
             return
         try:
             results = run.session.run(feeds, clock.left)
@@ -248,6 +258,12 @@ def _find_fitting(
             run.results.append(results)
         if sum(map(_tells, run.results)) >= _ENOUGH:
             return
+
+
+def _is_full(run: Run) -> bool:
+    """Whether there is no room for another set of inputs, and for what both sides make of it."""
+    each = held_bytes(run.cases[0].values()) + 2 * held_bytes(run.results[0])
+    return (len(run.cases) + 1) * each > allowed_bytes()
 
 
 def _tells(results: Sequence[Any]) -> bool:

@@ -23,6 +23,7 @@ from reducelower.verification.regions.numbering import Functions, Table
 from reducelower.verification.regions.pairs import Pair, keyed, small_models
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.memory import allowed_bytes
 from reducelower.verification.running.providers import chosen_provider
 from reducelower.verification.running.source import OutOfTimeError
 
@@ -217,7 +218,7 @@ def _key(
     pair: Pair, shapes: Hashable, fixed: Hashable, seed: int, tolerances: Mapping[str, Tolerance] | None
 ) -> Hashable:
     """All that a finding rests on, apart from names."""
-    more = chosen_provider(), feeds_no_empty(), seed, tuple(sorted((tolerances or {}).items()))
+    more = chosen_provider(), allowed_bytes(), feeds_no_empty(), seed, tuple(sorted((tolerances or {}).items()))
     return keyed(pair).key, shapes, fixed, more
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
+from reducelower.verification.running.memory import Bounded, within_memory
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, as_declared
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
@@ -43,9 +44,9 @@ class ForeignRuntime:
         """A worker process for the runtime, not yet started."""
         return Worker(self._subject, time_limit)
 
-    def load(self, source: Source) -> _ForeignSession:
+    def load(self, source: Source) -> Bounded:
         """Take the model; the runtime reads it with the first inputs."""
-        return _ForeignSession(self, source)
+        return within_memory(_ForeignSession(self, source), source.proto)
 
 
 class _ForeignSession:

@@ -16,6 +16,7 @@ from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.deadlines import terminated_after
 from reducelower.verification.running.isolated import IsolatedSession, is_isolating
+from reducelower.verification.running.memory import within_memory
 from reducelower.verification.running.providers import chosen_provider
 from reducelower.verification.running.source import (
     CannotRunError,
@@ -76,7 +77,8 @@ class OnnxRuntime:
 
     def load(self, source: Source) -> Session:
         """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
-        return IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
+        session = IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
+        return within_memory(session, source.proto)
 
     def _load(self, source: Source) -> Session:
         weights = held_by(source.proto)
@@ -194,9 +196,10 @@ class ReferenceRuntime:
         declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():
-                return _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
+                session = _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
+        return within_memory(session, source.proto, keeps_all=True)
 
 
 @dataclass(frozen=True)

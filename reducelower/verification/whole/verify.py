@@ -20,13 +20,14 @@ from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.feeding.limits import takes_empty
 from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted, zero_never
 from reducelower.verification.inputs.given import check_given, refused_input
-from reducelower.verification.inputs.made import beyond_making, bindings, input_specs, make_feeds
+from reducelower.verification.inputs.made import bindings, check_making, input_specs, make_feeds
 from reducelower.verification.inputs.testdata import TestDataSet
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
 from reducelower.verification.judging.doubts import no_evidence, random_outputs
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.lemmas.proof import verify_rewrites
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
+from reducelower.verification.running.memory import DEFAULT_MEMORY, TooLargeError, bounded
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
 from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load, try_run
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
@@ -61,6 +62,7 @@ def verify(
     runtimes: Sequence[str] = ("onnxruntime",),
     tolerances: Mapping[str, Tolerance] | None = None,
     budget: float | None = None,
+    memory: float | None = DEFAULT_MEMORY,
     plan: Plan | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
@@ -89,6 +91,9 @@ def verify(
             regions, and each runtime has what these leave for the whole models. A look at a difference, and a run in
             the reference evaluator, is not stopped once it began; reading and aligning the models is not
             counted in, but takes from it.
+        memory: GB that a run and the comparison of its outputs may take, as far as the sizes of values tell; None for
+            no limit. What would take more is not run, and smaller inputs are tried where sizes are free. Weights are
+            not counted in.
         plan: what a conversion did; its rewrites are then named in what is found.
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
@@ -115,8 +120,8 @@ def verify(
         True
     """
     check_arguments(inputs=inputs, expected=expected, seed=seed, dims=dims)
-    check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, plan=plan, base_dir=base_dir)
-    check_arguments(provider=provider)
+    check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, memory=memory)
+    check_arguments(plan=plan, base_dir=base_dir, provider=provider)
     sides = ((before, "before"), (after, "after"))
     # What is in a file is read from there, large weights where they are.
     models = (side if isinstance(side, str | os.PathLike) else take(side, name=name).document for side, name in sides)
@@ -124,7 +129,7 @@ def verify(
     if "onnxruntime" in runtimes:
         require_onnxruntime()
     data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
-    with on_provider(provider), feeding_as_assumed(plan):
+    with on_provider(provider), feeding_as_assumed(plan), bounded(memory):
         found = compare_models(
             source,
             result,
@@ -221,7 +226,11 @@ def _never_zero(source: Source, dims: Mapping[str, int], seed: int, clock: Clock
     """
     specs, skipped = input_specs(source.proto)
     named = {dim for spec in specs for dim in spec.dims or () if isinstance(dim, str)} - dims.keys()
-    if skipped or not named or beyond_making(specs, dims) or not takes_empty(all_nodes(source.proto)):
+    if skipped or not named or not takes_empty(all_nodes(source.proto)):
+        return frozenset()
+    try:
+        check_making(specs, dims)
+    except TooLargeError:
         return frozenset()
     sizes = next(bindings(specs, dims))
     session = try_load(OnnxRuntime(), source)
@@ -329,6 +338,10 @@ def _verify_in(question: Question, left_runs: _SourceRuns) -> Verification:
             reason = f"no time was left for the whole models: {error.reason}"
             unseen = f"{reason}; raise --verify-budget"
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(unseen,))
+        if isinstance(error, TooLargeError):
+            reason = f"the whole models were not run: {error.reason}"
+            unseen = f"{reason}; raise it, or set smaller sizes with --dim"
+            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(unseen,))
         reason = f"the source model could not be run: {error.reason}"
         return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
     reason = next(filter(None, (refused_input(after.proto, feeds) for feeds in left.cases)), "")
@@ -340,6 +353,8 @@ def _verify_in(question: Question, left_runs: _SourceRuns) -> Verification:
         reason = f"the source runs in {left.runtime}, but the converted model does not: {error.reason}"
         if isinstance(error, OutOfTimeError):
             reason = f"the source runs in {left.runtime}, but no time was left for the converted model: {error.reason}"
+        if isinstance(error, TooLargeError):
+            reason = f"the source ran in {left.runtime}, but not the converted model: {error.reason}"
         if error.unsupported and not _alone_fails(question, right_names, left, error):
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
         elsewhere = in_reference(question, left, error.reason) if question.holds and not error.unsupported else None
@@ -369,7 +384,7 @@ def _by_default(before: Source, after: Source) -> Iterator[str]:
 
 def _alone_fails(question: Question, names: Sequence[str], left: Run, error: CannotRunError) -> bool:
     """Whether the runtime that the result is for, and that does not take it, runs the source on the same inputs."""
-    if question.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError):
+    if question.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError | TooLargeError):
         return False
     try:
         run_result(question.before, names, left, question.clock, [])

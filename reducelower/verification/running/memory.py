@@ -1,0 +1,170 @@
+"""How much memory a run of a model takes, worked out from the sizes of all values beforehand, and how much it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import ModelProto, inliner
+
+from reducelower.model.graph import all_nodes
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import skeleton
+from reducelower.verification.running.fed import inferred
+from reducelower.verification.running.needs import GROWING, Peak, elements
+from reducelower.verification.running.source import CannotRunError
+
+__all__ = [
+    "DEFAULT_MEMORY",
+    "Bounded",
+    "TooLargeError",
+    "allowed_bytes",
+    "bounded",
+    "check_elements",
+    "held_bytes",
+    "most_elements",
+    "within_memory",
+]
+
+DEFAULT_MEMORY = 1.0
+"""GB that verification takes at most, unless more are allowed."""
+
+_GB = 1e9
+_DRAWN = 12  # bytes for each element of an input that is made: a double, and what becomes of it
+_JUDGED = 64  # bytes for each element of a result that is compared
+_FEW = 1 << 16  # bytes of inputs, from which no model gets large without one of the operators below
+
+_allowed: ContextVar[float] = ContextVar("memory", default=DEFAULT_MEMORY * _GB)
+
+
+def allowed_bytes() -> float:
+    """How many bytes a run may take now."""
+    return _allowed.get()
+
+
+def most_elements() -> int:
+    """How many elements of one input may be made now."""
+    return int(min(_allowed.get() / _DRAWN, 1 << 40))
+
+
+def check_elements(count: int) -> None:
+    """Raise a TooLargeError where an input of so many elements is not made."""
+    if count > most_elements():
+        raise TooLargeError.of(count * _DRAWN)
+
+
+@contextmanager
+def bounded(gigabytes: float | None) -> Iterator[None]:
+    """Allow so many GB for as long as this lasts; None for no limit."""
+    token = _allowed.set(float("inf") if gigabytes is None else gigabytes * _GB)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+class TooLargeError(CannotRunError):
+    """A run that was not begun, since it would take more memory than is allowed; it says nothing against the model."""
+
+    def __init__(self, reason: str, *, unsupported: bool = True) -> None:
+        """Keep the reason."""
+        super().__init__(reason, unsupported=unsupported)
+
+    @staticmethod
+    def of(count: float) -> TooLargeError:
+        """For what takes so many bytes."""
+        return TooLargeError(
+            f"it takes about {_shown(count)} of memory at these sizes, and --verify-memory allows "
+            f"{_shown(allowed_bytes())}"
+        )
+
+
+def _shown(count: float) -> str:
+    return f"{count / _GB:.1f} GB" if count >= _GB / 10 else f"{count / 1e6:.0f} MB"
+
+
+def held_bytes(values: Iterable[Any]) -> int:
+    """How much tensors take, and those in sequences."""
+    return sum(
+        value.nbytes if isinstance(value, np.ndarray) else held_bytes(value) if isinstance(value, list) else 0
+        for value in values
+    )
+
+
+class _Session(Protocol):
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]: ...
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A session that runs nothing which takes more memory than is allowed."""
+
+    session: _Session
+    needs: _Needs
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """As the session; a TooLargeError where it would take too much."""
+        count = self.needs.of(feeds)
+        if count > allowed_bytes():
+            raise TooLargeError.of(count)
+        return self.session.run(feeds, timeout)
+
+
+def within_memory(session: _Session, model: ModelProto, *, keeps_all: bool = False) -> Bounded:
+    """A session of a model that asks before each run whether it may take so much.
+
+    The reference evaluator keeps all values until the end, and lays out much of what it computes on.
+    """
+    return Bounded(session, _Needs(model, keeps_all))
+
+
+@dataclass
+class _Needs:
+    """What runs of a model take, by the shapes of what is fed."""
+
+    model: ModelProto
+    keeps_all: bool
+    known: dict[Any, float] = field(default_factory=dict)
+
+    def of(self, feeds: Mapping[str, Any]) -> float:
+        """How many bytes a run on these inputs takes, made and compared."""
+        fed = held_bytes(feeds.values())
+        if fed <= _FEW and self._stays_small:
+            return 0.0
+        key = tuple(sorted((name, _key(value)) for name, value in feeds.items()))
+        if key not in self.known:
+            self.known[key] = 2 * fed + self._inside(feeds)  # onnxruntime may write to what it is fed
+        return self.known[key]
+
+    @cached_property
+    def _flat(self) -> ModelProto:
+        """The model with the bodies of its functions in place of their calls, as far as they can be put there."""
+        if not self.model.functions:
+            return self.model
+        try:
+            return inliner.inline_local_functions(skeleton(self.model))
+        except Exception:  # of calls that do not fit, the runtime says so
+            return self.model
+
+    @cached_property
+    def _stays_small(self) -> bool:
+        """Whether it has no operator that makes much of little."""
+        return not any(node.op_type in GROWING or node.domain not in DEFAULT_DOMAINS for node in all_nodes(self.model))
+
+    def _inside(self, feeds: Mapping[str, Any]) -> float:
+        graph = inferred(self._flat, feeds)
+        if graph is None:
+            return 0.0  # the runtime says what it makes of shapes that inference objects to
+        results = sum(elements(value) for value in graph.output)
+        return Peak(self.keeps_all).of(graph, {}) + results * _JUDGED
+
+
+def _key(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return ()
+    return value.shape, tuple(value.ravel().tolist()) if value.dtype == np.int64 and value.size <= 64 else ()

@@ -1,0 +1,183 @@
+"""What a run of a model takes, from the sizes of all values and what kernels need besides.
+
+The latter was measured with onnxruntime 1.32 and onnx.reference 1.23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from reducelower.model.graph import read_by, subgraphs
+from reducelower.model.value_info import size_of
+
+__all__ = ["GROWING", "Peak", "elements"]
+
+_STRING = 64
+
+
+def elements(value: ValueInfoProto) -> int:
+    """How many elements a value has, as far as its sizes are known."""
+    kind = value.type.tensor_type
+    return prod(size_of(dim) or 1 for dim in kind.shape.dim) if kind.HasField("shape") else 0
+
+
+@dataclass(frozen=True)
+class _Size:
+    """What is known of a value."""
+
+    shape: tuple[int, ...]
+    item: int
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.item
+
+    @staticmethod
+    def of(value: ValueInfoProto) -> _Size | None:
+        """The size of a value of which all sizes are known."""
+        kind = value.type.tensor_type
+        sizes = [size_of(dim) for dim in kind.shape.dim]
+        known = [size for size in sizes if size is not None]
+        if not kind.HasField("shape") or not kind.elem_type or len(known) < len(sizes):
+            return None
+        return _Size(tuple(known), _item(kind.elem_type))
+
+
+def _item(element_type: int) -> int:
+    if element_type == TensorProto.STRING:
+        return _STRING
+    return int(np.dtype(helper.tensor_dtype_to_np_dtype(element_type)).itemsize)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most that the values inside a graph take at one time, with what the kernel at work needs besides."""
+
+    keeps_all: bool
+
+    def of(self, graph: GraphProto, outer: Mapping[str, _Size]) -> int:
+        """In bytes; `outer` are the values around the graph."""
+        sizes = dict(outer)
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            found = _Size.of(value)
+            if found is not None:
+                sizes[value.name] = found
+        sizes |= {tensor.name: _Size(tuple(tensor.dims), _item(tensor.data_type)) for tensor in graph.initializer}
+        last = {name: at for at, node in enumerate(graph.node) for name in read_by(node)}
+        last |= {value.name: len(graph.node) for value in graph.output}
+        held: dict[str, int] = {}
+        live = most = 0
+        for at, node in enumerate(graph.node):
+            read = [sizes[name] for name in node.input if name in sizes]
+            largest = max(read, key=lambda size: size.bytes, default=_Size((), 1))
+            for name in filter(None, node.output):
+                size = sizes.setdefault(name, largest)  # what is not known is taken to be no larger than what is read
+                held[name] = size.bytes
+                live += size.bytes
+            inside = max((self.of(inner, sizes) for _, _, inner in subgraphs(node)), default=0)
+            most = max(most, live + inside + self._work(node, sizes))
+            for name in () if self.keeps_all else [name for name in held if last.get(name, at) <= at]:
+                live -= held.pop(name)
+        return most
+
+    def _work(self, node: NodeProto, sizes: Mapping[str, _Size]) -> int:
+        """What the kernel needs besides its inputs and outputs."""
+        makers = _WINDOWS if self.keeps_all else _COLUMNS
+        maker = makers.get(node.op_type)
+        wanted = [*filter(None, node.input[:2]), *node.output[:1]]
+        known = [sizes[name] for name in wanted if name in sizes]
+        return maker(node, *known) if maker is not None and len(known) == len(wanted) else 0
+
+
+def _kernel(node: NodeProto, weights: _Size | None = None) -> tuple[int, int]:
+    """How many elements a window has, and how many axes it moves along."""
+    said = next((tuple(item.ints) for item in node.attribute if item.name == "kernel_shape"), ())
+    sizes = said or (weights.shape[2:] if weights is not None else ())
+    return prod(sizes), len(sizes)
+
+
+def _group(node: NodeProto) -> int:
+    return next((item.i for item in node.attribute if item.name == "group"), 1) or 1
+
+
+def _columns_of_many_axes(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
+    """A convolution along one, two or three axes needs nothing else; along more, a matrix of what windows see."""
+    count, axes = _kernel(node, weights)
+    return prod(data.shape[1:2]) // _group(node) * count * prod(result.shape[2:]) * 4 if axes > 3 else 0
+
+
+def _columns(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
+    count, _ = _kernel(node, weights)
+    return prod(data.shape[1:2]) // _group(node) * count * prod(result.shape[2:]) * data.item
+
+
+def _spread(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
+    """What each element of the data gives to the windows that it is part of."""
+    count, _ = _kernel(node, weights)
+    return prod(weights.shape[1:2]) * count * prod(data.shape[2:]) * 4
+
+
+def _scores(node: NodeProto, query: _Size, keys: _Size, result: _Size) -> int:
+    """How much each query has to do with each key, before and after Softmax."""
+    if len(query.shape) != 4 or len(keys.shape) != 4:
+        heads = next((item.i for item in node.attribute if item.name == "q_num_heads"), 1)
+        return 2 * prod(query.shape[:-1]) * prod(keys.shape[-2:-1]) * heads * query.item
+    return 2 * prod(query.shape[:3]) * keys.shape[2] * query.item
+
+
+def _all_windows(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
+    """All windows one beside another in double, and once more; dilated ones are looked at where they are."""
+    if max((step for item in node.attribute if item.name == "dilations" for step in item.ints), default=1) > 1:
+        return _padded(node, data)
+    count, _ = _kernel(node, weights)
+    return 2 * 8 * prod(data.shape[:2]) * count * prod(result.shape[2:])
+
+
+def _spread_wide(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
+    return 2 * prod(data.shape[:1]) * _spread(node, data, weights, result)
+
+
+def _corners(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
+    """Pixels around each place of each window, in double, with where they are and what each gives."""
+    count, _ = _kernel(node, weights)
+    return 6 * 8 * prod(data.shape[:2]) * count * prod(result.shape[2:])
+
+
+def _padded(node: NodeProto, data: _Size, *others: _Size) -> int:
+    """The data with its padding, and what counts of it."""
+    pads = next((list(item.ints) for item in node.attribute if item.name == "pads"), [])
+    axes = len(pads) // 2
+    sizes = zip(data.shape[2:], pads[:axes], pads[axes:], strict=False)
+    return 2 * data.item * prod(data.shape[:2]) * prod(size + before + behind for size, before, behind in sizes)
+
+
+_COLUMNS: Mapping[str, Callable[..., int]] = {
+    "Attention": _scores,
+    "Conv": _columns_of_many_axes,
+    "ConvInteger": _columns,
+    "ConvTranspose": _spread,
+    "DeformConv": _columns,
+}
+"""What onnxruntime's kernels need, of convolutions for one image at a time."""
+
+_WINDOWS: Mapping[str, Callable[..., int]] = {
+    "Attention": _scores,
+    "AveragePool": _padded,
+    "Conv": _all_windows,
+    "ConvInteger": _all_windows,
+    "ConvTranspose": _spread_wide,
+    "DeformConv": _corners,
+    "LpPool": _padded,
+}
+"""What the reference evaluator needs."""
+
+GROWING = frozenset(_WINDOWS) | {
+    "Col2Im", "ConstantOfShape", "EyeLike", "Expand", "Loop", "MaxPool", "MaxUnpool", "NonMaxSuppression", "OneHot",
+    "Pad", "QLinearConv", "RandomNormal", "RandomUniform", "Range", "Resize", "Scan", "STFT", "Tile", "Upsample",
+}  # fmt: skip
+"""Operators that make much of little."""

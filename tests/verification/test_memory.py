@@ -1,0 +1,174 @@
+"""Runs that would take more memory than is allowed are not begun; what is said of their size is about what they take.
+
+Peaks are those of processes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from onnx import ModelProto
+
+from reducelower.verification import verify
+
+from .models import model
+
+needs_peaks = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+
+_MEASURING = """
+import json, sys
+import numpy as np
+from onnx import parser
+from reducelower.verification import verify
+from reducelower.verification.running import memory
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source
+
+def peak():
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+text, runtime, shapes, allowed = json.loads(sys.argv[1])
+"""
+
+_ONE_RUN = (
+    _MEASURING
+    + """
+feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+with memory.bounded(allowed):
+    session = runtime_named(runtime).load(Source(parser.parse_model(text)))
+    start = resident()
+    try:
+        session.run(feeds)
+        said = ""
+    except CannotRunError as error:
+        said = error.reason
+print(json.dumps([peak() - start, said]))
+"""
+)
+
+_WHOLE = (
+    _MEASURING
+    + """
+small = parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Neg (x) }')
+verify(small, small)
+start = resident()
+found = verify(parser.parse_model(text), parser.parse_model(text), memory=allowed)
+print(json.dumps([peak() - start, found.verdict, found.unseen]))
+"""
+)
+
+_HEAD = '<ir_version: 8, opset_import: ["": {opset}]> '
+
+# Most of what these take is neither fed nor given: matrices of what windows see, values inside, windows laid out.
+_LARGE_INSIDE = {
+    "convolution along four axes": (
+        "g (float[1, 8, 8, 8, 24, 24] x, float[1, 8, 5, 5, 5, 5] w) => (float[A, B, C, D, E, F] y) "
+        "{ y = Conv <pads = [1, 1, 1, 1, 1, 1, 1, 1]> (x, w) }",
+        "onnxruntime",
+        {"x": (1, 8, 8, 8, 24, 24), "w": (1, 8, 5, 5, 5, 5)},
+    ),
+    "transposed convolution": (
+        "g (float[1, 64, 256, 256] x, float[64, 16, 5, 5] w) => (float[A, B, C, D] y) { y = ConvTranspose (x, w) }",
+        "onnxruntime",
+        {"x": (1, 64, 256, 256), "w": (64, 16, 5, 5)},
+    ),
+    "expanded and summed": (
+        "g (float[1000] x) => (float[1] y) <int64[2] s = {40000, 1000}> "
+        "{ a = Expand (x, s) b = Relu (a) c = Exp (b) y = ReduceMax (c) }",
+        "onnxruntime",
+        {"x": (1000,)},
+    ),
+    "in a branch": (
+        "g (float[1000] x) => (float[A, B] y) <bool c = {1}> "
+        "{ y = If (c) <then_branch = t () => (float[A, B] u) "
+        "{ s = Constant <value_ints = [40000, 1000]> () a = Expand (x, s) u = ReduceMax (a) }, "
+        "else_branch = e () => (float[A, B] v) { v = ReduceMax (x) }> }",
+        "onnxruntime",
+        {"x": (1000,)},
+    ),
+    "kept by the reference evaluator": (
+        "g (float[1000] x) => (float[A, B] y) <int64[2] s = {10000, 1000}> "
+        "{ a = Expand (x, s) b = Relu (a) c = Exp (b) d = Neg (c) y = ReduceMax (d) }",
+        "reference",
+        {"x": (1000,)},
+    ),
+    "windows of the reference evaluator": (
+        "g (float[1, 8, 128, 128] x, float[8, 8, 7, 7] w) => (float[A, B, C, D] y) { y = Conv (x, w) }",
+        "reference",
+        {"x": (1, 8, 128, 128), "w": (8, 8, 7, 7)},
+    ),
+    "padding of the reference evaluator": (
+        "g (float[1, 1, 10, 10] x) => (float[A, B, C, D] y) "
+        "{ y = AveragePool <kernel_shape = [3, 3], dilations = [2000, 2000], pads = [2000, 2000, 2000, 2000]> (x) }",
+        "reference",
+        {"x": (1, 1, 10, 10)},
+    ),
+}
+
+
+def measured(script: str, body: str, runtime: str, shapes: object, allowed: float | None) -> list[object]:
+    given = json.dumps([_HEAD.format(opset=19) + body, runtime, shapes, allowed])
+    ran = subprocess.run([sys.executable, "-c", script, given], capture_output=True, text=True, check=True)
+    found: list[object] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def said_in_bytes(reason: str) -> float:
+    number, unit = reason.split("about ")[1].split()[:2]
+    return float(number) * {"GB": 1e9, "MB": 1e6}[unit]
+
+
+@needs_peaks
+@pytest.mark.parametrize("case", _LARGE_INSIDE)
+def test_what_is_said_of_the_size_of_a_run_is_about_what_it_takes(case: str) -> None:
+    body, runtime, shapes = _LARGE_INSIDE[case]
+    took, said = measured(_ONE_RUN, body, runtime, shapes, None)
+    assert said == ""
+    assert isinstance(took, int)
+    begun, reason = measured(_ONE_RUN, body, runtime, shapes, 0.001)
+    assert isinstance(begun, int)
+    assert begun < 20e6
+    told = said_in_bytes(str(reason))
+    assert took < 1.3 * told
+    assert told < 4 * took
+
+
+_OF_4_M = "g (float[4, 1000, 1000] x) => (float[4, 1000, 1000] y) { a = Relu (x) b = Exp (a) y = Neg (b) }"
+
+
+@needs_peaks
+@pytest.mark.parametrize(("allowed", "verdict"), [(0.45, "equivalent"), (0.2, "not shown")])
+def test_verification_stays_below_what_is_allowed(allowed: float, verdict: str) -> None:
+    took, found, unseen = measured(_WHOLE, _OF_4_M, "", {}, allowed)
+    assert found == verdict
+    assert isinstance(took, int)
+    assert took < allowed * 1e9
+    if verdict == "not shown":
+        assert "--verify-memory allows 0.2 GB; raise it, or set smaller sizes with --dim" in str(unseen)
+
+
+def _tiled(times: int) -> ModelProto:
+    return model(
+        f"g (float[A, B] x) => (float[C, D] y) <int64[2] r = {{{times}, {times}}}> {{ a = Tile (x, r) y = Neg (a) }}"
+    )
+
+
+def test_smaller_inputs_are_tried_where_sizes_are_free() -> None:
+    tiled = _tiled(600)  # 3 x 2 of these take more, 1 x 1 do not
+    found = verify(tiled, tiled, memory=0.1)
+    assert found.equivalent
+    assert [output.shape_before for output in found.outputs] == [(600, 600)]
+
+
+@pytest.mark.parametrize(("side", "fits"), [(500, True), (800, False)])
+def test_a_model_whose_smallest_inputs_take_too_much_is_not_shown(side: int, fits: bool) -> None:
+    tiled = _tiled(side)
+    found = verify(tiled, tiled, memory=0.03)
+    assert found.equivalent is fits
+    assert fits or "it takes about " in found.reason
