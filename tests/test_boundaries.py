@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reducelower.adapters import ops
+from reducelower.adapters import decompose, ops
 from reducelower.adapters import registry as crossings
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
-from reducelower.adapters.reductions import AXES_AN_INPUT, REDUCTIONS
+from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import Crossing
 from reducelower.model.schemas import all_operators, schema, versions
+from reducelower.rulebook.boundaries import shipped
 
 TABLES = (MEANS_OTHERWISE, TAKES_MORE, SAME_IN_PRACTICE)
 
@@ -57,7 +58,9 @@ def test_what_changed_behind_the_schema_is_in_a_table_or_rewritten() -> None:
     for operator, version in [key for key in BOUNDARIES if REVIEWED.get(key) == "!"]:
         both = [_crossing(operator, version, down=down) for down in (True, False)]
         in_table = any((operator, version) in table for table in TABLES)
-        is_rewritten = any(one.rewrite or one.changed_defaults or one.moves or one.required for one in both)
+        is_rewritten = any(
+            one.rewrite or one.rules or one.changed_defaults or one.moves or one.required for one in both
+        )
         assert in_table or is_rewritten, f"{operator} {version}"
 
 
@@ -73,7 +76,7 @@ def _what_does_not_follow(operator: str, version: int) -> str:
     assert above is not None
     for down in (True, False):
         crossing = _crossing(operator, version, down=down)
-        if crossing.rewrite is not None:
+        if crossing.rewrite is not None or crossing.rules:
             continue
         gone = crossing.gone - {move.attribute for move in crossing.moves}
         # What the other side does not have is refused unless it says nothing; upward only the neutral ones go.
@@ -103,11 +106,30 @@ def test_rewrites_stand_at_boundaries_that_exist() -> None:
     assert set(crossings._LOWERS) | set(crossings._RAISES) <= set(REVIEWED)
 
 
+def _written_at(operator: str, way: str) -> set[int]:
+    entries = [*shipped().rows(operator), *shipped().rules(operator)]
+    return {each.occasion.boundary(operator) for each in entries if each.occasion.way == way}
+
+
+@pytest.mark.parametrize("operator", shipped().operators)
+def test_rules_in_text_stand_at_boundaries_that_exist(operator: str) -> None:
+    assert {(operator, version) for way in ("below", "from") for version in _written_at(operator, way)} <= set(REVIEWED)
+
+
+@pytest.mark.parametrize("operator", shipped().operators)
+def test_a_boundary_has_rules_in_text_or_a_rewrite_in_python_but_not_both(operator: str) -> None:
+    ops.load(operator)
+    for way, registered in (("below", crossings._LOWERS), ("from", crossings._RAISES)):
+        rules = {rule.occasion.boundary(operator) for rule in shipped().rules(operator) if rule.occasion.way == way}
+        assert not rules & {version for name, version in registered if name == operator}
+    assert not (shipped().expressions(operator) and operator in decompose._EXPRESSIONS)
+
+
 @pytest.mark.parametrize("operator", REDUCTIONS)
-def test_axes_of_reductions_become_an_input_where_the_schemas_say_so(operator: str) -> None:
-    brought = [
-        version
-        for version in versions(operator)
-        if (found := schema(operator, version)) is not None and "noop_with_empty_axes" in found.attributes
-    ]
-    assert AXES_AN_INPUT[operator] == brought[0]
+def test_the_rules_of_reductions_stand_where_the_schemas_move_axes_and_where_negative_ones_came(operator: str) -> None:
+    moves = [version for version in versions(operator)[1:] if _crossing(operator, version, down=True).moves]
+    assert len(moves) == 1
+    assert _written_at(operator, "from") == set(moves)
+    assert _written_at(operator, "below") == {11, *moves}
+    for version in set(versions(operator)[1:]) - {11, *moves}:  # which changed element types only
+        assert all(_crossing(operator, version, down=down).is_plain for down in (True, False))

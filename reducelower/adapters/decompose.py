@@ -15,12 +15,13 @@ from onnx import FunctionProto, NodeProto, TypeProto, defs
 
 from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import crossings
+from reducelower.adapters.registry import Replacement, crossings
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import has_body, is_deprecated, versions
 from reducelower.model.text import one_line
 from reducelower.rulebook.bodies import instantiate, instantiate_function
+from reducelower.rulebook.boundaries import BoundaryRule, shipped
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.body import AnyScope
 
@@ -67,7 +68,7 @@ def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[
 def is_expressible(op_type: str) -> bool:
     """Whether an operator can be expressed by others; a given node may still be refused."""
     ops.load(op_type)
-    if op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
+    if op_type in _EXPRESSIONS or shipped().expressions(op_type) or op_type in _BOOK.book.operators:
         return True
     return has_body(defs.get_schema(op_type))
 
@@ -85,10 +86,14 @@ def replacement(node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[Node
             opset = crossing.opset
             outcome = None if crossing.is_plain else crossing.cross(node, scope)
             if outcome is not None:
-                return outcome, opset, label
+                return outcome, (isinstance(outcome, Replacement) and outcome.opset) or opset, label
         nodes = known.expression(Writer(node, scope))
         if nodes is not None:
             return nodes, known.opset, label
+    for rule_in_text in shipped().expressions(node.op_type):
+        found = _by_text(rule_in_text, node, opset, scope)
+        if found is not None:
+            return found, found.opset, label
     if node.op_type in _BOOK.book.operators:
         rule = _BOOK.find(node, scope)
         return instantiate(rule, node, scope), rule.opset, rule.name
@@ -97,6 +102,17 @@ def replacement(node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[Node
         written = next(entry.version for entry in function.opset_import if not entry.domain)
         return instantiate_function(function, node, scope, opset), written, f"body of {node.op_type}"
     raise _refusal(node, opset, scope)
+
+
+def _by_text(rule: BoundaryRule, node: NodeProto, opset: int, scope: AnyScope) -> Replacement | None:
+    """The nodes of a rule for an absent operator, after the node came to the version that the rule reads."""
+    for crossing in crossings(node.op_type, opset, rule.occasion.boundary(node.op_type) or opset):
+        opset = crossing.opset
+        outcome = None if crossing.is_plain else crossing.cross(node, scope)
+        if outcome is not None:
+            return outcome if isinstance(outcome, Replacement) and outcome.opset else Replacement(outcome, opset=opset)
+    nodes = rule.apply(node, scope, opset)
+    return None if nodes is None else Replacement(nodes, opset=rule.opset)
 
 
 def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:

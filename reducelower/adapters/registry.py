@@ -21,6 +21,7 @@ from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE, W
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute, make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
+from reducelower.rulebook.boundaries import BoundaryRule, Row, shipped
 from reducelower.scope.body import AnyScope
 
 __all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "entered", "lowers", "raises"]
@@ -30,11 +31,17 @@ Outcome: TypeAlias = "list[NodeProto] | None"
 
 
 class Replacement(list[NodeProto]):
-    """Nodes that replace another, with a label for reports that says more than that of the boundary."""
+    """Nodes that replace another.
 
-    def __init__(self, nodes: Iterable[NodeProto], label: str) -> None:
+    Attributes:
+        label: for reports, if it says more than that of the boundary.
+        opset: the opset version that they are written for; 0 for that of the far side.
+    """
+
+    def __init__(self, nodes: Iterable[NodeProto], label: str = "", opset: int = 0) -> None:
         super().__init__(nodes)
         self.label = label
+        self.opset = opset
 
 
 Rewrite: TypeAlias = Callable[[Writer], Outcome]
@@ -117,6 +124,7 @@ class Crossing:
         down: whether the node goes from the newer version to the older one.
         moves: attributes of the older version that are inputs of the newer one.
         rewrite: what is registered for this boundary, if anything.
+        rules: what stands in `rules/versions` for it.
     """
 
     op_type: str
@@ -129,6 +137,7 @@ class Crossing:
     gone: frozenset[str] = field(default=frozenset())
     changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    rules: tuple[Row | BoundaryRule, ...] = ()
 
     @property
     def opset(self) -> int:
@@ -148,6 +157,7 @@ class Crossing:
         """Whether every node may cross unchanged, apart from its element types."""
         return not (
             self.rewrite
+            or self.rules
             or self.moves
             or self.gone
             or self.changed_defaults
@@ -163,7 +173,7 @@ class Crossing:
     @property
     def unhandled_meaning(self) -> str:
         """A change that the schema does not show and no rewrite handles; empty if there is none."""
-        if self.rewrite is not None:
+        if self.rewrite is not None or self.rules:
             return ""
         place = (self.op_type, self.boundary)
         return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
@@ -171,6 +181,10 @@ class Crossing:
     def cross(self, node: NodeProto, scope: AnyScope) -> Outcome:
         """Take a node across; refused if the far side cannot express it."""
         before: list[NodeProto] = []
+        for rule in self.rules:
+            outcome = rule.apply(node, scope, self.boundary if self.down else self.boundary - 1)
+            if isinstance(rule, BoundaryRule) and outcome is not None:
+                return Replacement(outcome, rule.label(node, scope), rule.opset)
         if self.rewrite is not None:
             nodes = self.rewrite(Writer(node, scope))
             if nodes is not None:
@@ -372,7 +386,8 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
             changed[name] = before.default_value
     required = [name for name in required if not (name in source.attributes and source.attributes[name].required)]
     rewrite = (_LOWERS if down else _RAISES).get((op_type, boundary))
-    return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required))
+    rules = shipped().at(op_type, boundary, down=down)
+    return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required), rules)
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from onnx import FunctionProto, NodeProto
 
-from reducelower.adapters import constants, reductions
+from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError
 from reducelower.legalization.checking import find_invalid_node
 from reducelower.legalization.draft import Draft
@@ -57,7 +57,7 @@ _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 """Legalizes one node; returns whether it changed or what replaces it, and a label for the report."""
 
-_REGISTERING = (constants, reductions)
+_REGISTERING = (constants,)
 """Modules that register adapters when they are imported."""
 
 

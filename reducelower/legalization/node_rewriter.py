@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto, NodeProto, defs
 
 from reducelower.adapters.allowed import refuse_disallowed
-from reducelower.adapters.dynamic_axes import BodyWantedError
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.adapters.registry import Replacement, crossings
-from reducelower.errors import RefusedError
+from reducelower.adapters.registry import Crossing, Replacement, crossings
+from reducelower.errors import BodyWantedError, RefusedError
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
@@ -137,12 +136,12 @@ class NodeRewriter:
                 return nodes, f"{label}, for axes known at run time"
             if outcome is None and node.SerializeToString() == before:
                 continue
-            label = outcome.label if isinstance(outcome, Replacement) else crossing.label
+            label = (isinstance(outcome, Replacement) and outcome.label) or crossing.label
             labels = f"{labels}; {label}" if labels else label
             if outcome is not None:
                 lost = self.table(opset).dropped.get(node.op_type)
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
-                return self.settle_all(outcome, crossing.opset, scope, mistyped=mistyped), labels
+                return self.settle_all(outcome, _written_for(outcome, crossing), scope, mistyped=mistyped), labels
         if treatment.facts:
             outcome, label = self._form_that_suits(node, scope, treatment.facts)
             if outcome is not None:
@@ -213,7 +212,7 @@ class NodeRewriter:
                 continue
             outcome = crossing.cross(node, scope)
             if outcome is not None:
-                return self.settle_all(outcome, crossing.opset, scope), label
+                return self.settle_all(outcome, _written_for(outcome, crossing), scope), label
         from reducelower.rulebook.bodies import instantiate
 
         body = instantiate(rule, node, scope)
@@ -273,6 +272,11 @@ class NodeRewriter:
         if inner is not None and _misfit(inner, scope, goal, strict=False) not in (None, misfit):
             middle = self.fit(inner, scope, strict=False) or middle  # for a second type that is not taken
         return [*around[0], *middle, *around[1]]
+
+
+def _written_for(outcome: list[NodeProto], crossing: Crossing) -> int:
+    """The opset version of the nodes that replace one at a boundary."""
+    return (isinstance(outcome, Replacement) and outcome.opset) or crossing.opset
 
 
 def _joined(label: str, further: str) -> str:

@@ -10,13 +10,14 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import add_named, attribute_of, copy_marks, value_of
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import schema
+from reducelower.model.schemas import opset_of, schema
 from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.book import Rule, bind
 from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
+from reducelower.scope.body import AnyScope, BodyScope
 from reducelower.scope.scope import Scope
 
-__all__ = ["instantiate", "instantiate_function"]
+__all__ = ["instantiate", "instantiate_function", "write_out"]
 
 
 def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
@@ -77,6 +78,29 @@ def instantiate_function(
     wanted = [formal for formal, name in zip(function.output, node.output, strict=False) if name]
     body = simplified(function, attributes, opset, types, wanted)
     return _Instance(function, body, node, scope, attributes).nodes()
+
+
+def write_out(function: FunctionProto, body: Simplified, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
+    """The nodes of a body that was written for a node, with names of the graph."""
+    nodes = _Instance(function, body, node, scope, {}).nodes()
+    if any(made.op_type == "If" for made in nodes):
+        _state_ranks(nodes, node, scope, opset_of(function))
+    return nodes
+
+
+def _state_ranks(nodes: list[NodeProto], replaced: NodeProto, scope: AnyScope, opset: int) -> None:
+    """State the ranks of what branches yield as far as they are known: some runtimes take no result of unknown rank."""
+    inside = BodyScope(scope, nodes, opset)
+    for made in nodes:
+        for number, _, graph in subgraphs(made):
+            for name, given in zip(made.output, graph.output, strict=True):
+                found = inside.type_inside(made, number, given.name)
+                rank = scope.rank(name) if name in replaced.output else None
+                if rank is None and found is not None and found.tensor_type.HasField("shape"):
+                    rank = len(found.tensor_type.shape.dim)
+                shape = None if rank is None else [None] * rank
+                element_type = given.type.tensor_type.elem_type
+                given.CopyFrom(helper.make_tensor_value_info(given.name, element_type, shape))
 
 
 class _Instance:

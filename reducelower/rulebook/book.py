@@ -19,7 +19,17 @@ from reducelower.rulebook.helpers import Helpers, read_out
 from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
-__all__ = ["Rule", "RuleBook", "bind", "load_book", "load_composites", "load_forms", "shipped_books"]
+__all__ = [
+    "Rule",
+    "RuleBook",
+    "bind",
+    "home",
+    "load_book",
+    "load_composites",
+    "load_forms",
+    "shipped_books",
+    "shipped_helpers",
+]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book, and the book it falls back to for operators without a rule of its own."""
@@ -211,7 +221,7 @@ class RuleBook:
     @cached_property
     def _helpers(self) -> Helpers:
         """The helper functions for the book's rules: those of the package and of the folder."""
-        found = dict(_shipped_helpers() if self._given_helpers is None else self._given_helpers)
+        found = dict(shipped_helpers() if self._given_helpers is None else self._given_helpers)
         path = None if self.directory is None else self.directory / f"{HELPERS}{SUFFIX}"
         if path is not None and path.is_file():
             found.update(_read_helpers(path, found))
@@ -247,7 +257,7 @@ def load_book(name: str | os.PathLike[str]) -> RuleBook:
 @cache
 def load_forms() -> tuple[RuleBook, ...]:
     """The folders of `rules/forms`: forms written by people, which are recomposed but never expanded to."""
-    folders = sorted(path for path in (_home() / "forms").iterdir() if path.is_dir() and path.name not in _COMPOSITES)
+    folders = sorted(path for path in (home() / "forms").iterdir() if path.is_dir() and path.name not in _COMPOSITES)
     return tuple(RuleBook(f"forms/{path.name}", path, trusted=True) for path in folders)
 
 
@@ -258,14 +268,15 @@ _COMPOSITES = ("composites", "lookalikes")
 @cache
 def load_composites() -> tuple[RuleBook, ...]:
     """The forms of normalizations and activations, and of look-alikes; they share helpers."""
-    home = _home() / "forms"
-    helpers = _read_helpers(home / _COMPOSITES[0] / f"{HELPERS}{SUFFIX}")
-    return tuple(RuleBook(f"forms/{name}", home / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
+    folder = home() / "forms"
+    helpers = _read_helpers(folder / _COMPOSITES[0] / f"{HELPERS}{SUFFIX}")
+    return tuple(RuleBook(f"forms/{name}", folder / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
 
 
 @cache
-def _shipped_helpers() -> Helpers:
-    return _read_helpers(_home() / f"{HELPERS}{SUFFIX}")
+def shipped_helpers() -> Helpers:
+    """The helper functions for every rule."""
+    return _read_helpers(home() / f"{HELPERS}{SUFFIX}")
 
 
 def _read_helpers(path: Path, known: Iterable[str] = ()) -> Helpers:
@@ -296,7 +307,7 @@ def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
 
 
 @cache
-def _home() -> Path:
+def home() -> Path:
     """The folder of shipped books: inside the package in a wheel, next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "rules"
@@ -306,13 +317,13 @@ def _home() -> Path:
 @cache
 def shipped_books() -> frozenset[str]:
     """The names of the books that come with the package."""
-    return frozenset(path.name for path in _home().iterdir() if any(path.glob(f"*{SUFFIX}")))
+    return frozenset(path.name for path in home().iterdir() if path.name != "versions" and any(path.glob(f"*{SUFFIX}")))
 
 
 @cache
 def _load_shipped(name: str) -> RuleBook:
     extends = _EXTENDS.get(name)
-    return RuleBook(name, _home() / name, extends=_load_shipped(extends) if extends else None, trusted=True)
+    return RuleBook(name, home() / name, extends=_load_shipped(extends) if extends else None, trusted=True)
 
 
 def _load_folder(path: Path) -> RuleBook:

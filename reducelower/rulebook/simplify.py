@@ -14,10 +14,19 @@ from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 from reducelower.model.attributes import add_named
 from reducelower.model.graph import read_by
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
 from reducelower.scope.values import tensor_of
 
-__all__ = ["Simplified", "Type", "resolved", "simplified", "value_of_constants"]
+__all__ = [
+    "Simplified",
+    "Type",
+    "drop_dead",
+    "hand_on_names",
+    "resolved",
+    "simplified",
+    "types_of_outputs",
+    "value_of_constants",
+]
 
 Type: TypeAlias = "Callable[[], int | None]"
 """The element type of a value, computed only if the body depends on it."""
@@ -61,10 +70,10 @@ def simplified(
         if other:
             body.same[node.output[0]] = other
             continue
-        known.update(_types(copy, attributes, opset, known))
+        known.update(types_of_outputs(copy, attributes, opset, known))
         body.nodes.append(copy)
-    _hand_on_names(body, outputs)
-    _drop_dead(body, {body.same.get(name, name) for name in outputs})
+    hand_on_names(body, outputs)
+    drop_dead(body, {body.same.get(name, name) for name in outputs})
     known.clear()  # breaks a reference cycle that would keep the model alive
     return body
 
@@ -128,7 +137,7 @@ def _as_it_is(
     return ""
 
 
-def _types(
+def types_of_outputs(
     node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, types: Mapping[str, Type]
 ) -> Iterator[tuple[str, Type]]:
     """The element types of a node's outputs, as far as its schema ties them to those of its inputs."""
@@ -141,13 +150,15 @@ def _types(
             yield name, partial(_goal, node, attributes, types)
         elif formal.type_str in tied:
             yield name, partial(_type, types, tied[formal.type_str])
+        elif len(formal.types) == 1 and (only := next(iter(formal.types))).startswith("tensor("):
+            yield name, partial(parse_element_type, only)
 
 
 def _type(types: Mapping[str, Type], name: str) -> int | None:
     return types[name]() if name in types else None
 
 
-def _hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
+def hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
     """If an output is an alias, let the node that computes the value compute the output directly."""
     yielded = {name for node in body.nodes for name in node.output}
     for output in outputs:
@@ -161,7 +172,8 @@ def _hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
         del body.same[output]
 
 
-def _drop_dead(body: Simplified, wanted: set[str]) -> None:
+def drop_dead(body: Simplified, wanted: set[str]) -> None:
+    """Leave out nodes whose outputs are neither wanted nor read."""
     kept = []
     for node in reversed(body.nodes):
         if wanted.intersection(node.output) or not node.output:

@@ -162,7 +162,7 @@ def _write_keepdims(op: Writer) -> Written | None:
 def _reduce_nothing(op: Writer) -> Written | None:
     """A reduction of a scalar, or of no axes, is its elementwise step."""
     is_scalar = op.shape(0) == ()
-    return (elementwise(op), 13) if is_scalar or _Reduction(op).reduces_nothing else None
+    return elementwise(op.node, op.scope) if is_scalar or _Reduction(op).reduces_nothing else None
 
 
 def _leave_axes_out(op: Writer) -> Written | None:
@@ -318,7 +318,7 @@ def _in_type(op: Writer, wide: int, narrow: Container[int]) -> Written | None:
         return None
     cast, result = reduction.name(element_type_name(wide)), reduction.name("result")
     if reduction.reduces_nothing:
-        step = elementwise(Writer(make_node(op.node.op_type, [cast], [result]), op.scope))
+        step = elementwise(make_node(op.node.op_type, [cast], [result]), op.scope)[0]
     else:
         step = [reduction.written(cast, result, reduction.axes or None, reduction.keepdims)]
     return reduction.alone(

@@ -12,6 +12,8 @@ from onnx import TensorProto, parser
 
 from reducelower.rulebook import RuleBook, RuleError, bind, load_book
 from reducelower.rulebook.bindings import AXES
+from reducelower.rulebook.boundaries import shipped
+from reducelower.rulebook.boundary_validation import check_boundaries
 
 NEGATED_MIN = """<
   domain: "mine", overload: "floating", opset_import: ["" : 18], doc_string: "ReduceMin(x) = -ReduceMax(-x)"
@@ -38,12 +40,17 @@ def test_a_shipped_book_is_found_by_name_and_loaded_once(name: str) -> None:
     assert {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"} <= set(book.operators)
 
 
-BOOKS = sorted({path.parent for path in (Path(__file__).parents[2] / "rules").glob("*/*.onnxtxt")})
+RULES = Path(__file__).parents[2] / "rules"
+BOOKS = sorted({path.parent for path in RULES.glob("*/*.onnxtxt")} - {RULES / "versions"})
 
 
 @pytest.mark.parametrize("directory", BOOKS, ids=lambda path: path.name)
 def test_a_shipped_book_is_valid(directory: Path) -> None:
     RuleBook(directory.name, directory).check()
+
+
+def test_the_rules_of_version_boundaries_name_only_what_there_is() -> None:
+    check_boundaries(shipped())
 
 
 def test_core_answers_with_the_stable_rule_where_it_has_none_of_its_own() -> None:

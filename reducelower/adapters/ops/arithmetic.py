@@ -74,52 +74,6 @@ def _spread(op: Writer, nodes: list[NodeProto], ndim: int) -> Outcome:
     return op.yields("Mul", nodes[-1].name, one)
 
 
-def _floored(op: Writer, remainder: str, divisor: str, zero: str) -> list[NodeProto]:
-    """The remainder with the sign of the divisor, from the one with the sign of the dividend.
-
-    This is how Python and numpy compute it: exact but for one addition.
-    """
-    signs = [op.add("Less", name, zero, tail=tail) for name, tail in ((remainder, "below"), (divisor, "negative"))]
-    differ = op.add("Xor", *signs, tail="differ")
-    is_zero = op.add("Equal", remainder, zero, tail="is_zero")
-    moves = op.add("And", differ, op.add("Not", is_zero, tail="is_left"), tail="moves")
-    return op.yields("Where", moves, op.add("Add", remainder, divisor, tail="moved"), remainder)
-
-
-@lowers("Mod", 28)
-def _lower_float_mod(op: Writer) -> Outcome:
-    """Floats had to be divided with fmod=1, whose result has the sign of the dividend."""
-    if op.attribute("fmod", 0):
-        return None
-    element_type = op.element_type(0)
-    if element_type not in FLOATS:
-        return None
-    remainder = op.add("Mod", *op.node.input, tail="remainder", fmod=1)
-    return _floored(op, remainder, op.input(1), op.constant(0, element_type, "zero"))
-
-
-@expresses("Mod", opset=13)
-def _mod(op: Writer) -> list[NodeProto] | None:
-    """Integers: what is left after the quotient that Div truncates."""
-    element_type = op.element_type(0)
-    if element_type in FLOATS:
-        return None
-    one, other = op.node.input
-    whole = op.add("Mul", op.add("Div", one, other, tail="quotient"), other, tail="whole")
-    if op.attribute("fmod", 0) or element_type in UNSIGNED:
-        return op.yields("Sub", one, whole)
-    remainder = op.add("Sub", one, whole, tail="remainder")
-    return _floored(op, remainder, other, op.constant(0, element_type, "zero"))
-
-
-@lowers("Gemm", 11)
-def _lower_gemm(op: Writer) -> None:
-    """C was required; adding minus zero changes nothing, not even the sign of a zero."""
-    if not op.input(2):
-        op.set_inputs(2, op.constant([-0.0], op.element_type(0), "no_c"))
-        op.set("beta", 1.0)
-
-
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
 _WHOLE = (*SIGNED, *UNSIGNED)
 
@@ -197,16 +151,6 @@ def _same_bits(op: Writer) -> list[NodeProto] | None:
     if op.element_type(0) in (*_WHOLE, TensorProto.BOOL) and wanted in _WHOLE:
         return op.yields("Cast", op.input(0), to=wanted)
     return None
-
-
-@expresses("BitwiseNot", opset=13)
-def _complement(op: Writer) -> list[NodeProto]:
-    """What is left of all bits set, which as a signed number is minus one."""
-    element_type = op.element_type(0)
-    is_narrow = element_type in UNSIGNED and element_type != _UINT64
-    every = op.integers(2 ** _bits(element_type) - 1 if is_narrow else -1, "all_bits")
-    data = op.cast(op.input(0), element_type, _INT64, "data")
-    return op.yields_cast(op.add("Sub", every, data, tail="complement"), _INT64, element_type)
 
 
 @expresses("BitwiseAnd", "BitwiseOr", "BitwiseXor", opset=13)

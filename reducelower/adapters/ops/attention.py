@@ -17,8 +17,8 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.dynamic_axes import BodyWantedError
 from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import BodyWantedError
 from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
 

@@ -9,41 +9,16 @@ Below opset 13 the axes of Squeeze and Unsqueeze were an attribute: with compute
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, Rewrite, lowers
+from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 
 __all__ = ["counted_axes", "from_the_front"]
-
-_Rank = Callable[[Writer], int]
-
-_COUNTS_FROM_THE_BACK = 11
-
-
-def _input_rank(op: Writer) -> int:
-    return op.rank(0)
-
-
-def _any_rank(op: Writer) -> int:
-    """The rank that all inputs and the output share."""
-    ranks = map(op.scope.rank, (*op.node.input, *op.node.output))
-    found = next((rank for rank in ranks if rank is not None), None)
-    return op.rank(0) if found is None else found
-
-
-def _unsqueezed_rank(op: Writer) -> int:
-    """Axes of Unsqueeze count dimensions of the output."""
-    return op.rank(0) + len(op.attribute("axes", []))
-
-
-def _one_more_than_input(op: Writer) -> int:
-    return op.rank(0) + 1
 
 
 def from_the_front(axis: int, rank: int, *, end: bool = False) -> int:
@@ -52,39 +27,6 @@ def from_the_front(axis: int, rank: int, *, end: bool = False) -> int:
     if not 0 <= positive < rank + end:
         raise RefusedError(f"its axis {axis} is out of range for rank {rank}")
     return positive
-
-
-def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool = False) -> Rewrite:
-    """A rewrite that counts the axis, or the axes, in an attribute from the front."""
-
-    def lower(op: Writer) -> Outcome:
-        value = op.attribute(attribute)
-        if value is None:
-            return None
-        if isinstance(value, int):
-            if value >= smallest:
-                return None
-            op.set(attribute, from_the_front(value, rank_of(op), end=end))
-            return None
-        if all(axis >= smallest for axis in value) and sorted(value) == list(value):
-            return None
-        if min(value) < smallest and op.scope.opset < _COUNTS_FROM_THE_BACK:
-            return None  # it was not valid before
-        # Shape inference below opset 11 sees only axes in order.
-        rank = rank_of(op) if min(value) < smallest else max(value) + 1
-        op.set(attribute, sorted(from_the_front(axis, rank) for axis in value))
-        return None
-
-    return lower
-
-
-for _op_type in ("ArgMax", "ArgMin", "Compress", "Split"):
-    lowers(_op_type, 11)(_lowers_axis("axis", _input_rank))
-for _op_type in ("Concat", "Hardmax", "LogSoftmax", "Softmax"):
-    lowers(_op_type, 11)(_lowers_axis("axis", _any_rank))
-lowers("Squeeze", 11)(_lowers_axis("axes", _input_rank))
-lowers("Unsqueeze", 11)(_lowers_axis("axes", _unsqueezed_rank))
-lowers("Flatten", 11)(_lowers_axis("axis", _input_rank, end=True))
 
 
 def counted_axes(op: Writer, axes: str, rank: str, element_type: int = TensorProto.INT64) -> str:
@@ -143,7 +85,9 @@ def _lower_gather(op: Writer) -> Outcome:
 @lowers("OneHot", 11)
 def _lower_one_hot(op: Writer) -> Outcome:
     """Opset 9 says that negative indices are off; runtimes wrap them there, too, so computed ones are carried over."""
-    _lowers_axis("axis", _one_more_than_input, smallest=-1)(op)
+    axis = int(op.attribute("axis", -1))
+    if axis < -1:
+        op.set("axis", from_the_front(axis, op.rank(0) + 1))
     indices: Any = op.constant_input(0)
     depth: Any = op.constant_input(1)
     if indices is None and op.scope.written_as(op.input(0)) == "dynamic" and not op.scope.made_by(op.input(0)):

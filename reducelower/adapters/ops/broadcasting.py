@@ -128,12 +128,6 @@ for _op_type in ("Max", "Mean", "Min", "Sum"):
     lowers(_op_type, 8)(_lower_many)
 
 
-@raises("Gemm", 7)
-def _raise_gemm(op: Writer) -> None:
-    """C always broadcasts, and in more ways than could be asked for."""
-    op.drop("broadcast")
-
-
 @lowers("Gemm", 7)
 def _lower_gemm(op: Writer) -> None:
     """C had to be the result's shape, or its end where broadcasting was asked for."""

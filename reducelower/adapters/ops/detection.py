@@ -19,7 +19,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 
 _FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -33,11 +33,6 @@ def _lower_half_pixel(op: Writer) -> Outcome:
         op.drop("coordinate_transformation_mode")
         return None
     return _written_out(op, is_shifted=True)
-
-
-@raises("RoiAlign", 16)
-def _raise_half_pixel(op: Writer) -> None:
-    op.set("coordinate_transformation_mode", "output_half_pixel")
 
 
 @expresses("RoiAlign", opset=13, reads=10)

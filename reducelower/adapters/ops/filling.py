@@ -155,15 +155,6 @@ def _one_hot(op: Writer) -> list[NodeProto]:
     return op.yields("Gather", values, op.add("Cast", is_hot, tail="place", to=_INT64), axis=0)
 
 
-@expresses("IsNaN", opset=8)
-def _is_nan(op: Writer) -> list[NodeProto]:
-    """NaN is the only value that is neither below one nor above zero."""
-    element_type = op.element_type(0)
-    below = op.add("Less", op.input(0), op.constant(1, element_type, "one"), tail="below_one")
-    above = op.add("Greater", op.input(0), op.constant(0, element_type, "zero"), tail="above_zero")
-    return op.yields("Not", op.add("Or", below, above, tail="is_number"))
-
-
 @expresses("Where", opset=8)
 def _where(op: Writer) -> list[NodeProto]:
     """Floats and strings are gathered, for a product with 0 would make NaN of infinity."""

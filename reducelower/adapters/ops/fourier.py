@@ -18,7 +18,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.adapters.registry import lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
 
@@ -215,18 +214,6 @@ def _of_frames(op: Writer, signal: str, weights: str, size: int | None, step: in
     frames = op.add("Reshape", frames, op.integers([0, 0, -1], "rows"), tail="rows_of_frames")
     columns = op.add("Flatten", weights, tail="flat", axis=1)
     return op.add("MatMul", frames, op.add("Transpose", columns, tail="columns", perm=[1, 0]), tail="waves_of_frames")
-
-
-@lowers("DFT", 20)
-def _lower_axis(op: Writer) -> None:
-    """An absent axis meant the last one of the signal, and means the second one before 20."""
-    if not op.input(2):
-        op.set("axis", -2)
-
-
-@raises("DFT", 20)
-def _raise_axis(op: Writer) -> None:
-    op.state("axis", 1)
 
 
 _COEFFICIENTS: Mapping[str, tuple[float, float, float]] = {

@@ -23,12 +23,6 @@ from reducelower.model.attributes import make_node
 _INT64 = TensorProto.INT64
 
 
-@expresses("Scatter", opset=11)
-def _scatter(op: Writer) -> list[NodeProto]:
-    """ScatterElements is its new name."""
-    return op.yields("ScatterElements", *op.node.input, axis=int(op.attribute("axis", 0)))
-
-
 @expresses("ScatterElements", opset=9, reads=11)
 def _scatter_elements(op: Writer) -> list[NodeProto]:
     """Scatter is its old name; its axis and indices are counted from the front."""

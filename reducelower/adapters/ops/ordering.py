@@ -16,9 +16,8 @@ from onnx import NodeProto, TensorProto, defs
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import SIGNED, UNSIGNED, largest_finite, whole_range
 
 __all__ = ["limited"]
@@ -73,28 +72,6 @@ def _left_out(names: Sequence[str], element_type: int) -> dict[str, np.ndarray]:
     }
 
 
-@raises("Clip", 11)
-def _raise_bounds(op: Writer) -> None:
-    """A bound that was left out was the largest float32: no bound on float16, and one amid the doubles."""
-    absent = _absent(op.node)
-    element_type = op.element_type(0) if absent else TensorProto.FLOAT
-    bound = largest_finite(TensorProto.FLOAT) if element_type == TensorProto.DOUBLE else np.inf
-    for name, sign in absent.items() if element_type != TensorProto.FLOAT else ():
-        op.set(name, sign * bound)
-
-
-@raises("Clip", 6)
-def _raise_no_bounds(op: Writer) -> None:
-    """A bound that was left out was none, and became the largest float32."""
-    for name, sign in _absent(op.node).items():
-        op.set(name, sign * np.inf)
-
-
-def _absent(node: NodeProto) -> dict[str, int]:
-    """The bounds that a node leaves out, each with its sign."""
-    return {name: sign for name, sign in zip(_BOUNDS, (-1, 1), strict=True) if attribute_of(node, name) is None}
-
-
 def limited(op: Writer, bounds: Sequence[str]) -> list[NodeProto]:
     """The smaller of max and the larger of min and the data: Max and Min, which take floats only before opset 12.
 
@@ -139,18 +116,6 @@ def _expressed(op: Writer) -> list[NodeProto]:
     if op.element_type(0) not in _INTEGERS:
         raise RefusedError(f"{op.node.op_type} is expressed by comparisons for integers only")
     return _by_comparison(op)
-
-
-@expresses("Abs", opset=14)
-def _magnitude(op: Writer) -> list[NodeProto]:
-    """The larger of a number and its opposite; of floating-point numbers the sum of what is above zero of either."""
-    if op.element_type(0) in UNSIGNED:
-        return op.yields("Identity", op.input(0))
-    opposite = op.add("Neg", op.input(0), tail="opposite")
-    if op.element_type(0) in _INTEGERS:
-        return op.yields("Max", op.input(0), opposite)
-    above, below = op.add("Relu", op.input(0), tail="above"), op.add("Relu", opposite, tail="below")
-    return op.yields("Add", above, below)
 
 
 def _by_comparison(op: Writer) -> list[NodeProto]:

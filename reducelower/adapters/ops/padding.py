@@ -17,9 +17,8 @@ from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import counted_axes, from_the_front
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
 
 _INT64 = TensorProto.INT64
@@ -233,39 +232,6 @@ def _lower_inputs(op: Writer) -> Outcome:
         return None
     number = float(value.reshape(-1)[0])
     return None if np.isnan(number) or float(np.float32(number)) == number else _gathered(op)
-
-
-@raises("Pad", 11)
-def _raise_inputs(op: Writer) -> None:
-    """A value that says nothing need not become an input, whose element type would have to be known."""
-    value = attribute_of(op.node, "value")
-    says_something = value is not None and value.f and op.attribute("mode", "constant") == "constant"
-    if value is not None and not value.ref_attr_name and not says_something:
-        op.drop("value")
-
-
-@raises("Pad", 2)
-def _raise_name(op: Writer) -> None:
-    """The attribute was called paddings."""
-    paddings = op.attribute("paddings")
-    op.drop("paddings")
-    op.set("pads", paddings)
-
-
-@lowers("Pad", 2)
-def _lower_name(op: Writer) -> Outcome:
-    """The attribute was called paddings, and could not crop: a Slice does that first."""
-    pads = list(op.attribute("pads"))
-    op.drop("pads")
-    op.set("paddings", [max(pad, 0) for pad in pads])
-    half = len(pads) // 2
-    cropped = [axis for axis in range(half) if pads[axis] < 0 or pads[axis + half] < 0]
-    if not cropped:
-        return None
-    starts = [max(-pads[axis], 0) for axis in cropped]
-    ends = [min(pads[axis + half], 0) or TO_THE_END for axis in cropped]
-    op.node.input[0] = op.add("Slice", op.input(0), tail="cropped", axes=cropped, starts=starts, ends=ends)
-    return [*op.nodes, op.node]
 
 
 @expresses("CenterCropPad", opset=18)

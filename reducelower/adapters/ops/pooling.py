@@ -214,20 +214,3 @@ def is_dilated(node: NodeProto) -> bool:
 
 
 _DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
-
-
-@lowers("GlobalLpPool", 2)
-@lowers("LpPool", 2)
-def _lower_p(op: Writer) -> None:
-    if (p := op.attribute("p")) is not None:
-        op.set("p", float(p))
-
-
-@raises("GlobalLpPool", 2)
-@raises("LpPool", 2)
-def _raise_p(op: Writer) -> None:
-    p = op.attribute("p")
-    if p is not None and p != int(p):
-        raise RefusedError(f"its norm p={p} is not a whole number, as it has to be since opset 2")
-    if p is not None:
-        op.set("p", int(p))

@@ -67,19 +67,6 @@ def without_allowzero(op: Writer) -> list[NodeProto] | None:
     return op.yields("Squeeze", op.add("Reshape", data, target), op.integers(plain.behind, "axes"))
 
 
-@lowers("Shape", 15)
-def _lower_range(op: Writer) -> Outcome:
-    """A part of the shape is a slice of it."""
-    start, end = int(op.attribute("start", 0)), op.attribute("end")
-    if not start and end is None:
-        return None
-    bounds = [
-        op.integers([bound], f"{tail}_{bound}".replace("-", "m"))
-        for bound, tail in ((start, "start"), (2**63 - 1 if end is None else int(end), "end"))
-    ]
-    return op.yields("Slice", op.add("Shape", op.input(0)), *bounds)
-
-
 @lowers("GatherND", 12)
 def _lower_batch_dims(op: Writer) -> Outcome:
     """Indices without batches begin with the place of their batch."""
@@ -211,13 +198,6 @@ def _computed_sizes(op: Writer, count: int, axis: int) -> list[NodeProto]:
     return [*op.nodes, op.node]
 
 
-@raises("Split", 18)
-def _raise_number_of_outputs(op: Writer) -> None:
-    """Equal parts have to be asked for."""
-    if not op.input(1):
-        op.set("num_outputs", len(op.node.output))
-
-
 @lowers("Split", 13)
 def _lower_computed_sizes(op: Writer) -> Outcome:
     """Sizes known only at run time, which an attribute cannot say, are cut out one by one."""
@@ -249,9 +229,3 @@ def _raise_input(op: Writer) -> None:
         op.scope.release(op.input(1))
         op.set("split", [int(size) for size in sizes.reshape(-1)])
         del op.node.input[1:]
-
-
-@lowers("Split", 2)
-def _lower_default_axis(op: Writer) -> None:
-    """Axis had no default."""
-    op.state("axis", 0)

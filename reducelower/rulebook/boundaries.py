@@ -1,0 +1,255 @@
+"""Rules of version boundaries: what an operator needs there beyond what its schemas say, as text in `rules/versions`.
+
+The overload of such a rule says on which way over which boundary it is tried, and under which guard: ``below 15 if
+given(end)``, ``from 13``, or ``absent`` where the target lacks the operator. A boundary may be named by the attribute
+that came with it, as in ``below noop_with_empty_axes``. The first rule whose guard holds is taken. Edits of attributes
+alone are rows of `attributes.toml`; all whose guard holds are made where no rule was taken.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from onnx import FunctionProto, NodeProto
+
+from reducelower.errors import RefusedError, RuleError
+from reducelower.model.attributes import drop_attribute, set_attribute
+from reducelower.model.graph import read_by
+from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
+from reducelower.rulebook.bodies import write_out
+from reducelower.rulebook.book import home
+from reducelower.rulebook.guards import Asked, check_guard, evaluated, filled
+from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
+from reducelower.rulebook.specializing import specialized, with_all
+from reducelower.scope.body import AnyScope
+
+__all__ = ["Boundaries", "BoundaryRule", "Row", "shipped"]
+
+Way: TypeAlias = Literal["below", "from", "absent"]
+
+ROWS = "attributes.toml"
+
+_OCCASION = re.compile(r"(below|from|absent)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
+_OPERATORS = re.compile(r"# operators: (.+)")
+_NEEDS_VALUE = re.compile(r"\b(?:constant|value|none)\((\w+)\)")
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """When something is tried: on which way, at which boundary, and under which guard."""
+
+    way: Way
+    at: str
+    guard: str
+
+    @classmethod
+    def of(cls, text: str) -> Occasion:
+        """Read an occasion.
+
+        Raises:
+            ValueError: it is none; the message says why.
+        """
+        found = _OCCASION.fullmatch(text.strip())
+        if found is None or (found[1] != "absent" and not found[2]):
+            raise ValueError(f"{text!r} says neither 'below N', 'from N' nor 'absent', with 'if' and a guard behind it")
+        guard = " ".join((found[3] or "").split())
+        problem = check_guard(guard) if guard else ""
+        if problem:
+            raise ValueError(problem)
+        way: Any = found[1]
+        return cls(way, found[2] or "", guard)
+
+    def boundary(self, op_type: str) -> int:
+        """The opset version of the boundary; 0 where the operator is absent and nodes of every version are read."""
+        return int(self.at or 0) if not self.at or self.at.isdigit() else _brought(op_type, self.at)
+
+
+@cache
+def _brought(op_type: str, name: str) -> int:
+    """The opset version that brought an operator an attribute; 0 if none did."""
+    for version in versions(op_type):
+        found = schema(op_type, version)
+        if found is not None and name in found.attributes:
+            return version
+    return 0
+
+
+@cache
+def _signature(op_type: str, opset: int) -> FunctionProto:
+    """An operator's inputs and outputs by the names in its schema."""
+    found = schema_in_force(op_type, opset, "")
+    assert found is not None
+    return FunctionProto(
+        input=[formal.name for formal in found.inputs], output=[formal.name for formal in found.outputs]
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """Edits of attributes, or a refusal."""
+
+    occasion: Occasion
+    why: str
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
+    refuse: str = ""
+    hint: str = ""
+
+    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> None:
+        """Edit a node, if the guard holds.
+
+        Raises:
+            RefusedError: the row refuses it.
+        """
+        asked = Asked(_signature(node.op_type, opset), node, scope, opset)
+        if self.occasion.guard and not evaluated(self.occasion.guard, asked):
+            return
+        if self.refuse:
+            raise RefusedError(filled(self.refuse, asked), filled(self.hint, asked))
+        values = {name: evaluated(said, asked) if isinstance(said, str) else said for name, said in self.sets.items()}
+        for name in self.drops:
+            drop_attribute(node, name)
+        for name, value in values.items():
+            set_attribute(node, name, int(value) if isinstance(value, bool) else value)
+
+
+@dataclass(frozen=True)
+class BoundaryRule:
+    """A rule as written: the function, its occasion, and the helpers it may call."""
+
+    source: Source
+    occasion: Occasion
+    helpers: Mapping[str, Source] = field(repr=False)
+
+    @property
+    def opset(self) -> int:
+        """The opset version of its body."""
+        return opset_of(self.source.function)
+
+    def label(self, node: NodeProto, scope: AnyScope) -> str:
+        """What reports say of it beyond the boundary: its doc string, if that has something to fill in."""
+        function = self.source.function
+        return (
+            filled(function.doc_string, Asked(function, node, scope, self.opset)) if "{" in function.doc_string else ""
+        )
+
+    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | None:
+        """The nodes that replace a node, written for `opset`; None if the guard does not hold.
+
+        Raises:
+            RefusedError: the rule refuses it.
+        """
+        function, guard = with_all(self.source.function, node), self.occasion.guard
+        asked = Asked(function, node, scope, opset)
+        if guard and not evaluated(guard, asked):
+            return None
+        known = {name for name in _NEEDS_VALUE.findall(guard) if asked.is_input(name)}
+        body = specialized(function, self.helpers, asked, known)
+        nodes = write_out(function, body, node, scope)
+        read = {name for made in nodes for name in read_by(made)}
+        scope.release(*(name for name in node.input if name and name not in read))
+        return nodes
+
+
+class Boundaries:
+    """The boundary rules of a folder; the file of an operator is parsed when it is first asked for."""
+
+    def __init__(self, folder: Path, helpers: Mapping[str, Source]) -> None:
+        """Find the files, by their names or by the operators that their first lines name."""
+        self.folder = folder
+        self._given_helpers = helpers
+        self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            if path.stem == HELPERS:
+                continue
+            with path.open(encoding="utf-8") as file:
+                said = _OPERATORS.match(file.readline())
+            for op_type in said[1].split() if said else [path.stem]:
+                found.setdefault(op_type, []).append(path)
+        return found
+
+    @cached_property
+    def _rows(self) -> Mapping[str, list[Row]]:
+        path = self.folder / ROWS
+        found: dict[str, list[Row]] = {}
+        for op_types, rows in (tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}).items():
+            for op_type in op_types.split():
+                found.setdefault(op_type, []).extend(map(_row, rows))
+        return found
+
+    @cached_property
+    def _helpers(self) -> Mapping[str, Source]:
+        path = self.folder / f"{HELPERS}{SUFFIX}"
+        own = {source.function.name: source for source in read_rules(path)} if path.is_file() else {}
+        return {**self._given_helpers, **own}
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators with rules or rows, sorted."""
+        return tuple(sorted({*self._files, *self._rows}))
+
+    def rules(self, op_type: str) -> tuple[BoundaryRule, ...]:
+        """Every rule for an operator, in the order in which they are tried."""
+        if op_type not in self._rules:
+            self._rules[op_type] = tuple(
+                rule for path in self._files.get(op_type, ()) for rule in self._read(path, op_type)
+            )
+        return self._rules[op_type]
+
+    def rows(self, op_type: str) -> Iterable[Row]:
+        """Every row for an operator."""
+        return self._rows.get(op_type, ())
+
+    def at(self, op_type: str, boundary: int, *, down: bool) -> tuple[Row | BoundaryRule, ...]:
+        """What is tried at a boundary, rules first."""
+        way = "below" if down else "from"
+        entries: list[Row | BoundaryRule] = [*self.rules(op_type), *self.rows(op_type)]
+        return tuple(
+            each for each in entries if each.occasion.way == way and each.occasion.boundary(op_type) == boundary
+        )
+
+    def expressions(self, op_type: str) -> tuple[BoundaryRule, ...]:
+        """The rules for an operator that the target has not got."""
+        return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == "absent")
+
+    def _read(self, path: Path, op_type: str) -> Iterable[BoundaryRule]:
+        sources = read_rules(path)
+        helpers = {**self._helpers, **{source.function.name: source for source in sources if _is_helper(source)}}
+        for source in sources:
+            if _is_helper(source):
+                continue
+            try:
+                yield BoundaryRule(source, Occasion.of(source.function.overload), helpers)
+            except ValueError as error:
+                raise source.error(str(error), "overload") from None
+
+
+def _is_helper(source: Source) -> bool:
+    return not source.function.overload
+
+
+def _row(written: Mapping[str, Any]) -> Row:
+    try:
+        occasion = Occasion.of(written["at"])
+    except ValueError as error:
+        raise RuleError(str(error)) from None
+    return Row(
+        occasion, written["why"], written.get("set", {}), tuple(written.get("drop", ())), written.get("refuse", ""),
+        written.get("hint", ""),
+    )  # fmt: skip
+
+
+@cache
+def shipped() -> Boundaries:
+    """The boundary rules that come with the package."""
+    return Boundaries(home() / "versions", {})

@@ -1,0 +1,384 @@
+"""Guards: when a rule of a version boundary applies, and the numbers it states, as one sentence each.
+
+A guard is what follows ``if`` in the overload of such a rule, such as ``computed(axes) and rank(data) >= 1``. It is
+read with Python's own grammar and evaluated here; nothing of it is executed. Every question goes through the scope of
+the node, so that the memo knows what was asked. A comparison with what is not known does not hold.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of
+from reducelower.model.numbers import Array
+from reducelower.model.schemas import element_type_name, schema_in_force
+from reducelower.rulebook.bindings import CLASSES
+from reducelower.scope.scope import Scope
+
+__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled"]
+
+Expression: TypeAlias = ast.expr
+
+_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.In: lambda one, other: one in other, ast.NotIn: lambda one, other: one not in other,
+}  # fmt: skip
+_COMBINED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}  # fmt: skip
+
+_TYPES: Mapping[str, int] = {
+    element_type_name(number): number for number in TensorProto.DataType.values() if number != TensorProto.UNDEFINED
+}
+
+
+class Asked:
+    """A node that a rule's guard is asked about: its operands and attributes, by the names that the rule gives them."""
+
+    def __init__(self, function: FunctionProto, node: NodeProto, scope: Scope, opset: int) -> None:
+        self.function = function
+        self.node = node
+        self.scope = scope
+        self.opset = opset
+        self._places = {"first": 0, "second": 1, **{name: place for place, name in enumerate(function.input)}}
+        self._yielded = {name: place for place, name in enumerate(function.output)}
+
+    def is_input(self, name: str) -> bool:
+        """Whether a name is that of an input of the rule, or ``first`` or ``second``."""
+        return name in self._places
+
+    def operand(self, name: str) -> str:
+        """The operand for an input of the rule; empty if the node leaves it out."""
+        place = self._places[name]
+        return self.node.input[place] if place < len(self.node.input) else ""
+
+    def output(self, name: str) -> str:
+        """The value for an output of the rule; empty if the node does not name it."""
+        place = self._yielded[name]
+        return self.node.output[place] if place < len(self.node.output) else ""
+
+    def default(self, name: str) -> AttributeProto | None:
+        """The default of an attribute, by the operator's schema; None if it has none."""
+        found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
+        known = None if found is None or name not in found.attributes else found.attributes[name].default_value
+        return known if known is not None and known.type else None
+
+    def attribute(self, name: str) -> Any:
+        """The value of an attribute, by default that of the schema; None if there is none.
+
+        Raises:
+            RefusedError: it is an attribute of the enclosing function, whose value differs between calls.
+        """
+        given = attribute_of(self.node, name)
+        if given is not None and given.ref_attr_name:
+            raise RefusedError(
+                f"its attribute {name} refers to {given.ref_attr_name!r} of the function, so its value is not known",
+                "inline the function first",
+            )
+        given = self.default(name) if given is None else given
+        value = None if given is None else helper.get_attribute_value(given)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def value(self, name: str) -> Array | None:
+        """The value of an input, if that is constant, or of an attribute."""
+        if self.is_input(name):
+            operand = self.operand(name)
+            return self.scope.constant(operand) if operand else None
+        found = self.attribute(name)
+        return None if found is None else np.asarray(found)
+
+
+def _given(asked: Asked, name: str) -> bool:
+    if asked.is_input(name):
+        return bool(asked.operand(name))
+    return bool(asked.output(name)) if name in asked.function.output else attribute_of(asked.node, name) is not None
+
+
+def _refers(asked: Asked, name: str) -> bool:
+    return bool(_reference(asked, name))
+
+
+def _computed(asked: Asked, name: str) -> bool:
+    return _given(asked, name) and asked.value(name) is None and not _refers(asked, name)
+
+
+def _none(asked: Asked, name: str) -> bool:
+    if not _given(asked, name):
+        return True
+    value = None if _refers(asked, name) else asked.value(name)
+    return value is not None and not value.size
+
+
+def _size(asked: Asked, name: str, axis: int | None = None) -> int | None:
+    if not asked.is_input(name):
+        value = asked.value(name)
+        return None if value is None else int(value.size)
+    shape = _shape(asked, name)
+    if shape is None:
+        return None
+    if axis is not None:
+        return shape[axis] if -len(shape) <= axis < len(shape) else None
+    return None if None in shape else int(np.prod([size or 0 for size in shape], dtype=np.int64))
+
+
+def _shape(asked: Asked, name: str) -> tuple[int | None, ...] | None:
+    operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
+    return asked.scope.shape(operand) if operand else None
+
+
+def _rank(asked: Asked, name: str) -> int | None:
+    operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
+    return asked.scope.rank(operand) if operand else None
+
+
+def _type(asked: Asked, name: str) -> int | None:
+    operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
+    return asked.scope.element_type(operand) if operand else None
+
+
+def _value(asked: Asked, name: str) -> Any:
+    value = asked.value(name)
+    if value is None:
+        return None
+    plain: Any = value.reshape(-1).tolist()
+    return plain[0] if asked.is_input(name) and len(plain) == 1 else plain
+
+
+def _any_negative(asked: Asked, name: str) -> bool | None:
+    numbers = _values(asked, name)
+    return None if numbers is None else any(number < 0 for number in numbers)
+
+
+def _values(asked: Asked, name: str) -> list[Any] | None:
+    value = asked.value(name)
+    return None if value is None else value.reshape(-1).tolist()
+
+
+def _counted(asked: Asked, name: str, of: str = "") -> list[Any] | None:
+    """The axes in a constant, counted from the front if it is said of what."""
+    axes = _values(asked, name)
+    if axes is None or not of:
+        return axes
+    rank = asked.scope.needed_rank(asked.operand(of))
+    return [axis + rank if axis < 0 else axis for axis in axes]
+
+
+def _repeats(asked: Asked, name: str, of: str = "") -> bool | None:
+    axes = _counted(asked, name, of)
+    return None if axes is None else len(set(axes)) < len(axes)
+
+
+def _reference(asked: Asked, name: str) -> str:
+    """The attribute of the enclosing function that an operand or attribute refers to; empty if it does not."""
+    if asked.is_input(name):
+        found = asked.scope.reference(asked.operand(name)) if asked.operand(name) else None
+    else:
+        found = attribute_of(asked.node, name)
+    return "" if found is None else found.ref_attr_name
+
+
+def _within(asked: Asked, name: str, of: str) -> bool | None:
+    axes = _values(asked, name)
+    if axes is None:
+        return None
+    rank = asked.scope.needed_rank(asked.operand(of))
+    return all(-rank <= axis < rank for axis in axes)
+
+
+def _from_caller(asked: Asked, name: str) -> bool:
+    return asked.scope.is_function_input(asked.operand(name)) and not asked.scope.is_last_attempt
+
+
+def _may_be_empty(asked: Asked, name: str) -> bool:
+    return asked.scope.may_be_empty(asked.operand(name))
+
+
+def _is_read(asked: Asked, name: str) -> bool:
+    return bool(asked.output(name)) and asked.scope.is_read(asked.output(name))
+
+
+def _name(asked: Asked, name: str) -> str:
+    return asked.operand(name) if asked.is_input(name) else asked.output(name)
+
+
+def _declare(asked: Asked, name: str) -> str:
+    return asked.scope.how_to_declare(asked.operand(name), "rank")
+
+
+def _front(asked: Asked, name: str, rank: int = 0, room: int = 0) -> Any:
+    """An axis, or axes in order, counted from the front of so many dimensions; `room` allows places past the last."""
+    value = asked.attribute(name)
+    if not isinstance(value, int):
+        return sorted(_from_front(axis, rank, room) if rank else axis for axis in value)
+    return _from_front(value, rank, room)
+
+
+def _from_front(axis: int, rank: int, room: int) -> int:
+    positive = axis + rank if axis < 0 else axis
+    if not 0 <= positive < rank + room:
+        raise RefusedError(f"its axis {axis} is out of range for rank {rank}")
+    return positive
+
+
+def _is_last(asked: Asked, name: str, of: str) -> bool:
+    """Whether only dimensions of size one follow an axis."""
+    rank = _shared_rank(asked)
+    axis = _from_front(asked.attribute(name), rank, 0)
+    shape = _shape(asked, of) if axis < rank - 1 else ()
+    return shape is not None and all(size == 1 for size in shape[axis + 1 :])
+
+
+def _ones(asked: Asked, name: str) -> bool | None:
+    shape = _shape(asked, name)
+    return None if shape is None else all(size == 1 for size in shape)
+
+
+QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "given": (_given, "the node has this input, output or attribute"),
+    "absent": (lambda asked, name: not _given(asked, name), "it has not"),
+    "constant": (lambda asked, name: asked.value(name) is not None, "the input is a constant"),
+    "computed": (_computed, "the input is known at run time only"),
+    "refers": (_refers, "it is an attribute of the function around the node"),
+    "none": (_none, "it is absent, or a list of nothing"),
+    "negative": (_any_negative, "a number in the constant is negative"),
+    "repeats": (_repeats, "the constant holds a number twice, or names a dimension of the other input twice"),
+    "values": (_values, "the constant as a list"),
+    "counted": (_counted, "the axes in the constant, counted from the front of the other input"),
+    "reference": (_reference, "the attribute of the function around the node that it is"),
+    "known_rank": (lambda asked, name: _rank(asked, name) is not None, "the number of dimensions is known"),
+    "within": (_within, "all axes in the constant are dimensions of the other input"),
+    "value": (_value, "the constant: a number if it is one, else a list"),
+    "rank": (_rank, "the number of dimensions"),
+    "needed_rank": (lambda asked, name: asked.scope.needed_rank(asked.operand(name)), "the same; refused if unknown"),
+    "front": (_front, "the axis, or the axes in order, counted from the front of so many dimensions"),
+    "is_last": (_is_last, "only sizes of 1 follow the axis"),
+    "empty": (lambda asked, name: 0 in (_shape(asked, name) or ()), "a size is known to be zero"),
+    "in_order": (lambda asked, name: sorted(found := _values(asked, name) or []) == found, "the list is in order"),
+    "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
+    "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
+    "shape": (_shape, "the sizes, None for those that are not known"),
+    "size": (_size, "the number of elements, or the size along an axis"),
+    "all_ones": (_ones, "every size is 1"),
+    "needed_type": (
+        lambda asked, name: asked.scope.needed_element_type(asked.operand(name)),
+        "the element type; refused if unknown",
+    ),
+    "type": (_type, "the element type"),
+    "may_be_empty": (_may_be_empty, "a dimension may be zero"),
+    "is_read": (_is_read, "something reads the output"),
+    "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
+    "name": (_name, "the name of the value, for a sentence"),
+    "declare": (_declare, "how to declare the rank, for a hint"),
+}
+"""What a guard may ask about an input, output or attribute: by name, with its meaning."""
+
+
+def _shared_rank(asked: Asked) -> int:
+    """The rank that all inputs and outputs share; refused if none is known."""
+    ranks = map(asked.scope.rank, filter(None, (*asked.node.input, *asked.node.output)))
+    found = next((rank for rank in ranks if rank is not None), None)
+    return asked.scope.needed_rank(asked.node.input[0]) if found is None else found
+
+
+_NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
+    "target": lambda asked: asked.scope.target_opset,
+    "opset": lambda asked: asked.scope.opset,
+    "shared_rank": lambda asked: _shared_rank(asked),
+    "operator": lambda asked: asked.node.op_type,
+    "inputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.input) if name), default=0),
+    "arity": lambda asked: len(asked.node.input),
+    "results": lambda asked: len(asked.node.output),
+    "outputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.output) if name), default=0),
+}
+"""What stands for a number or name of the node as a whole; any other name is an attribute."""
+
+
+@cache
+def _parsed(text: str) -> Expression:
+    return ast.parse(text, mode="eval").body
+
+
+def check_guard(text: str) -> str:
+    """What is wrong with a guard; empty if nothing is."""
+    try:
+        tree = _parsed(text)
+    except SyntaxError:
+        return f"{text!r} cannot be read as a guard"
+    for inner in ast.walk(tree):
+        if isinstance(inner, ast.Call) and not (isinstance(inner.func, ast.Name) and inner.func.id in QUESTIONS):
+            return f"{ast.unparse(inner.func)!r} is nothing that a guard asks (known: {', '.join(QUESTIONS)})"
+        if not isinstance(
+            inner,
+            ast.BoolOp | ast.UnaryOp | ast.BinOp | ast.Compare | ast.Call | ast.Name | ast.Constant | ast.Tuple
+            | ast.List | ast.Subscript | ast.expr_context | ast.boolop | ast.unaryop | ast.cmpop | ast.operator,
+        ):  # fmt: skip
+            return f"{ast.unparse(inner)!r} is not allowed in a guard"
+    return ""
+
+
+def evaluated(text: str, asked: Asked) -> Any:
+    """The value of a guard, or of another expression, for a node."""
+    return _evaluated(_parsed(text), asked)
+
+
+def _evaluated(tree: Expression, asked: Asked) -> Any:
+    match tree:
+        case ast.Constant():
+            return tree.value
+        case ast.Tuple() | ast.List():
+            return [_evaluated(each, asked) for each in tree.elts]
+        case ast.Name():
+            return _named(tree.id, asked)
+        case ast.BoolOp():
+            is_and = isinstance(tree.op, ast.And)
+            return (all if is_and else any)(bool(_evaluated(each, asked)) for each in tree.values)
+        case ast.UnaryOp():
+            value = _evaluated(tree.operand, asked)
+            return not value if isinstance(tree.op, ast.Not) else None if value is None else -value
+        case ast.BinOp():
+            one, other = _evaluated(tree.left, asked), _evaluated(tree.right, asked)
+            return None if one is None or other is None else _COMBINED[type(tree.op)](one, other)
+        case ast.Compare():
+            values = [_evaluated(each, asked) for each in (tree.left, *tree.comparators)]
+            pairs = zip(values, values[1:], tree.ops, strict=False)
+            return all(
+                one is not None and other is not None and _COMPARED[type(how)](one, other) for one, other, how in pairs
+            )
+        case ast.Subscript():
+            whole, place = _evaluated(tree.value, asked), _evaluated(tree.slice, asked)
+            return None if whole is None or not -len(whole) <= place < len(whole) else whole[place]
+        case ast.Call(func=ast.Name(id=name)):
+            arguments = [
+                each.id if isinstance(each, ast.Name) and each.id not in _NUMBERS else _evaluated(each, asked)
+                for each in tree.args
+            ]
+            return QUESTIONS[name][0](asked, *arguments)
+    raise AssertionError(ast.dump(tree))
+
+
+def _named(name: str, asked: Asked) -> Any:
+    if name in _NUMBERS:
+        return _NUMBERS[name](asked)
+    if name in CLASSES and name not in _TYPES:
+        return CLASSES[name]
+    return _TYPES[name] if name in _TYPES else asked.attribute(name)
+
+
+def filled(sentence: str, asked: Asked) -> str:
+    """A sentence with what stands in braces replaced by its value for a node."""
+
+    def shown(found: re.Match[str]) -> str:
+        value = evaluated(found[1], asked)
+        return repr(value) if found[2] else str(value)
+
+    return re.sub(r"\{([^{}!]+)(!r)?\}", shown, sentence)
