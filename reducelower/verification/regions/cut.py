@@ -15,10 +15,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
-from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.align import Claim, Level
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.carried import freed
@@ -31,9 +29,7 @@ __all__ = ["Region", "cut_region"]
 
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
-_MOST_STEPS = 8
 _FEW_STEPS = 2
-_OF_SIZES = of_kind("computing sizes")
 _MOST_BYTES = 1 << 28  # of weights that only one side has
 
 
@@ -77,10 +73,9 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
     opened |= results - {-1}
     left = _Walk(level, level.left, level.left_numbers, opened, fixed).back_from(lefts)
     right = _Walk(level, level.right, level.right_numbers, opened, fixed).back_from(rights)
-    related = (_related(level, left, right) | _told(level, left, right)) - opened
+    related = _told(level, left, right) - opened
     if related:
         return cut_region(claim, opened | related, fixed=fixed)
-    _share_constants(level, left, right)
     names: dict[int, str] = {}
     for cone, prefix in ((left, ""), (right, "after/")):
         for name, number in cone.inputs.items():
@@ -197,31 +192,12 @@ class _Walk:
             if len(self._chosen) >= _MOST_NODES:
                 raise CannotRunError(f"it has more than {_MOST_NODES} nodes")
             self._chosen[at] = node
-        # Axes, shapes and sizes are worth evaluating: the other side may have them as attributes.
-        for given in node.input[1:] if _reads_axes(node) else ():
-            found = self._place.evaluated(given) if given and given not in self._seen else None
-            if found is not None and found.size <= SMALL_CONSTANT:
-                self._seen.add(given)
-                self._cone.constants[given] = found
         return list(read_by(node))
 
 
 def _most_held(value: Array) -> int:
     """Up to how many elements a constant of both sides is held: whole numbers say where, how many or what shape."""
     return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
-
-
-def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
-    """The numbers of inputs that are computed from shapes of others, or of what has names for sizes, as others may.
-
-    They have to fit these.
-    """
-    inputs = {*left.inputs.values(), *right.inputs.values()}
-    found: set[int] = set()
-    for place, cone, numbers in ((level.left, left, level.left_numbers), (level.right, right, level.right_numbers)):
-        for name in cone.inputs:
-            found |= _of_shapes(place, numbers, name, inputs) or set()
-    return found
 
 
 def _told(level: Level, left: _Cone, right: _Cone) -> set[int]:
@@ -255,50 +231,10 @@ def _of_inputs(place: Place, numbers: Numbers, name: str, inputs: set[int], dept
     return found if given else None
 
 
-def _of_shapes(place: Place, numbers: Numbers, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
-    """The numbers of a value and of those it is computed from, if these are shapes that are known and constants."""
-    node = place.producer(name)
-    if node is None or node.domain not in DEFAULT_DOMAINS or name not in numbers:
-        return None
-    if node.op_type in ("Shape", "Size"):
-        is_known = numbers.get(node.input[0]) in inputs or _has_names(place, node.input[0])
-        return {numbers[name]} if is_known else None
-    if node.op_type not in _OF_SIZES or depth == _MOST_STEPS:
-        return None
-    found = {numbers[name]}
-    for operand in filter(None, node.input):
-        if not place.is_fixed(operand):
-            inner = _of_shapes(place, numbers, operand, inputs, depth + 1)
-            if inner is None:
-                return None
-            found |= inner
-    return found if len(found) > 1 else None
-
-
-def _has_names(place: Place, name: str) -> bool:
-    """Whether every size of a value is a number or a name, by which other values have it, too."""
-    known = place.type_of(name)
-    return known is not None and bool(known[1]) and None not in (known[1] or ())
-
-
-def _share_constants(level: Level, left: _Cone, right: _Cone) -> None:
-    """Take an input for the constant that the other side knows it to be: its own claim says that they are equal."""
-    for cone, other, numbers in ((left, right, level.right_numbers), (right, left, level.left_numbers)):
-        known = {numbers[name]: value for name, value in other.constants.items() if name in numbers}
-        for name, number in list(cone.inputs.items()):
-            if number in known:
-                cone.constants[name] = known[number]
-                del cone.inputs[name]
-
-
 def _known(place: Place, name: str) -> Array | TensorProto | None:
     """The value of a constant that no caller may override."""
     value = place.constant(name)
     return None if value is None or place.is_overridable(name) else value
-
-
-def _reads_axes(node: NodeProto) -> bool:
-    return node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS
 
 
 def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, FreeInput]:
