@@ -1,4 +1,4 @@
-"""What nodes compute at other opset versions: the tables in `cases`, which `tests.adapters.table` explains."""
+"""What nodes compute at other opset versions: the tables in `cases`, which `tests.table` explains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.table import check, rows
+from tests.table import check, rows
 
 ROWS = rows(Path(__file__).with_name("cases"))
 

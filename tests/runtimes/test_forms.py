@@ -7,13 +7,10 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, checker, helper, numpy_helper, parser
 
-from reducelower import ConversionError, Target, check, legalize, load_runtime
+from reducelower import Target, check, legalize, load_runtime
 from tests.runtimes.toaster import runtime
 
 X = np.array([[1.5, -2.25, np.inf, -0.5], [2.0, np.nan, -1.0, -0.0], [0.25, -3.5, -np.inf, 1.25]], np.float32)
-Y = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4) ** 2
-ROW = np.array([-1.0, -2.25, np.inf, np.nan], np.float32)
-BROADCASTS = "operators = ['Where']\nis = 'wrong'\nwhen = { broadcast = true }"
 
 
 def fact(op_type: str, when: str = "") -> str:
@@ -39,92 +36,6 @@ def operators(made: ModelProto) -> list[str]:
     return [node.op_type for node in made.graph.node]
 
 
-@pytest.mark.parametrize(
-    ("op_type", "other", "compare"),
-    [
-        ("Less", "Greater", np.less),
-        ("Greater", "Less", np.greater),
-        ("LessOrEqual", "GreaterOrEqual", np.less_equal),
-        ("GreaterOrEqual", "LessOrEqual", np.greater_equal),
-    ],
-)
-def test_a_comparison_becomes_the_other_one_of_its_operands_swapped(
-    op_type: str, other: str, compare: np.ufunc
-) -> None:
-    source = model(f"{{ z = {op_type} (x, y) }}", "bool[3,4] z", "float[3,4] x, float[4] y")
-    made = fitted(source, fact(op_type))
-    assert operators(made) == [other]
-    np.testing.assert_array_equal(run(made, x=X, y=ROW), compare(X, ROW))
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ("float[3,4] y", "float[4] x", ["Not", "Where"]),
-        ("float[1,4] y", "float[4] x", ["Expand", "Expand", "Where"]),
-        ("float[3,4] y", "float[3,4] x", ["Where"]),
-        ("float[3,4] y", "float[1] x", ["Where"]),
-        ("float[3,4] y", "float x", ["Where"]),
-    ],
-)
-def test_where_whose_last_operand_is_spread(first: str, second: str, expected: list[str]) -> None:
-    source = model("{ z = Where (c, y, x) }", "float[3,4] z", f"bool[3,4] c, {first}, {second}")
-    made = fitted(source, BROADCASTS)
-    assert operators(made) == expected
-    shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in source.graph.input[1:]]
-    one, other = (np.resize(values, shape) for values, shape in zip((X, ROW), shapes, strict=True))
-    np.testing.assert_array_equal(run(made, c=X > 0, y=one, x=other), np.where(X > 0, one, other))
-
-
-def test_sizes_that_nothing_tells_are_taken_for_equal() -> None:
-    source = model("{ z = Where (c, y, x) }", "float[n,4] z", "bool[n,4] c, float[n,4] y, float[n,4] x")
-    assert operators(fitted(source, BROADCASTS)) == ["Where"]
-
-
-@pytest.mark.parametrize("opset", [11, 13])
-@pytest.mark.parametrize("op_type", ["Squeeze", "Unsqueeze"])
-def test_dimensions_of_size_one_come_and_go_by_reshape(op_type: str, opset: int) -> None:
-    one = "axes" if opset == 13 else ""
-    given = "<int64[1] axes = {1}>" if one else ""
-    call = f"{op_type} (x, axes)" if one else f"{op_type} <axes = [1]> (x)"
-    before, after = ("n, 1, 4", "n, 4") if op_type == "Squeeze" else ("n, 4", "n, 1, 4")
-    source = model(f"{given} {{ z = {call} }}", f"float[{after}] z", f"float[{before}] x", opset)
-    made = fitted(source, fact(op_type))
-    assert (operators(made), [tensor.name for tensor in made.graph.initializer]) != ([op_type], ["axes"])
-    data = X.reshape([3 if dim == "n" else int(dim) for dim in before.split(", ")])
-    np.testing.assert_array_equal(run(made, x=data), X.reshape([3 if d == "n" else int(d) for d in after.split(", ")]))
-    assert operators(made) == ["Reshape"]
-
-
-def test_several_sizes_known_at_run_time_only_are_no_reshape() -> None:
-    source = model("{ z = Squeeze <axes = [1]> (x) }", "float[n, m] z", "float[n, 1, m] x", 11)
-    with pytest.raises(ConversionError, match="its result is wrong: Fact 1"):
-        fitted(source, fact("Squeeze"))
-
-
-def test_a_scalar_is_expanded_by_a_product_with_ones() -> None:
-    source = model("<int64[2] shape = {2, 3}> { z = Expand (x, shape) }", "float[2, 3] z", "float x")
-    made = fitted(source, fact("Expand", "rank = '0'"))
-    assert operators(made) == ["Mul"]
-    np.testing.assert_array_equal(run(made, x=np.array(-0.0, np.float32)), np.full((2, 3), -0.0, np.float32))
-    wide = model("<int64[2] shape = {512, 512}> { z = Expand (x, shape) }", "float[512, 512] z", "float x")
-    assert "Expand" not in operators(fitted(wide, fact("Expand", "rank = '0'")))
-
-
-@pytest.mark.parametrize(("indices", "axis"), [([2, 0], 0), ([-1, 1, -4], 1), ([0], 1)])
-def test_what_few_indices_name_is_cut_out(indices: list[int], axis: int) -> None:
-    listed = ", ".join(map(str, indices))
-    source = model(f"<int64[{len(indices)}] i = {{{listed}}}> {{ z = Gather <axis = {axis}> (x, i) }}", "float[a, b] z")
-    made = fitted(source, fact("Gather", "rank_second = '1-', data = ['fed', 'dynamic']"))
-    assert set(operators(made)) == {"Slice", "Concat"}
-    np.testing.assert_array_equal(run(made, x=X), np.take(X, indices, axis))
-
-
-def test_rows_of_a_table_are_still_gathered() -> None:
-    source = model("<float[2, 3] table = {1, 2, 3, 4, 5, 6}> { z = Gather (table, i) }", "float[2, 3] z", "int64[2] i")
-    assert operators(fitted(source, fact("Gather", "rank_second = '1-', data = ['fed', 'dynamic']"))) == ["Gather"]
-
-
 def test_a_copy_is_negated_twice() -> None:
     made = fitted(model("{ z = Identity (x) }", "float[3, 4] z"), fact("Identity"))
     assert operators(made) == ["Neg", "Neg"]
@@ -139,19 +50,6 @@ def test_outputs_that_come_in_another_shape_are_told(shape: str, is_told: bool) 
     assert not plan.sites
     assert bool(plan.unmended) == is_told
     assert all(says.startswith("on toaster 1.0: ") for says in plan.unmended)
-
-
-AFTER_MUL = "element_types = ['float'], output_types = ['int64'], after = ['Mul']"
-
-
-def test_a_cast_of_a_product_is_set_apart_from_it() -> None:
-    values = np.array([[0.9, -1.9, 2.5, -0.2]] * 3, np.float32)
-    source = model("<float two = {2}> { m = Mul (x, two) z = Cast <to = 7> (m) }", "int64[3,4] z")
-    made = fitted(source, fact("Cast", AFTER_MUL))
-    assert operators(made) == ["Mul", "Identity", "Cast"]
-    np.testing.assert_array_equal(run(made, x=values), np.trunc(values * 2).astype(np.int64))
-    alone = model("{ a = Abs (x) z = Cast <to = 7> (a) }", "int64[3,4] z")
-    assert operators(fitted(alone, fact("Cast", AFTER_MUL))) == ["Abs", "Cast"]
 
 
 @pytest.mark.parametrize(("first", "expected"), [("Div", ["Div", "Identity", "Erf"]), ("Mul", ["Mul", "Erf"])])
@@ -171,13 +69,6 @@ def test_for_opencv_4_a_vector_that_is_not_constant_gets_the_rank_of_the_result(
     inputs = "float[3,4] x" if constant else "float[3,4] x, float[4] w"
     source = model(f"{f'<{constant}>' if constant else ''} {{ y = Sub (w, x) }}", "float[3,4] y", inputs, 18)
     assert operators(legalize(source, Target(runtime=load_runtime("opencv@4.14"))).model) == expected
-
-
-def test_a_cast_to_bool_is_a_comparison_with_zero() -> None:
-    source = model("{ z = Cast <to = 9> (x) }", "bool[3,4] z")
-    made = fitted(source, fact("Cast", "output_types = ['bool']"))
-    assert operators(made) == ["Equal", "Not"]
-    np.testing.assert_array_equal(run(made, x=X), X.astype(bool))
 
 
 @pytest.mark.parametrize(
@@ -212,34 +103,6 @@ def test_attributes_that_say_what_is_so_by_default_are_left_out() -> None:
     assert not made.graph.node[0].attribute
 
 
-RESIZED = "{{ z = Resize <mode = '{}'{}> (x,, s) }}".replace("'", '"')
-
-
-@pytest.mark.parametrize(
-    ("mode", "more", "scales", "is_affected"),
-    [
-        ("cubic", "", "1.5, 1.5", True),
-        ("cubic", ', coordinate_transformation_mode = "half_pixel"', "1.5, 1.5", True),
-        ("cubic", ', coordinate_transformation_mode = "align_corners"', "1.5, 1.5", False),
-        ("linear", "", "1.5, 1.5", False),
-        ("cubic", "", "2, 1.25", False),
-    ],
-)
-def test_attributes_are_met_as_stated_and_by_default(mode: str, more: str, scales: str, is_affected: bool) -> None:
-    inputs = f"<float[2] s = {{{scales}}}> "
-    source = model(inputs + RESIZED.format(mode, more), "float[a,b] z", "float[3,4] x")
-    half_pixel = "attributes = ['mode=cubic', 'coordinate_transformation_mode=half_pixel'], uneven = true"
-    made = fitted(source, fact("Resize", half_pixel))
-    assert ("Resize" not in operators(made)) == is_affected
-    np.testing.assert_allclose(run(made, x=Y), run(source, x=Y), rtol=1e-5, atol=1e-5)
-
-
-def test_a_region_of_interest_is_not_taken_for_scales() -> None:
-    body = "<float[4] roi = {0.1, 0.1, 0.9, 0.9}, int64[2] to = {5, 7}> { z = Resize (x, roi,, to) }"
-    source = model(body, "float[5,7] z", "float[3,4] x")
-    assert operators(fitted(source, fact("Resize", "uneven = true"))) == ["Resize"]
-
-
 @pytest.mark.parametrize(("reads", "is_told"), [("float[3,2] v", False), ("float[3,2] v, int64[3,2] i", True)])
 def test_what_only_the_second_output_suffers_is_told_where_it_is_read(reads: str, is_told: bool) -> None:
     source = model("<int64[1] k = {2}> { v, i = TopK (x, k) }", reads)
@@ -247,12 +110,6 @@ def test_what_only_the_second_output_suffers_is_told_where_it_is_read(reads: str
     plan = check(source, target=Target(runtime=runtime(ties)))
     assert not plan.refusals
     assert bool(plan.unmended) == is_told
-
-
-@pytest.mark.parametrize(("sizes", "is_affected"), [("3,4", True), ("a,4", False)])
-def test_only_data_of_known_sizes_may_be_affected(sizes: str, is_affected: bool) -> None:
-    source = model("{ z = ReduceL1 <axes = [1]> (x) }", "float[b,1] z", f"float[{sizes}] x")
-    assert (operators(fitted(source, fact("ReduceL1", "sizes_known = true"))) != ["ReduceL1"]) == is_affected
 
 
 @pytest.mark.parametrize(
@@ -263,45 +120,6 @@ def test_how_many_indices_name_a_place(shape: str, depth: str, is_affected: bool
     source = model("{ z = ScatterND (x, i, u) }", "float[3,4] z", f"float[3,4] x, int64{shape} i, {updates} u")
     plan = check(source, target=Target(runtime=runtime(fact("ScatterND", f"index_depth = '{depth}'"))))
     assert bool(plan.sites or plan.refusals) == is_affected
-
-
-@pytest.mark.parametrize("axes", [(1, 2, 4), (0, 2, 3), (0, 1, 2, 3)])
-@pytest.mark.parametrize("op_type", ["ReduceMean", "ReduceL2", "ReduceMax"])
-def test_several_axes_are_reduced_one_after_the_other(op_type: str, axes: tuple[int, ...]) -> None:
-    data = np.random.default_rng(0).standard_normal((2, 3, 2, 3, 2)).astype(np.float32)
-    out = ",".join("1" if axis in axes else str(size) for axis, size in enumerate(data.shape))
-    source = model(f"{{ z = {op_type} <axes = {list(axes)}> (x) }}", f"float[{out}] z", "float[2,3,2,3,2] x")
-    many = "operators = ['Reduce*']\nis = 'wrong'\nwhen = { axes_count = '3-', all_axes = false, rank = '5-' }"
-    made = fitted(source, many)
-    assert sum(name.startswith("Reduce") for name in operators(made)) >= len(axes)
-    wide = data.astype(np.float64)
-    expected = {
-        "ReduceMean": wide.mean(axes, keepdims=True),
-        "ReduceMax": wide.max(axes, keepdims=True),
-        "ReduceL2": np.sqrt(np.square(wide).sum(axes, keepdims=True)),
-    }
-    np.testing.assert_allclose(run(made, x=data), expected[op_type], rtol=2e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("count", [2, 65])
-@pytest.mark.parametrize(
-    ("reduction", "put"), [("add", np.add), ("mul", np.multiply), ("max", np.maximum), ("min", np.minimum)]
-)
-def test_few_indices_are_scattered_one_after_the_other(reduction: str, put: np.ufunc, count: int) -> None:
-    source = model(
-        f'{{ z = ScatterElements <axis = 1, reduction = "{reduction}"> (x, i, u) }}',
-        "float[3,4] z",
-        f"float[3,4] x, int64[2,{count}] i, float[2,{count}] u",
-        opset=18,
-    )
-    reduced = fact("ScatterElements", f"attributes = ['reduction={reduction}']")
-    if count > 64:
-        assert "Scan" in operators(fitted(source, reduced))
-        return
-    indices, updates = np.array([[1, 1], [3, -1]]), np.array([[5, -2], [0.5, 3]], np.float32)
-    expected = X.copy()
-    put.at(expected, ([[0], [1]], indices), updates)
-    np.testing.assert_array_equal(run(fitted(source, reduced), x=X, i=indices, u=updates), expected)
 
 
 @pytest.mark.parametrize(
@@ -319,57 +137,6 @@ def test_indices_are_scattered_one_after_the_other_where_all_sizes_are_known(
     )
     target = Target(runtime=runtime(fact("ScatterElements", "attributes = ['reduction=add']")))
     assert ("Slice" in operators(legalize(source, target).model)) == is_told
-
-
-@pytest.mark.parametrize("shape", [(3, 1), (1, 3, 1)])
-def test_few_rows_are_scattered_one_after_the_other(shape: tuple[int, ...]) -> None:
-    sizes = ",".join(map(str, shape))
-    updates = np.arange(12, dtype=np.float32).reshape(*shape[:-1], 4)
-    source = model(
-        '{ z = ScatterND <reduction = "add"> (x, i, u) }',
-        "float[3,4] z",
-        f"float[3,4] x, int64[{sizes}] i, float[{','.join(map(str, updates.shape))}] u",
-        opset=18,
-    )
-    made = fitted(source, fact("ScatterND", "attributes = ['reduction=add']"))
-    expected = X.copy()
-    np.add.at(expected, [2, 0, 2], updates.reshape(3, 4))
-    np.testing.assert_array_equal(run(made, x=X, i=np.array([2, 0, 2]).reshape(shape), u=updates), expected)
-
-
-@pytest.mark.parametrize("keepdims", [0, 1])
-def test_negative_infinity_is_told_apart_from_the_largest_value(keepdims: int) -> None:
-    data = np.array([[-np.inf, -np.inf], [-np.inf, 2], [np.finfo(np.float32).min, -np.inf]], np.float32)
-    sizes = "3,1" if keepdims else "3"
-    source = model(
-        f"{{ a = Cast <to = 1> (x) z = ReduceMax <axes = [1], keepdims = {keepdims}> (a) }}",
-        f"float[{sizes}] z",
-        "float[3,2] x",
-    )
-    made = fitted(source, fact("ReduceMax", "after = ['Cast']"))
-    assert "Less" in operators(made)
-    np.testing.assert_array_equal(run(made, x=data), data.max(1, keepdims=bool(keepdims)))
-
-
-@pytest.mark.parametrize(
-    ("inputs", "body", "expected"),
-    [
-        ("float[3,4] x, float[4] y", "z = Sub (x, y)", ["Reshape", "Sub"]),
-        ("float[3,4] x, float[4] y", "z = Sub (y, x)", ["Reshape", "Sub"]),
-        ("float[3,4] x, float[4] y", "b = Abs (y) z = Pow (x, b)", ["Abs", "Reshape", "Pow"]),
-        ("float[3,4] x, float[4] y", "c = Less (x, y) z = Where (c, x, y)", ["Less", "Reshape", "Where"]),
-        ("float[3,4] x, float[1] y", "z = Sub (x, y)", ["Sub"]),
-        ("float[3,4] x, float[1,4] y", "z = Sub (x, y)", ["Sub"]),
-        ("float[3,4] x, float[4] y", "z = Add (y, y)", ["Add"]),
-    ],
-)
-def test_vectors_are_given_the_rank_of_the_result(inputs: str, body: str, expected: list[str]) -> None:
-    source = model(f"{{ {body} }}", "float[4] z" if "(y, y)" in body else "float[3,4] z", inputs)
-    made = fitted(source, *(fact(op_type, "vector = true") for op_type in ("Sub", "Pow", "Where", "Add")))
-    assert operators(made) == expected
-    shape = [dim.dim_value for dim in source.graph.input[1].type.tensor_type.shape.dim]
-    values = {"x": np.abs(X), "y": np.resize(np.abs(ROW), shape)}
-    np.testing.assert_array_equal(run(made, **values), run(source, **values))
 
 
 def attention(outputs: str, **attributes: int) -> ModelProto:

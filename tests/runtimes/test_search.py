@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import cProfile
 import pstats
-from itertools import product
 
 import numpy as np
 import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, checker, helper, parser
-from onnx.reference import ReferenceEvaluator
 
 from reducelower import ConversionError, Target, check, legalize
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.legalization.memo.memory import forget
 from reducelower.runtimes import Runtime
 from tests.runtimes.toaster import HEAD, runtime
@@ -57,234 +54,10 @@ def operators(fitted: ModelProto) -> list[str]:
     return [node.op_type for node in fitted.graph.node]
 
 
-@pytest.mark.parametrize("op_type", REDUCTIONS)
-@pytest.mark.parametrize(("axes", "keepdims"), list(product([(1,), (0, 2), (0, 1, 2)], (0, 1))))
-@pytest.mark.parametrize(
-    "fact",
-    [
-        "when = { keepdims = ['0'] }",
-        "when = { keepdims = ['1'] }",
-        "when = { axes_count = '2-' }",
-        "when = { rank_out = 0 }",
-        "when = { all_axes = true }",
-        "when = { negative_axes = true }",
-    ],
-)
-def test_another_way_to_write_it(op_type: str, axes: tuple[int, ...], keepdims: int, fact: str) -> None:
-    written = [axis - 3 for axis in axes]
-    source = model(
-        f"a = Abs (x) y = {op_type} <axes = {written}, keepdims = {keepdims}> (a)",
-        11,
-        rank_out=3 if keepdims else 3 - len(axes),
-    )
-    target = runtime(f"operators = ['{op_type}']\nis = 'wrong'\n{fact}")
-    expected = NUMPY[op_type](np.abs(X), axis=axes, keepdims=bool(keepdims))
-    found = run(fit(source, target, 11), X)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "op_type", [name for name in REDUCTIONS if name not in ("ReduceSum", "ReduceMax", "ReduceProd")]
-)
-@pytest.mark.parametrize("opset", [9, 11, 13, 18])
-def test_an_operator_that_is_absent_becomes_others(op_type: str, opset: int) -> None:
-    axes = "<axes = [1], keepdims = 1>" if opset < 18 else "<keepdims = 1>"
-    inputs = "a" if opset < 18 else "a, axes"
-    constant = "" if opset < 18 else "axes = Constant <value_ints = [1]> ()"
-    source = model(f"a = Abs (x) {constant} y = {op_type} {axes} ({inputs})", opset)
-    absent = runtime(f"operators = ['{op_type}']\nis = 'absent'")
-    fitted = fit(source, absent, opset)
-    assert op_type not in operators(fitted)
-    np.testing.assert_allclose(run(fitted, X), NUMPY[op_type](np.abs(X), axis=1, keepdims=True), rtol=1e-5)
-
-
-def test_no_way_is_a_refusal_with_the_fact() -> None:
-    source = model("y = ReduceSum <axes = [1]> (x)", 11)
-    absent = runtime("operators = ['ReduceSum']\nis = 'absent'")
-    with pytest.raises(ConversionError, match=r"on toaster 1\.0, it is missing: Fact 1\."):
-        fit(source, absent, 13)
-
-
 def test_what_no_fact_is_true_of_stays_byte_for_byte() -> None:
     source = model("y = ReduceL1 <axes = [1]> (x)")
     other_form = runtime("operators = ['ReduceL1']\nis = 'wrong'\nwhen = { keepdims = ['0'] }")
     assert fit(source, other_form).SerializeToString() == source.SerializeToString()
-
-
-def test_a_reduction_of_nothing_becomes_its_elementwise_step() -> None:
-    source = model("y = ReduceL1 <noop_with_empty_axes = 1> (x)", 18)
-    noop = runtime("operators = ['ReduceL1']\nis = 'wrong'\nwhen = { noop = ['1'], axes = ['absent'] }")
-    fitted = fit(source, noop, 18)
-    assert operators(fitted) == ["Abs"]
-    np.testing.assert_array_equal(run(fitted, X), np.abs(X))
-
-
-@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin", "ReduceSum"])
-@pytest.mark.parametrize("axes", [(1,), (-1, 0), (0, 1, 2)])
-@pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("element", ["int32", "int64"])
-def test_integers_that_come_out_coarse_are_sorted_or_summed_up_step_by_step(
-    op_type: str, axes: tuple[int, ...], keepdims: int, element: str
-) -> None:
-    written = f"<axes = {list(axes)}, keepdims = {keepdims}>"
-    source = model(f"y = {op_type} {written} (x)", 11, rank_out=3 if keepdims else 3 - len(axes), element=element)
-    coarse = runtime(f"operators = ['{op_type}']\nis = 'overflows'\nwhen = {{ element_types = ['{element}'] }}")
-    fitted = fit(source, coarse)
-    assert op_type not in operators(fitted)
-    x = np.random.default_rng(5).integers(-(2**27), 2**27, (2, 3, 4)).astype(element)
-    np.testing.assert_array_equal(run(fitted, x), NUMPY[op_type](x, axis=axes, keepdims=bool(keepdims)))
-
-
-@pytest.mark.parametrize(
-    ("op_type", "element", "expected"),
-    [  # by the pages of the operators
-        ("ReduceL1", "float", 0),
-        ("ReduceL2", "double", 0),
-        ("ReduceLogSum", "float", -np.inf),
-        ("ReduceLogSumExp", "float16", -np.inf),
-        ("ReduceMax", "float", -np.inf),
-        ("ReduceMax", "int32", -(2**31)),
-        ("ReduceMin", "float", np.inf),
-        ("ReduceMin", "uint8", 255),
-        ("ReduceProd", "float", 1),
-        ("ReduceSum", "int64", 0),
-        ("ReduceSumSquare", "float", 0),
-    ],
-)
-@pytest.mark.parametrize("keepdims", [0, 1])
-def test_what_comes_of_no_values_is_a_constant(op_type: str, element: str, expected: float, keepdims: int) -> None:
-    source = parser.parse_model(f"""
-        <ir_version: 9, opset_import: ["" : 20]>
-        g ({element}[2,0,3] x) => ({element}[{"2,1,3" if keepdims else "2,3"}] y) <int64[1] axes = {{1}}>
-        {{ y = {op_type} <keepdims = {keepdims}> (x, axes) }}
-    """)
-    target = runtime(f"operators = ['{op_type}']\nis = 'wrong'\nwhen = {{ no_values = true }}")
-    fitted = fit(source, target, 20)
-    assert op_type not in operators(fitted)
-    dtype = helper.tensor_dtype_to_np_dtype(source.graph.input[0].type.tensor_type.elem_type)
-    found = run(fitted, np.zeros((2, 0, 3), dtype))
-    np.testing.assert_array_equal(found, np.full((2, 1, 3) if keepdims else (2, 3), expected, dtype))
-
-
-@pytest.mark.parametrize(
-    ("op_type", "expected"),
-    [("ReduceL1", 3), ("ReduceL2", 3), ("ReduceLogSumExp", -3), ("ReduceMean", -3), ("ReduceSumSquare", 9)],
-)
-def test_a_scalar_goes_through_the_elementwise_step(op_type: str, expected: float) -> None:
-    source = parser.parse_model(f"""
-        <ir_version: 8, opset_import: ["" : 13]> g (float x) => (float y) {{ y = {op_type} <keepdims = 0> (x) }}
-    """)
-    fitted = fit(source, runtime("operators = ['Reduce*']\nis = 'refused'\nwhen = { rank = '0' }"))
-    assert not any(name.startswith("Reduce") for name in operators(fitted))
-    assert run(fitted, np.array(-3, np.float32)) == expected
-
-
-@pytest.mark.parametrize("op_type", ["ReduceLogSum", "ReduceMean"])
-def test_a_result_without_values_is_a_constant_where_the_operator_is_absent(op_type: str) -> None:
-    source = parser.parse_model(f"""
-        <ir_version: 9, opset_import: ["" : 18]> g (float[2,0,3] x) => (float[0,3] y) <int64[1] axes = {{0}}>
-        {{ y = {op_type} <keepdims = 0> (x, axes) }}
-    """)
-    fitted = fit(source, runtime(f"operators = ['{op_type}']\nis = 'absent'"), 18)
-    assert operators(fitted) == ["Identity"]
-    assert run(fitted, np.zeros((2, 0, 3), np.float32)).shape == (0, 3)
-
-
-@pytest.mark.parametrize("given", ["shape", "made", "stored"])
-def test_a_shape_that_is_fed_is_told_from_others(given: str) -> None:
-    source = parser.parse_model(f"""
-        <ir_version: 9, opset_import: ["" : 18]> g (float[6] x, int64[2] shape) => (float[a,b] y)
-        <int64[2] stored = {{2, 3}}> {{ made = Abs (shape) y = Reshape (x, {given}) }}
-    """)
-    target = runtime("operators = ['Reshape']\nis = 'refused'\nwhen = { fed = true }")
-    if given != "shape":
-        assert fit(source, target, 18).SerializeToString() == source.SerializeToString()
-    else:
-        with pytest.raises(ConversionError, match="Reshape"):
-            fit(source, target, 18)
-
-
-@pytest.mark.parametrize("shape", ["[2,1,3]", "[2,n,3]", "[0,2,3]"])
-def test_what_has_values_stays(shape: str) -> None:
-    source = parser.parse_model(f"""
-        <ir_version: 9, opset_import: ["" : 20]> g (float{shape} x) => (float[a,1,3] y) <int64[1] axes = {{1}}>
-        {{ y = ReduceSum (x, axes) }}
-    """)
-    target = runtime("operators = ['ReduceSum']\nis = 'wrong'\nwhen = { no_values = true }")
-    assert fit(source, target, 20).SerializeToString() == source.SerializeToString()
-
-
-@pytest.mark.parametrize(("opset", "shape"), [(9, "[2,3,4]"), (13, "[2,n,4]"), (13, "[2,0,4]")])
-def test_a_sum_stays_where_no_running_sum_can_stand_for_it(opset: int, shape: str) -> None:
-    source = parser.parse_model(f"""
-        <ir_version: 8, opset_import: ["" : {opset}]> g (int32{shape} x) => (int32[a,b,c] y) {{ y = ReduceSum (x) }}
-    """)
-    coarse = runtime("operators = ['ReduceSum']\nis = 'overflows'\nwhen = { element_types = ['int32'] }")
-    assert operators(fit(source, coarse, opset)) == ["ReduceSum"]
-
-
-@pytest.mark.parametrize("reduces_nothing", [False, True])
-@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"])
-def test_unsigned_integers_are_computed_in_64_bits_where_32_have_no_kernel(op_type: str, reduces_nothing: bool) -> None:
-    source = model(f"y = {op_type} <noop_with_empty_axes = {int(reduces_nothing)}> (x)", 18, element="uint32")
-    absent = runtime(
-        f"operators = ['{op_type}', 'Mul', 'Abs']\nis = 'absent'\nwhen = {{ element_types = ['uint32'] }}",
-    )
-    fitted = fit(source, absent, 18)
-    x = np.random.default_rng(5).integers(1, 4, (2, 3, 4)).astype(np.uint32)
-    if reduces_nothing:
-        expected = x * x if op_type == "ReduceSumSquare" else x
-    else:
-        expected = NUMPY[op_type](x.astype(np.uint64), axis=None, keepdims=True).astype(np.uint32)
-    np.testing.assert_array_equal(run(fitted, x), expected)
-
-
-@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin"])
-def test_extremes_of_unsigned_integers_are_computed_in_64_bits_where_there_is_no_double(op_type: str) -> None:
-    source = model(f"y = {op_type} (x)", 18, element="uint32")
-    absent = runtime("operators = ['Reduce*']\nis = 'absent'\nwhen = { element_types = ['uint32', 'double'] }")
-    x = np.random.default_rng(5).integers(0, 2**32, (2, 3, 4), np.uint32)
-    # The installed onnxruntime picks others of 64-bit integers beyond 31 bits, see onnxruntime.toml.
-    (found,) = ReferenceEvaluator(fit(source, absent, 18)).run(None, {"x": x})
-    np.testing.assert_array_equal(found, NUMPY[op_type](x, axis=None, keepdims=True))
-
-
-def test_overflow_is_mended_by_a_rule_that_keeps_values_in_range() -> None:
-    source = model("y = ReduceLogSumExp <axes = [2]> (x)")
-    overflowing = runtime("operators = ['ReduceLogSumExp']\nis = 'overflows'")
-    fitted = fit(source, overflowing)
-    assert "ReduceLogSumExp" not in operators(fitted)
-    x = X * 1000
-    shift = x.max(2, keepdims=True).astype(np.float64)
-    expected = shift + np.log(np.exp(x - shift).sum(2, keepdims=True))
-    np.testing.assert_allclose(run(fitted, x), expected, rtol=1e-6)
-
-
-def test_no_opset_is_chosen_only_to_lose_an_operator_that_comparisons_do_not_replace() -> None:
-    """Opset 9 has no IsInf and would say it by comparisons, on a runtime that cannot tell infinities."""
-    source = parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 13]>
-        g (float[2,3,4] x) => (bool[2,3,4] y) { y = IsInf (x) }
-    """)
-    finite = runtime("operators = ['IsInf']\nis = 'wrong'")
-    with pytest.raises(ConversionError, match="Fact 1"):
-        fit(source, finite)
-
-
-def test_what_reduces_nothing_does_not_overflow() -> None:
-    source = model("y = ReduceL2 <noop_with_empty_axes = 1> (x)", 18)
-    overflowing = runtime("operators = ['ReduceL2']\nis = 'overflows'")
-    assert operators(fit(source, overflowing, 18)) == ["Abs"]
-
-
-def test_what_is_empty_does_not_overflow() -> None:
-    source = parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 13]>
-        g (float[2,0] x) => (float[2,1] y) { y = ReduceL2 <axes = [1]> (x) }
-    """)
-    overflowing = runtime("operators = ['ReduceL2']\nis = 'overflows'")
-    assert fit(source, overflowing) == source
 
 
 @pytest.mark.parametrize("rules", ["stable", "portable"])
@@ -302,45 +75,6 @@ def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
     legalized = legalize(source, Target(13, runtime=hopeless))
     assert operators(legalized.model) == ["ReduceL2"]
     assert legalized.plan.notes == ("on toaster 1.0: Fact 1. No equivalent form avoids that there.",)
-
-
-def test_wrong_and_overflowing_is_refused_only_for_being_wrong() -> None:
-    source = model("y = ReduceLogSum <axes = [2], keepdims = 0> (x)", rank_out=2)
-    facts = (
-        "operators = ['ReduceLogSum']\nis = 'wrong'\nwhen = { keepdims = ['0'] }",
-        "operators = ['ReduceLogSum']\nis = 'overflows'",
-        "operators = ['ReduceSum']\nis = 'absent'",
-    )
-    assert operators(fit(source, runtime(*facts), 13)) == ["ReduceLogSum", "Squeeze"]
-
-
-def test_integers_are_computed_in_float_and_truncated_where_there_is_no_double() -> None:
-    source = model("y = ReduceLogSum <axes = [2], keepdims = 1> (x)", element="int32")
-    no_integers = runtime(
-        "operators = ['ReduceLogSum']\nis = 'refused'\nwhen = { element_types = ['int32'] }",
-        "operators = ['*']\nis = 'refused'\nwhen = { element_types = ['double'] }",
-    )
-    fitted = fit(source, no_integers)
-    x = np.abs(X).astype(np.int32)
-    np.testing.assert_array_equal(run(fitted, x), np.log(x.sum(2, keepdims=True)).astype(np.int32))
-
-
-def test_sums_of_wide_integers_are_not_computed_in_float() -> None:
-    source = model("y = ReduceSum <keepdims = 1> (x)", element="int64")
-    no_integers = runtime("operators = ['ReduceSum']\nis = 'refused'\nwhen = { element_types = ['int64'] }")
-    with pytest.raises(ConversionError, match="Fact 1"):
-        fit(source, no_integers)
-
-
-def test_what_an_attempt_added_does_not_stay() -> None:
-    """A part of the rule is mended before another turns out to be absent, so that all is given up."""
-    source = model("y = ReduceLogSumExp <axes = [0, 1]> (x)")
-    hopeless = runtime(
-        "operators = ['ReduceLogSumExp']\nis = 'overflows'",
-        "operators = ['ReduceMax']\nis = 'wrong'\nwhen = { axes_count = '2-' }",
-        "operators = ['ReduceSum']\nis = 'absent'",
-    )
-    assert fit(source, hopeless, 13) == source
 
 
 @pytest.mark.parametrize(
@@ -561,13 +295,3 @@ def test_a_fact_about_some_nodes_does_not_keep_others_from_being_written_otherwi
     assert "CenterCropPad" not in [node.op_type for node in made.graph.node]
     with pytest.raises(ConversionError, match="no equivalent form comes out better"):
         legalize(parser.parse_model(text.format("CenterCropPad <axes = [0, 1]>")), Target(13, runtime=toaster))
-
-
-def test_axes_that_are_fed_and_hold_none_are_left_out() -> None:
-    source = parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 18]>
-        g (float[2,3] x, int64[0] axes) => (float[1,1] y) { y = ReduceSum (x, axes) }
-    """)
-    dynamic = "operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'empty'] }"
-    (node,) = fit(source, runtime(dynamic)).graph.node
-    assert (node.op_type, list(node.input)) == ("ReduceSum", ["x"])

@@ -1,4 +1,4 @@
-"""Tables of cases: the text of nodes, what they are given, and what numpy says they yield at other opset versions.
+"""Tables of cases: the text of nodes, what they are given, and what numpy says they yield once they are rewritten.
 
 A table is a file in TOML, a row is named by its claim::
 
@@ -17,6 +17,8 @@ A table is a file in TOML, a row is named by its claim::
 Its fields:
 
 - ``nodes``: the nodes in ONNX text; ``from``: the opset version of the model; ``to``: those it is converted to.
+- ``facts``: what is true of the runtime that it is fitted to, each as in a target file; it may choose the opset version
+  unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
   two values of different parameters meet. One that is called like a field stands for it.
 - ``let``: names for expressions; ``given``: the values that the nodes read. Expressions are Python, and have the names
@@ -24,7 +26,7 @@ Its fields:
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
   ``stated``: the sizes that are stated of others, numbers and names.
 - ``gives``: what is expected of each output. Where it is left out, y is to be what the source yields.
-- ``becomes``: the operators of the main graph afterwards; ``never``: those that must not be among them.
+- ``becomes``: the operators of the main graph afterwards; ``uses``: some among them; ``never``: some that are not.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
 - ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
 """
@@ -32,6 +34,7 @@ Its fields:
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -44,8 +47,11 @@ import onnx
 from onnx import ModelProto, TensorShapeProto, defs, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from tests.adapters.models import converted, floats, int64s, model, operators, refusal, run
+import reducelower
+from reducelower import ConversionError
+from tests.adapters.models import converted, floats, int64s, model, operators, run
 from tests.pairwise import pairwise
+from tests.runtimes.toaster import runtime
 
 __all__ = ["check", "rows"]
 
@@ -53,6 +59,7 @@ Row = Mapping[str, Any]
 
 VOCABULARY = {
     **vars(np),
+    "bool": bool,
     "random": np.random,
     "fft": np.fft,
     "linalg": np.linalg,
@@ -61,8 +68,8 @@ VOCABULARY = {
     "int64s": int64s,
 }
 FIELDS = {
-    "nodes", "from", "to", "each", "let", "given", "constants", "ranked", "gives", "becomes", "never", "refused", "by",
-    "rtol", "atol", "stated",
+    "nodes", "from", "to", "facts", "each", "let", "given", "constants", "ranked", "stated", "gives", "becomes", "uses",
+    "never", "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
 
@@ -111,17 +118,43 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
     names.update(given)
     wanted = {name: np.asarray(eval(text, names)) for name, text in row.get("gives", {}).items()}
     source, feeds = _source(row, chosen, given, list(wanted) or ["y"])
-    for target in row["to"]:
-        if "refused" in row:
-            reason = refusal(source, target)
-            assert _filled(row["refused"], chosen) in reason, reason
+    for target in row.get("to", [None]):
+        try:
+            result = _rewritten(row, chosen, source, target)
+        except ConversionError as refused:
+            assert "refused" in row, refused
+            assert _filled(row["refused"], chosen) in str(refused)
             continue
-        result = converted(source, target)
+        assert "refused" not in row, f"it was rewritten for {target}"
         _compare(row, source, _yielded(row, result, feeds), wanted or _yielded(row, source, feeds))
         kinds = operators(result)
         if "becomes" in row:
             assert kinds == [_filled(kind, chosen) for kind in row["becomes"]], target
-        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & set(kinds), target
+        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & set(kinds), (target, kinds)
+        assert {_filled(kind, chosen) for kind in row.get("uses", ())} <= set(kinds), (target, kinds)
+
+
+def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> ModelProto:
+    if "facts" not in row:
+        return converted(source, opset)
+    facts = [
+        "\n".join(f"{key} = {_toml(_chosen(value, chosen), chosen)}" for key, value in {"is": "wrong", **fact}.items())
+        for fact in row["facts"]
+    ]
+    result = reducelower.legalize(source, reducelower.Target(opset, runtime=runtime(*facts))).model
+    onnx.checker.check_model(result, full_check=True)
+    return result
+
+
+def _chosen(value: Any, chosen: Mapping[str, Any]) -> Any:
+    """A parameter that stands for a whole table."""
+    return chosen[value[1:]] if isinstance(value, str) and isinstance(chosen.get(value[1:]), Mapping) else value
+
+
+def _toml(value: Any, chosen: Mapping[str, Any]) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(held, chosen)}' for key, held in value.items())} }}"
+    return _filled(json.dumps(value), chosen)
 
 
 def _source(
@@ -132,9 +165,12 @@ def _source(
     feeds = {name: value for name, value in given.items() if name not in held}
     constants = {name: given[name] for name in held}
     made = model(nodes, feeds, row["from"], outputs=outputs, constants=constants, ranked=row.get("ranked", ()))
-    for value in made.graph.input:
-        for dim, size in zip(value.type.tensor_type.shape.dim, row.get("stated", {}).get(value.name, ()), strict=False):
-            dim.CopyFrom(TensorShapeProto.Dimension(**{"dim_param" if isinstance(size, str) else "dim_value": size}))
+    stated = row.get("stated") or {}
+    for value in [*made.graph.input, *made.graph.output] if stated else ():
+        sizes = stated.get(value.name, [None] * 9 if value in made.graph.output else ())
+        for dim, size in zip(value.type.tensor_type.shape.dim, sizes, strict=False):
+            field = {} if size is None else {"dim_param" if isinstance(size, str) else "dim_value": size}
+            dim.CopyFrom(TensorShapeProto.Dimension(**field))
     onnx.checker.check_model(made, full_check=True)
     return made, feeds
 
