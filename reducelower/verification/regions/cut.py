@@ -19,7 +19,6 @@ from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.verification.regions.align import Claim, Level
 from reducelower.verification.regions.bounded import RANDOM
-from reducelower.verification.regions.carried import freed
 from reducelower.verification.regions.numbering import Numbers, read_by
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, keyed
 from reducelower.verification.regions.places import Place
@@ -97,7 +96,7 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
         ]
         sides.append((nodes, {renamed[name]: value for name, value in cone.constants.items()}))
     pair = _pair(claim, sides, list(kinds.values()), outputs)
-    pair = keyed(pair if fixed else freed(pair))
+    pair = keyed(pair)
     places = ((level.left, left), (level.right, right))
     closed = {number for place, cone in places for name, number in cone.inputs.items() if name in place.positions}
     return Region(claim, pair, opened, frozenset(closed), (left.nodes, right.nodes))
