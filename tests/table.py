@@ -64,6 +64,7 @@ VOCABULARY = {
     "fft": np.fft,
     "linalg": np.linalg,
     "math": math,
+    "zip": zip,
     "floats": floats,
     "int64s": int64s,
 }

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto
 
 import reducelower
 from reducelower import ConversionError
-from tests.adapters.single import converted, model_of, operators_of, yields
+from tests.adapters.single import converted, model_of, yields
 
 RANDOM = np.random.default_rng(2)
 DATA = RANDOM.normal(size=(2, 3, 4, 5)).astype(np.float32)
@@ -32,24 +32,6 @@ TRAINED = normalized(BATCH_MEAN, BATCH_VARIANCE)
 
 def batch_norm(opset: int, outputs: Any = None, **attributes: Any) -> ModelProto:
     return model_of("BatchNormalization", INPUTS, opset=opset, outputs=outputs or SHAPE, **attributes)
-
-
-@pytest.mark.parametrize("opset", [7, 9, 14, 15])
-@pytest.mark.parametrize("target", [7, 8, 9, 13, 14, 15, 21])
-def test_inference_stays_inference(opset: int, target: int) -> None:
-    result = converted(batch_norm(opset), target)
-    assert operators_of(result) == ["BatchNormalization"]
-    np.testing.assert_allclose(yields(result, INPUTS)[0], INFERRED, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("target", [13, 11, 9, 7])
-def test_training_is_written_out_on_the_way_down(target: int) -> None:
-    outputs = {**SHAPE, "running_mean": (TensorProto.FLOAT, [3]), "running_variance": (TensorProto.FLOAT, [3])}
-    model = batch_norm(14, outputs, training_mode=1, momentum=0.75)
-    result, mean, variance = yields(converted(model, target), INPUTS)
-    np.testing.assert_allclose(result, TRAINED, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(mean, PARAMETERS["mean"] * 0.75 + BATCH_MEAN * 0.25, rtol=1e-5)
-    np.testing.assert_allclose(variance, PARAMETERS["variance"] * 0.75 + BATCH_VARIANCE * 0.25, rtol=1e-5)
 
 
 @pytest.mark.parametrize("target", [7, 13, 18])

@@ -23,23 +23,6 @@ def _spectrum(signal: np.ndarray, window: np.ndarray | float, *, onesided: bool)
     return np.stack([found.real, found.imag], axis=-1)
 
 
-@pytest.mark.parametrize("target", [16, 13, 9])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("onesided", [0, 1])
-@pytest.mark.parametrize("windowed", [False, True])
-def test_frames_are_transformed(windowed: bool, onesided: int, dtype: Any, target: int) -> None:
-    data = SIGNAL.astype(dtype)[..., None]
-    constants = {"step": np.array(STEP)}
-    inputs = ["x", "step", "", "length"]
-    if windowed:
-        constants["window"], inputs = WINDOW.astype(dtype), ["x", "step", "window"]
-    else:
-        constants["length"] = np.array(LENGTH)
-    made = one("STFT", {"x": data}, 17, constants=constants, inputs=inputs, onesided=onesided)
-    expected = _spectrum(data[..., 0], constants.get("window", 1.0), onesided=bool(onesided)).astype(dtype)
-    assert_same(made, {"x": data}, target, expected)
-
-
 def test_both_sides_of_a_complex_signal() -> None:
     data = floats(1, 20, 2)
     constants = {"step": np.array(STEP), "window": WINDOW}
@@ -118,13 +101,3 @@ def test_a_long_axis_of_unknown_length_loses_no_digits() -> None:
     found = np.fft.rfft(data[..., 0].astype(np.float64))
     (result,) = run(reducelower.convert_version(made, 16), {"x": data})
     np.testing.assert_allclose(result, np.stack([found.real, found.imag], axis=-1), atol=2e-3)
-
-
-@pytest.mark.parametrize("target", [16, 9])
-@pytest.mark.parametrize(("size", "length"), [(5, None), (5, 8), (5, 9), (4, 9), (6, 7)])
-def test_the_inverse_from_one_side_is_real(size: int, length: int | None, target: int) -> None:
-    signal = np.random.default_rng(2).normal(size=(2, size, 2)).astype(np.float32)
-    constants = {} if length is None else {"l": np.array(length)}
-    made = one("DFT", {"x": signal}, 17, constants=constants, inverse=1, onesided=1, axis=1)
-    expected = np.fft.irfft(signal[..., 0] + 1j * signal[..., 1], length, axis=1)[..., None].astype(np.float32)
-    assert_same(made, {"x": signal}, target, expected)

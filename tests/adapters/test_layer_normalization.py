@@ -22,58 +22,6 @@ def normalized(data: np.ndarray, axes: tuple[int, ...], epsilon: float = 1e-5) -
     return (data - mean) / np.sqrt(data.var(axis=axes, keepdims=True) + epsilon)
 
 
-@pytest.mark.parametrize("target", [16, 13, 11, 9])
-@pytest.mark.parametrize("axis", [-1, -2, 1, 0])
-def test_layer_normalization_follows_numpy(axis: int, target: int) -> None:
-    scale = RANDOM.normal(size=DATA.shape[axis:]).astype(np.float32)
-    bias = RANDOM.normal(size=DATA.shape[axis:]).astype(np.float32)
-    inputs = {"x": DATA, "scale": scale, "bias": bias}
-    model = model_of("LayerNormalization", inputs, opset=17, axis=axis)
-    expected = normalized(DATA, tuple(range(axis % 4, 4))) * scale + bias
-    np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("target", [13, 9])
-def test_layer_normalization_yields_mean_and_inverse_deviation_as_float(target: int) -> None:
-    inputs = {"x": DATA.astype(np.float64), "scale": np.ones(5)}
-    outputs = {"y": (TensorProto.DOUBLE, None), "mean": (FLOAT, None), "inverse": (FLOAT, None)}
-    model = model_of("LayerNormalization", inputs, opset=17, outputs=outputs)
-    _, mean, inverse = yields(converted(model, target), inputs)
-    np.testing.assert_allclose(mean, DATA.mean(axis=-1, keepdims=True), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(inverse, 1 / np.sqrt(DATA.var(axis=-1, keepdims=True) + 1e-5), rtol=1e-5)
-
-
-def test_a_large_mean_does_not_swallow_the_variance() -> None:
-    data = (DATA + 4096).astype(np.float32)
-    inputs = {"x": data, "scale": np.ones(5, np.float32)}
-    result = yields(converted(model_of("LayerNormalization", inputs, opset=17), 13), inputs)[0]
-    np.testing.assert_allclose(result, normalized(data, (-1,)), rtol=1e-3, atol=1e-3)
-
-
-def test_the_axes_of_a_dynamic_rank_are_counted_from_the_back() -> None:
-    inputs = {"x": DATA, "scale": np.ones(5, np.float32)}
-    model = model_of("LayerNormalization", inputs, opset=17, shapes={"x": ["a", "b", "c", 5]})
-    assert "Shape" not in operators_of(converted(model, 13))
-
-
-def test_half_precision_is_normalized_in_float32() -> None:
-    data = (DATA * 300).astype(np.float16)
-    inputs = {"x": data, "scale": np.ones(5, np.float16)}
-    model = model_of("LayerNormalization", inputs, opset=17, outputs={"y": (TensorProto.FLOAT16, None)})
-    np.testing.assert_allclose(yields(converted(model, 13), inputs)[0], normalized(data, (-1,)), rtol=2e-3, atol=2e-3)
-
-
-@pytest.mark.parametrize("target", [22, 18, 13, 9])
-@pytest.mark.parametrize("axis", [-1, 1])
-def test_rms_normalization_follows_numpy(axis: int, target: int) -> None:
-    scale = RANDOM.normal(size=DATA.shape[axis:]).astype(np.float32)
-    inputs = {"x": DATA, "scale": scale}
-    model = model_of("RMSNormalization", inputs, opset=23, ir_version=10, axis=axis)
-    square = np.mean(DATA.astype(np.float64) ** 2, axis=tuple(range(axis % 4, 4)), keepdims=True)
-    expected = DATA / np.sqrt(square + 1e-5) * scale
-    np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("target", [16, 13, 9])
 @pytest.mark.parametrize(("op_type", "opset"), [("LayerNormalization", 17), ("RMSNormalization", 23)])
 def test_the_epsilon_of_doubles_holds_with_the_optimizations_of_a_runtime(
@@ -97,16 +45,6 @@ def grouped(scale: np.ndarray, bias: np.ndarray, groups: int) -> np.ndarray:
 
 
 CHANNELS = np.array([1.0, 2.0, -1.0, 0.5], np.float32)
-
-
-@pytest.mark.parametrize("target", [20, 18, 13, 11, 9])
-@pytest.mark.parametrize("groups", [1, 2, 4])
-def test_group_normalization_of_21_scales_each_channel(groups: int, target: int) -> None:
-    inputs = {"x": DATA, "scale": CHANNELS, "bias": CHANNELS[::-1].copy()}
-    outputs = {"y": (FLOAT, DATA.shape)}
-    model = model_of("GroupNormalization", inputs, opset=21, ir_version=10, outputs=outputs, num_groups=groups)
-    expected = grouped(inputs["scale"], inputs["bias"], groups)
-    np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("target", [23, 21, 20, 18, 13, 9])

@@ -11,88 +11,10 @@ import pytest
 from onnx import TensorProto, checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-import reducelower
-from reducelower import ConversionError
-from tests.adapters.single import converted, model_of, operators_of, yields
+from tests.adapters.single import converted, model_of, yields
 from tests.legalization.running import run
 
 DATA = np.random.default_rng(5).normal(size=(1, 2, 7, 9)).astype(np.float32)
-
-
-@pytest.mark.parametrize(
-    ("op_type", "opset", "targets"),
-    [("MaxPool", 12, (9, 8, 7)), ("AveragePool", 11, (9, 7)), ("LpPool", 18, (17, 11, 9))],
-)
-@pytest.mark.parametrize("attributes", [
-    {"kernel_shape": [2, 2], "strides": [2, 2]},
-    {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
-    {"kernel_shape": [3, 2], "strides": [3, 2], "pads": [0, 1, 2, 0]},
-    {"kernel_shape": [2, 2], "auto_pad": "SAME_UPPER", "strides": [2, 2]},
-])  # fmt: skip
-def test_rounding_up_becomes_end_padding(op_type: str, opset: int, targets: Any, attributes: Any) -> None:
-    model = model_of(op_type, {"x": DATA}, opset=opset, ceil_mode=1, **attributes)
-    for target in targets:
-        result = converted(model, target)
-        assert operators_of(result) == [op_type]
-        np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-6)
-
-
-def test_padding_that_counts_does_not_count_what_rounding_up_adds() -> None:
-    attributes: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 1, 0]}
-    data = DATA[:, :, :, :8].copy()
-    model = model_of("AveragePool", {"x": data}, opset=19, ceil_mode=1, count_include_pad=1, **attributes)
-    result = converted(model, 9)
-    np.testing.assert_allclose(yields(result, {"x": data})[0], yields(model, {"x": data})[0], rtol=1e-5)
-
-
-@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
-@pytest.mark.parametrize("target", [21, 11, 9])
-def test_a_window_that_starts_in_the_padding_stays_dropped(op_type: str, target: int) -> None:
-    data = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 2, 2)
-    attributes: dict[str, Any] = {"kernel_shape": [1, 1], "strides": [2, 2], "ceil_mode": 1}
-    model = model_of(op_type, {"x": data}, opset=22, ir_version=10, **attributes)
-    np.testing.assert_array_equal(yields(converted(model, target), {"x": data})[0], [[[[1]]]])
-
-
-def test_rounding_up_on_an_unknown_size_follows_where_no_window_starts_in_the_padding() -> None:
-    shapes = {"x": ["n", "c", "h", "w"]}
-    attributes: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}
-    model = model_of("MaxPool", {"x": DATA}, opset=12, shapes=shapes, **attributes)
-    np.testing.assert_array_equal(yields(converted(model, 9), {"x": DATA})[0], yields(model, {"x": DATA})[0])
-
-
-def test_rounding_up_on_an_unknown_size_is_refused_where_one_may() -> None:
-    shapes = {"x": ["n", "c", "h", "w"]}
-    attributes: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [3, 3], "ceil_mode": 1}
-    model = model_of("MaxPool", {"x": DATA}, opset=12, shapes=shapes, **attributes)
-    with pytest.raises(ConversionError, match="opset 10 is the oldest that has it"):
-        reducelower.convert_version(model, 9)
-
-
-@pytest.mark.parametrize("target", [18, 11, 9])
-@pytest.mark.parametrize("attributes", [{}, {"pads": [1, 1, 1, 1], "count_include_pad": 1}])
-def test_a_dilated_mean_becomes_a_convolution(attributes: Any, target: int) -> None:
-    model = model_of("AveragePool", {"x": DATA}, opset=19, kernel_shape=[2, 2], dilations=[2, 3], **attributes)
-    result = converted(model, target)
-    assert operators_of(result) == ["Conv"]
-    np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("target", [9, 7])
-@pytest.mark.parametrize(
-    "attributes", [{}, {"pads": [1, 0, 2, 1]}, {"pads": [1, 1, 1, 1], "strides": [2, 3], "ceil_mode": 1}]
-)
-def test_the_largest_of_a_dilated_window_is_gathered(attributes: Any, target: int) -> None:
-    data = DATA - 9  # zeros from the padding would be largest
-    model = model_of("MaxPool", {"x": data}, opset=12, kernel_shape=[3, 2], dilations=[2, 3], **attributes)
-    np.testing.assert_array_equal(yields(converted(model, target), {"x": data})[0], yields(model, {"x": data})[0])
-
-
-def test_a_dilated_window_of_unknown_place_is_refused() -> None:
-    attributes: dict[str, Any] = {"kernel_shape": [2, 2], "dilations": [2, 2]}
-    model = model_of("MaxPool", {"x": DATA}, opset=12, shapes={"x": ["n", "c", "h", "w"]}, **attributes)
-    with pytest.raises(ConversionError, match="opset 10 is the oldest that has it"):
-        reducelower.convert_version(model, 9)
 
 
 def test_dilations_of_one_say_nothing() -> None:

@@ -56,31 +56,6 @@ def test_regions_without_a_shift_follow() -> None:
     np.testing.assert_allclose(yields(converted(up, 11), inputs)[0], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("source", "target"), [(17, 20), (20, 17)])
-def test_the_default_axis_of_the_fourier_transform_stays_the_same_axis(source: int, target: int) -> None:
-    signal = random(1, 4, 6, 2)
-    model = model_of("DFT", {"x": signal}, opset=source, ir_version=10)
-    axis = 1 if source == 17 else 2
-    whole = np.fft.fft(signal[..., 0] + 1j * signal[..., 1], axis=axis)
-    expected = np.stack([whole.real, whole.imag], axis=-1)
-    np.testing.assert_allclose(yields(converted(model, target), {"x": signal})[0], expected, rtol=1e-4, atol=1e-4)
-
-
-def test_channels_of_depth_to_space_may_come_depth_first() -> None:
-    data = random(2, 12, 2, 3)
-    model = model_of("DepthToSpace", {"x": data}, opset=11, blocksize=2, mode="CRD")
-    expected = data.reshape(2, 3, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 3, 4, 6)
-    np.testing.assert_array_equal(yields(converted(model, 9), {"x": data})[0], expected)
-
-
-@pytest.mark.opset(28)
-def test_channels_of_space_to_depth_may_come_depth_first() -> None:
-    data = random(2, 3, 4, 6)
-    model = model_of("SpaceToDepth", {"x": data}, opset=28, ir_version=10, blocksize=2, mode="CRD")
-    expected = data.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)
-    np.testing.assert_array_equal(yields(converted(model, 13), {"x": data})[0], expected)
-
-
 @pytest.mark.parametrize("target", [3, 7, 13])
 def test_the_misspelled_default_direction_is_spelled_out(target: int) -> None:
     inputs = {"x": random(5, 2, 4), "w": random(1, 9, 4), "r": random(1, 9, 3)}

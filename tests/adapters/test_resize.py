@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, checker, helper, parser
 
 import reducelower
 from reducelower import ConversionError
-from tests.adapters.single import converted, model_of, operators_of, yields
+from tests.adapters.single import converted, model_of, yields
 
 RANDOM = np.random.default_rng(3)
 DATA = RANDOM.normal(size=(1, 2, 4, 6)).astype(np.float32)
@@ -73,14 +73,6 @@ def test_data_without_elements_have_no_aspect_ratio_to_keep() -> None:
         reducelower.convert_version(model, 17)
 
 
-def test_nearest_upsampling_repeats_elements_in_every_opset() -> None:
-    expected = DATA.repeat(2, axis=2).repeat(3, axis=3)
-    for opset in (9, 10, 11, 13, 18, 19):
-        model = by_scales(2, 3, opset=opset, mode="nearest")
-        for target in (9, 10, 11, 13, 18, 19, 21):
-            np.testing.assert_array_equal(yields(converted(model, target), {"x": DATA})[0], expected)
-
-
 @pytest.mark.parametrize("opset", [9, 10])
 @pytest.mark.parametrize("target", [11, 13, 18, 21])
 def test_old_linear_upsampling_stays_asymmetric(opset: int, target: int) -> None:
@@ -88,75 +80,6 @@ def test_old_linear_upsampling_stays_asymmetric(opset: int, target: int) -> None
     before = by_scales(2, 2, opset=13, mode="linear", coordinate_transformation_mode="asymmetric")
     expected = yields(before, {"x": DATA})[0]
     np.testing.assert_allclose(yields(converted(model, target), {"x": DATA})[0], expected, rtol=1e-6)
-
-
-def test_old_nearest_downsampling_rounds_up() -> None:
-    # onnx's test case resize_downsample_scales_nearest of opset 10.
-    data = np.array([[[[1, 2, 3, 4], [5, 6, 7, 8]]]], np.float32)
-    model = by_scales(0.6, 0.6, opset=10, data=data, mode="nearest")
-    np.testing.assert_array_equal(yields(converted(model, 13), {"x": data})[0], [[[[1, 3]]]])
-
-
-def test_old_nearest_may_enlarge_one_axis_and_reduce_another() -> None:
-    model = by_scales(2, 0.5, opset=10, mode="nearest")
-    expected = yields(model, {"x": DATA})[0]
-    np.testing.assert_array_equal(yields(converted(model, 13), {"x": DATA})[0], expected)
-
-
-@pytest.mark.parametrize("opset", [10, 9])
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("transformation", ["half_pixel", "align_corners", "pytorch_half_pixel"])
-def test_what_opset_10_lacks_is_written_out_for_known_sizes(transformation: str, mode: str, opset: int) -> None:
-    model = by_sizes(7, 9, opset=13, mode=mode, coordinate_transformation_mode=transformation)
-    result = converted(model, opset)
-    assert "MatMul" in operators_of(result)
-    np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-4, atol=1e-5)
-
-
-def test_sizes_and_half_pixel_of_a_whole_factor_become_scales() -> None:
-    result = converted(by_sizes(8, 12, opset=13, mode="nearest"), 10)
-    assert operators_of(result) == ["Resize"]
-    np.testing.assert_array_equal(yields(result, {"x": DATA})[0], DATA.repeat(2, axis=2).repeat(2, axis=3))
-
-
-def test_named_axes_spread_over_all_axes() -> None:
-    inputs: dict[str, np.ndarray] = {"x": DATA, "_roi": NONE, "scales": np.array([2, 3], np.float32)}
-    model = model_of("Resize", inputs, opset=18, constants=["scales"], axes=[2, 3], mode="nearest")
-    expected = DATA.repeat(2, axis=2).repeat(3, axis=3)
-    for target in (13, 11, 9):
-        np.testing.assert_array_equal(yields(converted(model, target), {"x": DATA})[0], expected)
-
-
-@pytest.mark.parametrize(("policy", "height"), [("not_larger", 6), ("not_smaller", 8)])
-def test_the_aspect_ratio_is_kept(policy: str, height: int) -> None:
-    model = model_of(
-        "Resize",
-        {"x": DATA, "_roi": NONE, "_scales": NONE, "sizes": np.array([8, 9])},
-        opset=18,
-        constants=["sizes"],
-        outputs={"y": (TensorProto.FLOAT, [1, 2, height, height * 6 // 4])},
-        axes=[2, 3],
-        mode="linear",
-        keep_aspect_ratio_policy=policy,
-    )
-    result = converted(model, 13)
-    np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-5, atol=1e-6)
-
-
-def test_a_size_that_the_aspect_ratio_rounds_up_is_written_out() -> None:
-    model = model_of(
-        "Resize",
-        {"x": DATA, "_roi": NONE, "_scales": NONE, "sizes": np.array([3, 4])},
-        opset=18,
-        constants=["sizes"],
-        outputs={"y": (TensorProto.FLOAT, [1, 2, 3, 4])},
-        axes=[2, 3],
-        mode="linear",
-        keep_aspect_ratio_policy="not_larger",
-    )  # 4 / 6 of a height of 4 is 2.67
-    np.testing.assert_allclose(
-        yields(converted(model, 13), {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-5, atol=1e-6
-    )
 
 
 def test_a_scale_that_floats_round_down_loses_no_element() -> None:
@@ -171,15 +94,6 @@ def test_a_scale_that_floats_round_down_loses_no_element() -> None:
     places = np.ceil((np.arange(7) + 0.5) * 5 / 7 - 1).astype(int)  # half_pixel, halves rounded down
     for target in (17, 13, 11):
         np.testing.assert_array_equal(yields(converted(model, target), {"x": data})[0], data[:, places])
-
-
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 9)])
-@pytest.mark.parametrize("attributes", [{"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "exclude_outside": 1}])
-def test_antialiasing_is_a_product_with_a_wider_kernel(attributes: Any, sizes: tuple[int, int]) -> None:
-    model = by_sizes(*sizes, opset=18, antialias=1, **attributes)
-    expected = yields(model, {"x": DATA})[0]
-    for target in (17, 9):
-        np.testing.assert_allclose(yields(converted(model, target), {"x": DATA})[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_antialiasing_does_nothing_where_the_nearest_is_taken() -> None:
@@ -209,44 +123,6 @@ def test_symmetric_sizes_of_some_axes_known_at_run_time_only(rounding: str, is_d
             reducelower.convert_version(model, 13)
 
 
-@pytest.mark.parametrize("policy", ["not_smaller", "not_larger"])
-@pytest.mark.parametrize("mode", ["cubic", "linear", "nearest"])
-@pytest.mark.parametrize("sizes", [(6, 5), (4, 9), (10, 14)])
-def test_symmetric_sizes_that_keep_the_aspect_ratio(policy: str, mode: str, sizes: tuple[int, int]) -> None:
-    data = np.random.default_rng(0).normal(size=(1, 2, 5, 7)).astype(np.float32)
-    inputs = {"x": data, "_roi": NONE, "_scales": NONE, "sizes": np.array(sizes)}
-    scale = (max if policy == "not_smaller" else min)(sizes[0] / 5, sizes[1] / 7)
-    model = model_of(
-        "Resize",
-        inputs,
-        opset=19,
-        constants=["sizes"],
-        outputs={"y": (TensorProto.FLOAT, [1, 2, int(5 * scale + 0.5), int(7 * scale + 0.5)])},
-        axes=[2, 3],
-        mode=mode,
-        keep_aspect_ratio_policy=policy,
-        coordinate_transformation_mode="half_pixel_symmetric",
-    )
-    expected = yields(model, inputs)[0]
-    for target in (18, 13, 9):
-        np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_a_roi_of_some_axes_may_be_computed() -> None:
-    inputs = {"x": DATA, "roi": np.array([0.2, 0.1, 0.7, 0.9], np.float32), "_s": NONE, "sizes": np.array([3, 5])}
-    model = model_of(
-        "Resize",
-        inputs,
-        opset=18,
-        constants=["sizes"],
-        outputs={"y": (TensorProto.FLOAT, [1, 2, 3, 5])},
-        axes=[2, 3],
-        mode="linear",
-        coordinate_transformation_mode="tf_crop_and_resize",
-    )
-    np.testing.assert_allclose(yields(converted(model, 13), inputs)[0], yields(model, inputs)[0], rtol=1e-5, atol=1e-6)
-
-
 def test_tf_half_pixel_goes_by_another_name_since_13() -> None:
     model = by_scales(
         2, 2, opset=11, mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="floor"
@@ -254,35 +130,6 @@ def test_tf_half_pixel_goes_by_another_name_since_13() -> None:
     result = converted(model, 13)
     assert b"tf_half_pixel" not in result.SerializeToString()
     np.testing.assert_array_equal(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0])
-
-
-@pytest.mark.parametrize(
-    ("attributes", "target", "reason"),
-    [
-        ({"antialias": 1, "mode": "linear"}, 17, "opset 18 is the oldest that has it"),
-        ({"mode": "cubic", "exclude_outside": 1}, 10, "opset 11 is the oldest that has it"),
-    ],
-)
-def test_a_mode_that_cannot_follow_is_refused_with_its_opset(attributes: Any, target: int, reason: str) -> None:
-    inputs: dict[str, np.ndarray] = {"x": DATA, "_roi": NONE, "scales": np.array([1, 1, 2, 2], np.float32)}
-    model = model_of("Resize", inputs, opset=18, shapes={"x": ["n", "c", "h", "w"]}, **attributes)
-    with pytest.raises(ConversionError, match=reason):
-        reducelower.convert_version(model, target)
-
-
-def test_what_hangs_on_the_last_bit_is_refused() -> None:
-    # 8 / (16 / 7) is 3.5, halfway between two elements, in exact arithmetic only.
-    inputs: dict[str, np.ndarray] = {"x": np.zeros((1, 1, 7)), "_r": NONE, "_s": NONE, "sizes": np.array([1, 1, 16])}
-    model = model_of(
-        "Resize",
-        inputs,
-        opset=13,
-        constants=["sizes"],
-        outputs={"y": (TensorProto.DOUBLE, [1, 1, 16])},
-        coordinate_transformation_mode="asymmetric",
-    )
-    with pytest.raises(ConversionError, match="last bit"):
-        reducelower.convert_version(model, 10)
 
 
 def of_unknown_size(
@@ -297,20 +144,6 @@ def of_unknown_size(
     outputs = {"y": (TensorProto.FLOAT, ["n2", "c2", "h2", "w2"])}
     model = model_of("Resize", inputs, opset=19, outputs=outputs, shapes={"x": shape}, **attributes)
     return model, {"x": DATA, "s": wanted}
-
-
-@pytest.mark.parametrize("as_scales", [True, False])
-@pytest.mark.parametrize("size", [(8, 9), (2, 3), (3, 12), (1, 6)])
-@pytest.mark.parametrize(
-    "transformation", ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
-)
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-def test_sizes_known_at_run_time_only_are_resized_to_there(
-    mode: str, transformation: str, size: tuple[int, int], as_scales: bool
-) -> None:
-    model, feeds = of_unknown_size(*size, as_scales=as_scales, mode=mode, coordinate_transformation_mode=transformation)
-    expected = yields(model, feeds)[0]
-    np.testing.assert_allclose(yields(converted(model, 10), feeds)[0], expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
