@@ -10,14 +10,15 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto
+from onnx import ModelProto, TensorShapeProto
 
-from reducelower.legalization.checking import new_objection
+from reducelower.legalization.checking import new_objection, objects_to_stated
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Agreed, Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
 from reducelower.model.inference import ContradictionError
+from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["attempt"]
 
 _LOOPS = ("Loop", "Scan")
+_MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
+_TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 
 
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
@@ -77,6 +80,28 @@ def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelPr
 
 def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """As `attempt`, but with sequences and narrow integers left in place."""
+    draft, plan = _as_stated(source, target, settings, report=report)
+    if not _states_minus_one(source) or plan.changes_nothing:
+        return draft, plan
+    if not plan.refusals and not objects_to_stated(draft.document()):
+        return draft, plan
+    # Exporters write -1 for an unknown size, which contradicts the number that inference may know of a new node.
+    open_model = deepcopy(source.message)
+    if not clear_sizes_below_zero(open_model):
+        return draft, plan
+    again, second = _as_stated(source.with_message(open_model), target, settings, report=report)
+    if second.refusals:
+        return draft, plan
+    return again, replace(second, notes=(_TAKEN_OUT, *second.notes))
+
+
+def _states_minus_one(source: Document) -> bool:
+    """Whether the model may state a size of -1; searched in bytes, so True can be wrong."""
+    data = source.searchable
+    return data is None or _MINUS_ONE in data
+
+
+def _as_stated(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     draft, plan = _without_stale(source, target, settings, report=report)
     if not _contradicts_in_loops(source, draft, plan):
         return draft, plan

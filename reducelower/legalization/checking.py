@@ -7,12 +7,15 @@ as before, and equal nodes are rewritten equally, so it is enough to check each 
 from __future__ import annotations
 
 from onnx import checker
+from onnx.shape_inference import InferenceError
 
 from reducelower.legalization.memo import Outcome
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
+from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.skeleton import skeleton
 
-__all__ = ["find_invalid_node", "new_objection"]
+__all__ = ["find_invalid_node", "new_objection", "objects_to_stated"]
 
 _IR_VERSION = 10
 """An IR version that allows everything a rule may write."""
@@ -31,6 +34,20 @@ def find_invalid_node(outcome: Outcome, opset: int) -> str:
         except checker.ValidationError as error:
             return str(error).splitlines()[0]
     return ""
+
+
+def objects_to_stated(document: Document) -> bool:
+    """Whether the checker objects to a model by its shapes; to sizes below zero, which are unknown ones, too."""
+    message = document.message
+    bare = skeleton(message)
+    for field in ("output", "value_info"):
+        bare.graph.ClearField(field)
+        getattr(bare.graph, field).extend(getattr(message.graph, field))
+    try:
+        infer_shapes(bare, check_type=True, strict_mode=True)
+    except InferenceError:
+        return True
+    return False
 
 
 def new_objection(before: Document, after: Document) -> str:

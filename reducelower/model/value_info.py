@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
+from itertools import chain
 
-from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto
+from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto
 
+from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.wire import LENGTH, varint
 
-__all__ = ["entry", "is_known", "may_be_of_one_shape", "size_of", "sizes", "tensor_type", "without_made_up_symbols"]
+__all__ = [
+    "clear_sizes_below_zero",
+    "entry",
+    "is_known",
+    "may_be_of_one_shape",
+    "size_of",
+    "sizes",
+    "tensor_type",
+    "without_made_up_symbols",
+]
 
 _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
@@ -33,6 +44,20 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
 
 def _says_nothing(dim: TensorShapeProto.Dimension) -> bool:
     return dim.dim_value < 0 or dim.dim_param.startswith(_MADE_UP)
+
+
+def clear_sizes_below_zero(model: ModelProto) -> bool:
+    """Take sizes below zero out of what a model states of computed values; whether there were any."""
+    dims = [
+        dim
+        for graph in chain([model.graph], (inner for node in all_nodes(model) for _, _, inner in subgraphs(node)))
+        for value in (*graph.output, *graph.value_info)
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_value < 0
+    ]
+    for dim in dims:
+        dim.Clear()
+    return bool(dims)
 
 
 def size_of(dim: TensorShapeProto.Dimension) -> int | None:

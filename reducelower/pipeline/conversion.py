@@ -21,6 +21,7 @@ from reducelower.model.inference.declared import names_in
 from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
+from reducelower.pipeline.dead_branches import without_dead_branches
 from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.plan import CHOSEN, Plan
@@ -77,15 +78,30 @@ def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
 
     Runtimes ignore the types that a model states of inner values, so those that contradict its nodes are dropped.
     """
-    wrong = what_is_wrong_with_source(source.document, external=source.is_partial, full=True)
+    source, gone, wrong = _alive(source, full=True)
     if not wrong:
-        return source, (), ""
+        return source, gone, ""
     from reducelower.legalization.repair import drop_stale
 
-    mended, notes = _repaired(source, drop_stale(source.model))
-    if notes and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
+    mended, notes = _repaired(source, drop_stale(source.model), gone)
+    if len(notes) > len(gone) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
         return mended, notes, ""
     return source, (), wrong + _what_would_help(source)
+
+
+def _alive(source: LoadedModel, *, full: bool = False) -> tuple[LoadedModel, tuple[str, ...], str]:
+    """A model without branches that it never takes, if the checker refuses only these; the note; and what is wrong."""
+    wrong = what_is_wrong_with_source(source.document, external=source.is_partial, full=full)
+    alive = without_dead_branches(source.model) if wrong else None
+    if alive is None:
+        return source, (), wrong
+    taken = replace(source, document=source.document.with_message(alive))
+    if what_is_wrong_with_source(taken.document, external=source.is_partial, full=full):
+        return source, (), wrong
+    return taken, (_NEVER_TAKEN,), ""
+
+
+_NEVER_TAKEN = "Put branches that are taken in the place of those that never are, which the checker refuses."
 
 
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
@@ -144,7 +160,9 @@ def _convert(
     if refusals := (*of_functions.refusals, *fit.refusals):
         raise ConversionError(refusals)
     source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)
-    if wrong := what_is_wrong_with_source(source.document, external=external):
+    source, gone, wrong = _alive(source)
+    notes = (*notes, *gone)
+    if wrong:
         return refused(task.source, wrong + ("" if settings.repair else _what_would_help(source)))
     on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
