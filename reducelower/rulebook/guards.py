@@ -73,6 +73,12 @@ class Asked:
         known = None if found is None or name not in found.attributes else found.attributes[name].default_value
         return known if known is not None and known.type else None
 
+    def defaults(self) -> dict[str, AttributeProto]:
+        """The attributes that have a default, by the operator's schema."""
+        found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
+        known = {} if found is None else found.attributes
+        return {name: said.default_value for name, said in known.items() if said.default_value.type}
+
     def attribute(self, name: str) -> Any:
         """The value of an attribute, by default that of the schema; None if there is none.
 
@@ -296,6 +302,7 @@ _NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
     "shared_rank": lambda asked: _shared_rank(asked),
     "operator": lambda asked: asked.node.op_type,
     "inputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.input) if name), default=0),
+    "boundary": lambda asked: asked.opset,
     "arity": lambda asked: len(asked.node.input),
     "results": lambda asked: len(asked.node.output),
     "outputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.output) if name), default=0),

@@ -6,7 +6,8 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 - ``Self``: the operator that is replaced, with the attributes of the node that the rule does not name;
 - ``Rank (x)``: the number of dimensions; ``Given (x)``: whether the node has that input;
 - ``IsEmpty (x)``: whether a tensor has no elements, false where it cannot be without;
-- ``SizeAlong <axis> (x)``: one size, as a list; ``SharedRank ()``: the rank that all inputs and outputs have;
+- ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
+- ``SharedRank ()``: the rank that all inputs and outputs have;
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
 - ``Fold <step, over>``: a helper once for each number in a list, which gets it as ``at``, on what the last one gave;
 - ``Refuse <reason, hint>``: the node is refused; ``ItsBody``: it becomes what the rule book says it is made of.
@@ -32,6 +33,7 @@ from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.guards import Asked, evaluated, filled
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
+from reducelower.scope.fold import LARGEST
 from reducelower.scope.fold import evaluated as folded
 from reducelower.scope.values import tensor_of
 
@@ -40,6 +42,9 @@ __all__ = ["OWN", "TYPES", "specialized", "with_all"]
 TYPES: Mapping[str, Callable[[Asked], int]] = {
     "wide": lambda asked: _widest(asked, asked.node.input[:1]),
     "widest": lambda asked: _widest(asked, asked.node.input),
+    "wide_result": lambda asked: (
+        TensorProto.DOUBLE if asked.attribute("output_datatype") == TensorProto.DOUBLE else TensorProto.FLOAT
+    ),
 }
 """Element types that a body names as ``to = @wide``: float, or double if the first input, or any of them, is double."""
 
@@ -63,7 +68,7 @@ _COMPLETE = 13
 """An opset version that has all that constants are computed with; a body for an older one uses it all the same."""
 
 _LARGEST = 64
-"""The most elements of a constant that is computed, unless it is computed from as many."""
+"""The most elements of a constant that is computed, unless it is computed from as many, or holds sizes or places."""
 
 _ABSENT = "absent"
 """What a node gives that would turn or cast an input that the node replaced leaves out."""
@@ -116,10 +121,9 @@ class _Body:
         function, asked = self.function, self.asked
         stated = {attribute.name: attribute for attribute in asked.node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-        given = {name: attribute for name in function.attribute if (attribute := asked.default(name)) is not None}
         names = {name: name if asked.operand(name) else "" for name in function.input}
         header = dict.fromkeys([*function.attribute, *defaults])
-        frame = _Frame(names, {**given, **defaults, **stated}, header)
+        frame = _Frame(names, {**asked.defaults(), **defaults, **stated}, header)
         outputs = [name for name in function.output if asked.output(name)]
         frame.names.update((name, name) for name in function.output if name not in names)
         self.write(function.node, frame)
@@ -140,7 +144,8 @@ class _Body:
 
     def write(self, nodes: Iterable[NodeProto], frame: _Frame) -> None:
         for node in nodes:
-            inputs = [self.read(name, frame, as_written=node.op_type in _AS_WRITTEN) for name in node.input]
+            takes_raw = node.op_type in _AS_WRITTEN or node.op_type in self.helpers
+            inputs = [self.read(name, frame, as_written=takes_raw) for name in node.input]
             if node.op_type in OWN:
                 OWN[node.op_type](self, node, inputs, frame)
             elif node.op_type in self.helpers:
@@ -276,7 +281,8 @@ class _Body:
         result = folded(node, values, self.opset)
         if result is None and self.opset < _COMPLETE:
             result = folded(node, values, _COMPLETE)
-        most = max(_LARGEST, *(value.size for value in values if value is not None))
+        most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
+        most = max(most, *(value.size for value in values if value is not None))
         return None if result is None or result.size > most else result
 
     def resolved(self, node: NodeProto, frame: _Frame) -> list[AttributeProto]:
@@ -370,28 +376,39 @@ class _Body:
         scope = self.asked.scope
         rank = scope.rank(self.asked.operand(name)) if self.asked.is_input(name) else self._row_rank(name)
         if rank is not None:
-            frame.names[node.output[0]] = self.constant(f"rank_{rank}", np.array(rank, np.int64))
+            frame.names[node.output[0]] = self.constant(f"rank_{rank}", np.array([rank] if node.attribute else rank))
             return
         self._unknown_rank = self._unknown_rank or (self.asked.operand(name) if self.asked.is_input(name) else "")
         sizes = self.free("sizes")
         self.emit("Shape", [name], [sizes], ())
-        self.emit("Size", [sizes], [self.yields(node.output[0], frame)], ())
+        self.emit("Shape" if node.attribute else "Size", [sizes], [self.yields(node.output[0], frame)], ())
 
     def _shared_rank(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         rank = evaluated("shared_rank", self.asked)
         frame.names[node.output[0]] = self.constant(f"rank_{rank}", np.array(rank, np.int64))
 
     def _size_along(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
-        axis = helper.get_attribute_value(self.resolved(node, frame)[0])
+        attributes = {attribute.name: attribute.i for attribute in self.resolved(node, frame)}
+        axis, is_scalar = attributes["axis"], attributes.get("scalar", 0)
         shape = self.asked.scope.shape(self.asked.operand(inputs[0])) if self.asked.is_input(inputs[0]) else None
         if shape is not None and shape[axis] is not None:
-            frame.names[node.output[0]] = self.constant(f"size_{shape[axis]}", np.array([shape[axis]], np.int64))
+            size = np.array(shape[axis] if is_scalar else [shape[axis]], np.int64)
+            frame.names[node.output[0]] = self.constant(f"size_{shape[axis]}", size)
             return
         sizes = self.free("sizes")
         self.emit("Shape", inputs, [sizes], ())
-        place = self.constant(f"axis_{axis}".replace("-", "m"), np.array([axis], np.int64))
+        at = np.array(axis if is_scalar else [axis], np.int64)
+        place = self.constant(f"axis_{axis}".replace("-", "m"), at)
         outputs = [self.yields(node.output[0], frame)]
         self.emit("Gather", [sizes, place], outputs, [helper.make_attribute("axis", 0)])
+
+    def _listed(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
+        (name,) = inputs
+        if self.asked.is_input(name) and self.asked.scope.rank(self.asked.operand(name)) == 1:
+            frame.names[node.output[0]] = name
+            return
+        row = self.constant("row", np.array([-1], np.int64))
+        self.emit("Reshape", [name, row], [self.yields(node.output[0], frame)], ())
 
     def _reshape_to(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         shape = self.value(inputs[1])
@@ -481,6 +498,7 @@ OWN: Mapping[str, _Write] = {
     "If": _Body._if,
     "IsEmpty": _Body._is_empty,
     "ItsBody": _Body._refuse,
+    "Listed": _Body._listed,
     "Rank": _Body._rank,
     "Refuse": _Body._refuse,
     "ReshapeTo": _Body._reshape_to,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
@@ -106,62 +106,3 @@ def _lower_one_hot(op: Writer) -> Outcome:
     wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
     op.node.input[0] = op.scope.add_constant(wrapped.astype(indices.dtype), "indices")
     return None
-
-
-@lowers("Squeeze", 13)
-@lowers("Unsqueeze", 13)
-def _lower_computed_axes(op: Writer) -> Outcome:
-    """Squeeze leaves the sizes of the data that no axis names; with Unsqueeze they stand there, and ones elsewhere."""
-    axes = op.input(1)
-    if not axes or op.scope.constant(axes) is not None or op.scope.reference(axes) is not None:
-        return None
-    data = op.input(0)
-    rank = op.scope.rank(axes)
-    if rank != 1:  # kernels take a scalar, too
-        axes = op.add("Reshape", axes, op.number(-1), tail="axes")
-    sizes = op.add("Shape", data, tail="sizes")
-    shape = (_squeezed if op.node.op_type == "Squeeze" else _unsqueezed)(op, data, axes, sizes)
-    return op.yields_reshaped(data, shape, op.scope.needed_element_type(data))
-
-
-def _count(op: Writer) -> int | None:
-    """How many axes there are; a scalar is one."""
-    shape = op.shape(1)
-    return None if shape is None else shape[0] if shape else 1
-
-
-def _unsqueezed(op: Writer, data: str, axes: str, sizes: str) -> str:
-    rank, count = op.scope.rank(data), _count(op)
-    if rank is None or count is None:
-        counts = [op.add("Shape", name, tail="length") for name in (sizes, axes)]
-        total: str | int = op.add("Add", *counts, tail="rank")
-    else:
-        total = rank + count
-    kept = _kept(op, axes, total)
-    return op.add("ScatterElements", _filled(op, total, 1), kept, sizes, tail="shape", axis=0)
-
-
-def _squeezed(op: Writer, data: str, axes: str, sizes: str) -> str:
-    rank, count = op.scope.rank(data), _count(op)
-    kept = _kept(op, axes, op.add("Shape", sizes, tail="rank") if rank is None else rank)
-    if rank is not None and count is not None:
-        kept = op.add("Reshape", kept, op.number(rank - count), tail="places")  # so that the rank is known
-    return op.add("Gather", sizes, kept, tail="shape", axis=0)
-
-
-def _filled(op: Writer, length: str | int, value: int) -> str:
-    """A list of one number again and again, of a length that is known, or is computed as a tensor of one number."""
-    if isinstance(length, int):
-        return op.integers([value] * length, f"{length}_times_{value}")
-    return op.add(
-        "ConstantOfShape", length, tail="filled", value=helper.make_tensor("value", TensorProto.INT64, [1], [value])
-    )
-
-
-def _kept(op: Writer, axes: str, rank: str | int) -> str:
-    """The dimensions that no axis names, in order."""
-    axes = counted_axes(op, axes, op.number(rank) if isinstance(rank, int) else rank)
-    ones = _filled(op, op.add("Shape", axes, tail="count"), 1)
-    marked = op.add("ScatterElements", _filled(op, rank, 0), axes, ones, tail="marked", axis=0)
-    free = op.add("Equal", marked, op.number(0), tail="is_kept")
-    return op.add("Reshape", op.add("NonZero", free), op.number(-1), tail="kept")

@@ -109,35 +109,6 @@ def _places(op: Writer, size: str, counts: str) -> str:
     return op.add("Loop", size, "", op.integers(np.zeros(0), "none"), tail="taken", body=graph)
 
 
-@expresses("EyeLike", opset=8)
-def _eye_like(op: Writer) -> list[NodeProto]:
-    """One where the number of a row, counted from k on, is that of the column."""
-    data, first = op.input(0), int(op.attribute("k", 0))
-    element_type = op.attribute("dtype") or op.scope.needed_element_type(data)
-    height, width = op.scope.shape(data) or (None, None)
-    sizes = "" if height is not None and width is not None else op.add("Shape", data, tail="sizes")
-    if height is None:
-        count = op.add("Gather", sizes, op.number(0), tail="row_count", axis=0)
-        counted = op.add("Add", ramp(op, count), op.number(first), tail="counted")
-        rows = op.add("Reshape", counted, op.integers([-1, 1], "column_shape"), tail="rows")
-    else:
-        rows = op.integers(op.numbered(first, first + height).reshape(-1, 1), "rows")
-    if width is None:
-        columns = ramp(op, op.add("Gather", sizes, op.number(1), tail="column_count", axis=0))
-    else:
-        columns = op.integers(op.numbered(0, width), "columns")
-    return op.yields("Cast", op.add("Equal", rows, columns, tail="is_one"), to=element_type)
-
-
-@expresses("Compress", opset=9)
-def _compress(op: Writer) -> list[NodeProto]:
-    data, axis = op.input(0), op.attribute("axis")
-    if axis is None:
-        data = op.add("Reshape", data, op.number(-1), tail="flat")
-    kept = op.add("Reshape", op.add("NonZero", op.input(1)), op.number(-1), tail="kept")
-    return op.yields("Gather", data, kept, axis=int(axis or 0))
-
-
 @expresses("OneHot", opset=8, reads=9)
 def _one_hot(op: Writer) -> list[NodeProto]:
     """Both values are gathered by whether an index is the number along the new axis."""

@@ -9,7 +9,6 @@ Sources: the pages of DFT (17, 20), STFT (17), HannWindow (17), HammingWindow (1
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -214,33 +213,3 @@ def _of_frames(op: Writer, signal: str, weights: str, size: int | None, step: in
     frames = op.add("Reshape", frames, op.integers([0, 0, -1], "rows"), tail="rows_of_frames")
     columns = op.add("Flatten", weights, tail="flat", axis=1)
     return op.add("MatMul", frames, op.add("Transpose", columns, tail="columns", perm=[1, 0]), tail="waves_of_frames")
-
-
-_COEFFICIENTS: Mapping[str, tuple[float, float, float]] = {
-    "HannWindow": (0.5, 0.5, 0.0),
-    "HammingWindow": (25 / 46, 21 / 46, 0.0),
-    "BlackmanWindow": (0.42, 0.5, 0.08),
-}
-"""A window is a0 - a1 cos(t) + a2 cos(2t), where t goes around the circle once."""
-
-
-@expresses(*_COEFFICIENTS, opset=13)
-def _window(op: Writer) -> list[NodeProto]:
-    """The angles are those of size places from 0 on, in steps of 1/size, or of 1/(size - 1) where it is symmetric."""
-    a0, a1, a2 = _COEFFICIENTS[op.node.op_type]
-    wanted = int(op.attribute("output_datatype", TensorProto.FLOAT))
-    element_type = TensorProto.DOUBLE if wanted == TensorProto.DOUBLE else TensorProto.FLOAT
-
-    def number(value: float, tail: str) -> str:
-        return op.constant(value, element_type, tail)
-
-    size = op.add("Cast", op.input(0), tail="size", to=element_type)
-    places = op.add("Range", number(0, "zero"), size, number(1, "one"), tail="places")
-    span = size if op.attribute("periodic", 1) else op.add("Sub", size, number(1, "one"), tail="span")
-    angles = op.add("Mul", places, op.add("Div", number(math.tau, "tau"), span, tail="step"), tail="angles")
-    window = op.add("Mul", op.add("Cos", angles), number(a1, "a1"), tail="first")
-    window = op.add("Sub", number(a0, "a0"), window, tail="falling")
-    if a2:
-        doubled = op.add("Cos", op.add("Mul", angles, number(2, "two"), tail="doubled"), tail="second")
-        window = op.add("Add", window, op.add("Mul", doubled, number(a2, "a2"), tail="second_part"), tail="window")
-    return op.yields("Cast", window, to=wanted)

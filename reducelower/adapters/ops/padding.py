@@ -15,13 +15,11 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.axes import counted_axes, from_the_front
+from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import FIRST_FLOATS
-
-_INT64 = TensorProto.INT64
 
 
 def _axes(op: Writer, rank: int) -> list[int]:
@@ -40,42 +38,6 @@ def _axes(op: Writer, rank: int) -> list[int]:
 def _lower_wrap(op: Writer) -> Outcome:
     """Wrapping takes elements from the other end."""
     return _gathered(op) if op.attribute("mode", "constant") == "wrap" else None
-
-
-@lowers("Pad", 18)
-def _lower_axes(op: Writer) -> Outcome:
-    """Pads are given for every axis: zero for those not named."""
-    if not op.input(3):
-        return None
-    rank = op.rank(0)
-    pads = op.constant_input(1)
-    if op.constant_input(3) is None:
-        op.node.input[1] = _pads_of_all(op, rank)
-    else:
-        axes = _axes(op, rank)
-        count = len(axes)
-        # Where each of the two pads of every dimension stands among those given, or one past them.
-        places = [axes.index(axis) if axis in axes else 2 * count for axis in range(rank)]
-        places += [axes.index(axis) + count if axis in axes else 2 * count for axis in range(rank)]
-        op.scope.release(op.input(3))
-        if pads is not None:
-            op.scope.release(op.input(1))
-            known = [*pads.reshape(-1).tolist(), 0]
-            op.node.input[1] = op.integers([known[place] for place in places], "pads")
-        else:
-            extended = op.add("Concat", op.input(1), op.integers([0], "pads_0"), tail="extended", axis=0)
-            op.node.input[1] = op.add("Gather", extended, op.integers(places, "places"), tail="pads", axis=0)
-    del op.node.input[3:]
-    return [*op.nodes, op.node] if op.nodes else None
-
-
-def _pads_of_all(op: Writer, rank: int) -> str:
-    """The pads of every axis, where those that are named are computed at run time."""
-    axes = op.add("Cast", op.input(3), tail="axes", to=_INT64)
-    axes = counted_axes(op, axes, op.number(rank))
-    places = op.add("Concat", axes, op.add("Add", axes, op.number(rank), tail="ends"), tail="places", axis=0)
-    zeros = op.integers([0] * 2 * rank, "no_pads")
-    return op.add("ScatterElements", zeros, places, op.input(1), tail="pads")
 
 
 # These float32, or at least double, holds exactly, so that they are cast around the older Pad.

@@ -202,30 +202,3 @@ def _of_int64(op: Writer, data: str) -> list[NodeProto]:
             op.either(is_empty, lambda: nothing, partial(unfolded, found), TensorProto.INT64, "either")
         op.yields_last(output=output)
     return op.nodes
-
-
-def _lower_last_index(op: Writer) -> Outcome:
-    """The last of equal ones is the first counted from the back."""
-    if not op.attribute("select_last_index", 0):
-        return None
-    data, axis = op.input(0), int(op.attribute("axis", 0))
-    shape = op.scope.shape(data)
-    if axis < 0:
-        axis = from_the_front(axis, op.scope.needed_rank(data))
-    bounds = [op.integers([bound], tail) for bound, tail in (
-        (-1, "from_the_last"), (-(2**63), "to_the_first"), (axis, f"axis_{axis}"), (-1, "from_the_last")
-    )]  # fmt: skip
-    backward = op.add("Slice", data, *bounds, tail="backward")
-    keepdims = int(op.attribute("keepdims", 1))
-    place = op.add(op.node.op_type, backward, tail="place", axis=axis, keepdims=keepdims)
-    size = None if shape is None else shape[from_the_front(axis, len(shape))]
-    if size is not None:
-        last = op.integers(size - 1, f"last_{size - 1}")
-    else:
-        length = op.add("Gather", op.add("Shape", data), op.integers(axis, "axis"), tail="size", axis=0)
-        last = op.add("Sub", length, op.integers(1, "one"), tail="last")
-    return op.yields("Sub", last, place)
-
-
-lowers("ArgMax", 12)(_lower_last_index)
-lowers("ArgMin", 12)(_lower_last_index)
