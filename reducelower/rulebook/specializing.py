@@ -181,7 +181,8 @@ class _Body:
     def constant(self, name: str, value: Array) -> str:
         """The name of a constant of the body."""
         known = self.done.constants.get(name)
-        if known is not None and (known.dtype != value.dtype or not np.array_equal(known, value)):
+        is_other = known is not None and (known.dtype != value.dtype or not np.array_equal(known, value))
+        if is_other or (known is None and name in self._taken):
             name = self.free(name)
         self.done.constants[name] = np.asarray(value)
         self._types[name] = partial(helper.np_dtype_to_tensor_dtype, value.dtype)
@@ -231,7 +232,7 @@ class _Body:
             return
         value = self._computed(made)
         if value is not None:
-            frame.names[node.output[0]] = self.constant(self.free(node.output[0]), value)
+            frame.names[node.output[0]] = self.constant(node.output[0], value)
             return
         outputs = [self.yields(name, frame) for name in node.output]
         if node.op_type == "CastLike":  # which came late, and is known to be a Cast
@@ -367,7 +368,7 @@ class _Body:
         made.attribute.extend([*kept, *written])
         value = self._computed(made)
         if value is not None:
-            frame.names[node.output[0]] = self.constant(self.free(node.output[0]), value)
+            frame.names[node.output[0]] = self.constant(node.output[0], value)
             return
         self.emit(made.op_type, made.input, [self.yields(name, frame) for name in made.output], made.attribute)
 
@@ -463,8 +464,12 @@ class _Body:
             inner.names[value.name] = self.free(value.name)
             taken.append(ValueInfoProto(name=inner.names[value.name], type=value.type))
         self.write(graph.node, inner)
-        inside, self.done.nodes = self.done.nodes, outside
         results = [self.read(given.name, inner) for given in graph.output]
+        for place, name in enumerate(results):
+            if any(value.name == name for value in taken):  # what a graph yields it computes itself
+                results[place] = self.free(graph.output[place].name)
+                self.done.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
+        inside, self.done.nodes = self.done.nodes, outside
         types = [self._types[name]() if name in self._types else 0 for name in results]
         outputs = [
             ValueInfoProto(name=name, type=given.type)
