@@ -6,30 +6,24 @@ Exporters name sizes after sizes, such as ``2*seq``; where all names in such a s
 from __future__ import annotations
 
 import ast
-import operator
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
-from onnx import GraphProto, ModelProto, TypeProto, numpy_helper
+from onnx import ModelProto, TypeProto, numpy_helper
 
 from reducelower.errors import Refusal
+from reducelower.legalization.edits import Edit
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
+from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
+from reducelower.types.resolver import Atoms
+from reducelower.types.sizes import Size, of_text
 
 __all__ = ["refuse_unknown", "with_sizes"]
-
-_OPERATIONS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
 
 _READS_SIZES = ("Shape", "Size")
 
@@ -84,24 +78,11 @@ def _names(size: str) -> set[str]:
 
 def _size(name: str, sizes: Mapping[str, int]) -> int | None:
     """What a named size, or a calculation with such, comes to; None if a name in it is not set."""
-    if name in sizes:
-        return sizes[name]
-    try:
-        found = _value(ast.parse(name, mode="eval").body, sizes)
-    except (SyntaxError, ValueError, RecursionError, ZeroDivisionError):
-        return None
+    atoms = Atoms()
+    found = of_text(
+        name, lambda key: Size.of(sizes[key]) if isinstance(key, str) and key in sizes else atoms(key)
+    ).number
     return found if found is not None and found >= 0 else None
-
-
-def _value(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
-    if isinstance(node, ast.Name):
-        return sizes.get(node.id)
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) is int else None
-    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
-        return None
-    left, right = _value(node.left, sizes), _value(node.right, sizes)
-    return None if left is None or right is None else _OPERATIONS[type(node.op)](left, right)
 
 
 def _fold(document: Document, settings: Settings) -> None:
@@ -112,8 +93,8 @@ def _fold(document: Document, settings: Settings) -> None:
     scope = GraphScope(ground, graph, opset, "graph", key=())
     for index, name, node in scope.node_list.constants():
         scope.constant_nodes[name] = (index, node)
+    edit = Edit(scope)
     constant: set[str] = set()
-    computing: set[int] = set()
     kept = set(read_outside_nodes(graph))
     for place, node in enumerate(graph.node):
         reads_sizes = node.op_type in _READS_SIZES or not constant.isdisjoint(node.input)
@@ -122,36 +103,12 @@ def _fold(document: Document, settings: Settings) -> None:
             continue
         if all(scope.constant(name) is not None for name in outputs):
             constant.update(outputs)
-            computing.add(place)
-    read = {name for place, node in enumerate(graph.node) if place not in computing for name in read_by(node)}
+            edit.replaced[place] = []
+            for name in read_by(node):
+                scope.release(name)
+    read = {name for place, node in enumerate(graph.node) if place not in edit.replaced for name in read_by(node)}
     held = {name: scope.constant(name) for name in sorted(constant & read)}
-    _remove(graph, computing)
+    remove_unused([edit])
+    edit.splice()
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items() if value is not None)
-    stated = [value for value in graph.value_info if value.name not in constant]
-    del graph.value_info[:]
-    graph.value_info.extend(stated)
-
-
-def _remove(graph: GraphProto, places: set[int]) -> None:
-    """Remove nodes, and nodes and initializers that only they read, and so on."""
-    uses = Counter(name for node in graph.node for name in read_by(node))
-    uses.update(read_outside_nodes(graph))
-    makers = {name: place for place, node in enumerate(graph.node) for name in node.output if name}
-    gone, pending = set(places), sorted(places)
-    unread: set[str] = set()
-    while pending:
-        for name in read_by(graph.node[pending.pop()]):
-            uses[name] -= 1
-            if not uses[name]:
-                unread.add(name)
-            place = makers.get(name)
-            if place is None or place in gone or any(uses[each] for each in graph.node[place].output):
-                continue
-            gone.add(place)
-            pending.append(place)
-    unread -= {value.name for value in graph.input}
-    nodes = [node for place, node in enumerate(graph.node) if place not in gone]
-    held = [tensor for tensor in graph.initializer if tensor.name not in unread]
-    del graph.node[:], graph.initializer[:]
-    graph.node.extend(nodes)
-    graph.initializer.extend(held)
+    remove_named(graph.value_info, constant)

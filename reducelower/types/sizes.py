@@ -7,6 +7,7 @@ polynomials are.
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -182,6 +183,9 @@ def _evaluated(node: ast.expr, atom: Callable[[Hashable], Size]) -> Size | None:
     left, right = _evaluated(node.left, atom), _evaluated(node.right, atom)
     if left is None or right is None:
         return None
+    of_numbers = _OF_NUMBERS.get(type(node.op))
+    if of_numbers is not None and left.number is not None and right.number:
+        return Size.of(of_numbers(left.number, right.number))
     if isinstance(node.op, ast.FloorDiv):
         return quotient(left, right, atom)
     combine = _OPERATIONS.get(type(node.op))
@@ -192,4 +196,9 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[Size, Size], Size]] = {
     ast.Add: Size.__add__,
     ast.Mult: Size.__mul__,
     ast.Sub: Size.__sub__,
+}
+
+_OF_NUMBERS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
