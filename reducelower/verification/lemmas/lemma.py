@@ -18,8 +18,9 @@ from reducelower.plan import Site
 from reducelower.scope.node import blank
 from reducelower.types.known import Known
 from reducelower.verification.inputs.made import tensor_dims
-from reducelower.verification.lemmas.substitution import Stayed, renamed
+from reducelower.verification.lemmas.substitution import Stayed
 from reducelower.verification.operators import column
+from reducelower.verification.regions.cut import renamed
 from reducelower.verification.regions.numbering import captured, content
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair
 from reducelower.verification.regions.places import Dims, Place
@@ -93,13 +94,9 @@ def _value(value: TensorProto | AttributeProto) -> Array:
 
 
 def _renamed(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> list[NodeProto]:
-    found = []
-    for node in nodes:
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        copy.ClearField("name")
-        renamed(copy, names)
-        found.append(copy)
+    found = [renamed(node, names) for node in nodes]
+    for node in found:
+        node.ClearField("name")
     return found
 
 
@@ -162,10 +159,7 @@ def _as_applied(stayed: Stayed, opsets: tuple[int, int]) -> Applied:
     """A node that stays, as a rewrite to itself."""
     names = list(dict.fromkeys(filter(None, (*stayed.node.input, *stayed.node.output))))
     blanks = {name: blank(number) for number, name in enumerate(names)}
-    node = NodeProto()
-    node.CopyFrom(stayed.node)
-    node.ClearField("name")
-    renamed(node, blanks)
+    (node,) = _renamed([stayed.node], blanks)
     entry = Entry(node, [node], opsets, {}, {}, {}, frozenset(), (), "")
     return Applied(stayed.graph, stayed.index, entry, {text: name for name, text in blanks.items()})
 

@@ -16,6 +16,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.rewrites import Applied
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.regions.cut import renamed
 from reducelower.verification.regions.meanings import meaning
 from reducelower.verification.regions.numbering import Functions, Table, attributes, opsets_of
 
@@ -114,10 +115,7 @@ class _Putting:
         for name, tensor in entry.adopted.items():
             yield _constant(names[name], tensor)
         for node in entry.nodes:
-            copy = NodeProto()
-            copy.CopyFrom(node)
-            renamed(copy, names)
-            yield copy
+            yield renamed(node, names)
 
     def _means_the_same(self, node: NodeProto) -> bool:
         """Whether a node that stays means at the target's opset version what it meant."""
@@ -139,20 +137,6 @@ def _constant(name: str, value: TensorProto | AttributeProto) -> NodeProto:
         held = node.attribute.add(name="value", type=AttributeProto.TENSOR)
         held.t.CopyFrom(value)
     return node
-
-
-def renamed(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Rename values in a node and in the graphs inside."""
-    node.ClearField("doc_string")
-    for values in (node.input, node.output):
-        for at, name in enumerate(values):
-            values[at] = names.get(name, name)
-    for _, _, graph in subgraphs(node):
-        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
-            for value in listed:
-                value.name = names.get(value.name, value.name)
-        for inner in graph.node:
-            renamed(inner, names)
 
 
 def is_same(made: ModelProto, result: ModelProto) -> bool:

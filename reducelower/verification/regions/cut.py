@@ -24,7 +24,7 @@ from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pa
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["Region", "cut_region"]
+__all__ = ["Region", "cut_region", "renamed"]
 
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
@@ -83,18 +83,18 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
     outputs = [f"{name}/out" if name in left.inputs or name in left.constants else name for name in lefts]
     sides = []
     for cone, targets, prefix in ((left, lefts, ""), (right, rights, "after/")):
-        renamed = {name: names[number] for name, number in cone.inputs.items()}
+        new = {name: names[number] for name, number in cone.inputs.items()}
         direct = {name for name in targets if name in cone.inputs or name in cone.constants}
         for name in [*cone.constants, *(name for node in cone.nodes for name in node.output if name)]:
-            renamed.setdefault(name, prefix + name)
-        renamed.update((name, out) for name, out in zip(targets, outputs, strict=True) if name not in direct)
-        nodes = [_renamed(node, renamed) for node in cone.nodes]
+            new.setdefault(name, prefix + name)
+        new.update((name, out) for name, out in zip(targets, outputs, strict=True) if name not in direct)
+        nodes = [renamed(node, new) for node in cone.nodes]
         nodes += [
-            helper.make_node("Identity", [renamed[name]], [out])
+            helper.make_node("Identity", [new[name]], [out])
             for name, out in zip(targets, outputs, strict=True)
             if name in direct
         ]
-        sides.append((nodes, {renamed[name]: value for name, value in cone.constants.items()}))
+        sides.append((nodes, {new[name]: value for name, value in cone.constants.items()}))
     pair = _pair(claim, sides, list(kinds.values()), outputs)
     pair = keyed(pair)
     places = ((level.left, left), (level.right, right))
@@ -253,22 +253,21 @@ def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) ->
     return kinds
 
 
-def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-    copied = deepcopy(node)
-    _rename(copied, names)
-    return copied
+def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    """A copy of a node with other names of values, in the graphs inside too."""
+    copy = deepcopy(node)
+    _rename(copy, names)
+    return copy
 
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    node.ClearField("doc_string")
     for values in (node.input, node.output):
         for at, name in enumerate(values):
-            if name in names:
-                values[at] = names[name]
+            values[at] = names.get(name, name)
     for _, _, graph in subgraphs(node):
-        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        own |= {name for inner in graph.node for name in inner.output}
-        around = {name: new for name, new in names.items() if name not in own}
+        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
+            for value in listed:
+                value.name = names.get(value.name, value.name)
         for inner in graph.node:
-            _rename(inner, around)
-        for value in graph.output:
-            value.name = around.get(value.name, value.name)
+            _rename(inner, names)
