@@ -16,9 +16,9 @@ from onnx import ModelProto, printer
 
 from reducelower.legalization.attempts import attempt
 from reducelower.model.document import Document
-from reducelower.model.inference import ContradictionError
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Settings, Target
+from reducelower.types import ContradictionError
 from tools.fuzz.graphs import draw_graph
 
 COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"})

@@ -13,10 +13,10 @@ from reducelower.difference.changes import Change, Region, changes_of
 from reducelower.difference.matching import Matched, Side, match
 from reducelower.difference.stated import Fact, interface_facts, model_facts, stated_facts
 from reducelower.model.graph import all_nodes, function_path, subgraphs
-from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
 from reducelower.model.text import counted
+from reducelower.types import Inference
 from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals, opsets_of
 from reducelower.verification.regions.places import Place
 from reducelower.verification.result import to_plain

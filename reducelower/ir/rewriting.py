@@ -13,10 +13,10 @@ from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.ir.light import lighten
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference import GraphKey, Inference, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.options import Target
 from reducelower.rulebook import RuleBook, RuleError, load_book
+from reducelower.types import GraphKey, Inference, function_key
 
 if TYPE_CHECKING:
     from reducelower.options import Book

@@ -17,10 +17,10 @@ from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Agreed, Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
-from reducelower.model.inference import ContradictionError
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
+from reducelower.types import ContradictionError
 
 if TYPE_CHECKING:
     from reducelower.legalization.mended_source import Mended

@@ -37,7 +37,6 @@ from reducelower.legalization.quantized_pairs import QUANTIZED, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.inference import function_key
 from reducelower.model.nodelist import SerializedNodes
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
@@ -50,6 +49,7 @@ from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope, blank
+from reducelower.types import function_key
 
 __all__ = ["GraphPass"]
 

@@ -15,10 +15,10 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.graph import all_nodes, function_path, subgraphs, walk
-from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.scope.graph import GraphScope, constant_nodes
 from reducelower.scope.ground import Ground
+from reducelower.types import GraphKey, function_key
 
 __all__ = ["called_without_inputs", "specialize"]
 

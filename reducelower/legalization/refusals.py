@@ -20,12 +20,12 @@ from reducelower.legalization.passes import attempt_until_settled
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference import ContradictionError
 from reducelower.model.schemas import opset_of, since_version
 from reducelower.model.validate import find_defect, find_missing_import
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
+from reducelower.types import ContradictionError
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Runtime

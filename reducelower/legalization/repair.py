@@ -19,7 +19,6 @@ from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_
 from reducelower.legalization.run import run
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
-from reducelower.model.inference import ContradictionError, infer
 from reducelower.model.inference.protected import objection
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
@@ -28,6 +27,7 @@ from reducelower.model.validate import find_call_defect, find_defect
 from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
 from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
+from reducelower.types import ContradictionError, infer
 
 __all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
 

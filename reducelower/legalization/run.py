@@ -25,7 +25,6 @@ from reducelower.legalization.zeros import assumes_none, notes_about_zeros
 from reducelower.model.census import Stated, graph_field
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.inference import infer_strictly
 from reducelower.model.inference.declared import objection
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.names import Names, Searchable
@@ -48,6 +47,7 @@ from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
+from reducelower.types import infer_strictly, inference_of
 
 __all__ = ["folder_of", "ground_of", "refuse_declarations", "run"]
 
@@ -283,7 +283,9 @@ def ground_of(
     ranks = settings.ranks or {}
     return Ground(
         Names(lambda: source.message, searchable),
-        source.inference(element_types, ranks, sole_type, freezes_defaults=settings.freeze_defaults, lenient=lenient),
+        inference_of(
+            source, element_types, ranks, sole_type, freezes_defaults=settings.freeze_defaults, lenient=lenient
+        ),
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,

@@ -16,12 +16,12 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.legalization.mended_source import Mended
 from reducelower.model.attributes import copy_marks, make_node
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
-from reducelower.model.inference import GraphKey, Inference, function_key
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 from reducelower.scope.values import tensor_of
+from reducelower.types import GraphKey, Inference, function_key
 
 __all__ = ["may_be_unlike", "rewrite_ifs_as_loops"]
 

@@ -22,11 +22,11 @@ from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.graph import walk
-from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import open_skeleton
 from reducelower.scope.values import loaded
+from reducelower.types import infer
 
 __all__ = ["widen_integers"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from typing import Any, TypeVar
 from weakref import ref
 
 from onnx import ModelProto, TensorProto
 
-from reducelower.model.inference import Inference
 from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 from reducelower.model.weights import Weights, cut_off
@@ -32,6 +32,8 @@ class Agreed:
     is_lenient: bool
 
 
+_Derived = TypeVar("_Derived")
+
 _SEARCHABLE = 64 << 20
 """Largest model, in bytes, in which free names are found by searching its bytes."""
 
@@ -48,7 +50,7 @@ class Document:
         assert message is not None or data is not None
         self._message = message
         self._data = data
-        self._inferences: dict[Hashable, Inference] = {}
+        self._derived: dict[Hashable, Any] = {}
         self._weight: Callable[[str], TensorProto | None] | None = None
         self._shares_types = False
         self._agreed: Agreed | None = None
@@ -78,7 +80,7 @@ class Document:
         else:
             trials = Document(skeleton(self.message))
             trials._weight = self._initializers.get
-        trials._inferences, trials._shares_types = self._inferences, True
+        trials._derived, trials._shares_types = self._derived, True
         return trials
 
     @property
@@ -116,34 +118,16 @@ class Document:
     def _initializers(self) -> Mapping[str, TensorProto]:
         return {tensor.name: tensor for tensor in self.message.graph.initializer}
 
-    def inference(
-        self,
-        element_types: Mapping[str, int],
-        ranks: Mapping[str, int],
-        sole_type: Callable[[], int | None],
-        *,
-        freezes_defaults: bool,
-        lenient: bool,
-    ) -> Inference:
-        """The inferred types of the model, for one attempt; arguments as of `Inference`."""
-        key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
-        if self._shares_types and key in self._inferences:
-            return self._inferences[key]
-        made = partial(
-            Inference,
-            sole_type=sole_type,
-            element_types=element_types,
-            ranks=ranks,
-            freezes_defaults=freezes_defaults,
-            lenient=lenient,
-        )
-        if self._shares_types:
+    def derived(self, key: Hashable, made: Callable[[Callable[[], ModelProto]], _Derived]) -> _Derived:
+        """What is derived of the model, given a way to get it; all attempts share it that only need the plan."""
+        if not self._shares_types:
+            here = ref(self)  # a weak reference, so that what is cached does not keep the weights alive
+            found = self._derived[key] = made(lambda: _message_of(here))
+            return found
+        if key not in self._derived:
             message = self.message
-            self._inferences[key] = made(lambda: message)
-        else:
-            here = ref(self)  # a weak reference, so that cached inference does not keep the weights alive
-            self._inferences[key] = made(lambda: _message_of(here))
-        return self._inferences[key]
+            self._derived[key] = made(lambda: message)
+        return self._derived[key]  # type: ignore[no-any-return]
 
     @property
     def message(self) -> ModelProto:

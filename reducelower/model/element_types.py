@@ -26,7 +26,11 @@ __all__ = [
 ElementTypeOrInputs: TypeAlias = "int | Sequence[str]"
 """An element type (0: unknown), or inputs of which each has the element type of the output."""
 
-_BY_ATTRIBUTE = {"Cast": "to", "ConstantOfShape": "value"}
+_BY_ATTRIBUTE = {
+    **dict.fromkeys(("Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"), "dtype"),
+    "Cast": "to",
+    "ConstantOfShape": "value",
+}
 
 _STATED_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
 """How many outputs a body has before those of the node: that of a Loop yields its condition first."""
@@ -42,9 +46,12 @@ _OF_CONSTANT = {
 
 
 def output_element_type(node: NodeProto, output: str, opset: int) -> ElementTypeOrInputs:
-    """What a node says about the element type of an output: the type, the inputs that share it, or 0 if unknown."""
+    """What a node says about the element type of an output: the type, the inputs that share it, or 0 if unknown.
+
+    `opset` is the version of the node's domain.
+    """
     if node.domain not in DEFAULT_DOMAINS:
-        return 0
+        return _of_formals(node, output, opset)
     if node.op_type == "Constant":
         return element_type_of_constant(node)
     if node.op_type in _STATED_BEFORE:
@@ -55,7 +62,12 @@ def output_element_type(node: NodeProto, output: str, opset: int) -> ElementType
         if attribute is None:
             return TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
         return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
-    answer = _by_variables(node.op_type, opset, list(node.output).index(output), len(node.input))
+    return _of_formals(node, output, opset)
+
+
+def _of_formals(node: NodeProto, output: str, opset: int) -> ElementTypeOrInputs:
+    domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+    answer = _by_variables(node.op_type, domain, opset, list(node.output).index(output), len(node.input))
     return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
 
 
@@ -80,9 +92,9 @@ def element_type_of_constant(node: NodeProto) -> int:
 
 
 @cache
-def _by_variables(op_type: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
+def _by_variables(op_type: str, domain: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
     """The element type of an output, or the positions of the inputs that share its type variable, or 0."""
-    found = schema(op_type, opset)
+    found = schema(op_type, opset, domain)
     output = None if found is None else formal_at(found.outputs, place)
     if found is None or output is None:
         return 0

@@ -13,12 +13,12 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference import infer
 from reducelower.model.inference.ranks import rank_of
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.scope.values import tensor_of
+from reducelower.types import infer
 
 __all__ = ["what_is_wrong_with_an_axis", "what_is_wrong_with_axes"]
 

@@ -10,7 +10,6 @@ from onnx import FunctionProto, GraphProto, ModelProto
 from reducelower.legalization.edits import Edit
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.plan import Site
 from reducelower.recompose.composing import Composed, Finder, Left, compose
@@ -20,6 +19,7 @@ from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
+from reducelower.types import GraphKey, function_key
 
 __all__ = ["Raiser"]
 

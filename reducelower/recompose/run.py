@@ -20,7 +20,6 @@ from reducelower.legalization.run import folder_of, refuse_declarations
 from reducelower.model.census import Census
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies, kind_may_hold_graphs
-from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import parse_element_type
@@ -35,6 +34,7 @@ from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.book import load_forms
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
+from reducelower.types import Inference
 
 __all__ = ["BOOKS", "joined", "known_operators", "raise_reductions", "raise_with_plan"]
 

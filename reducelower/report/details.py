@@ -13,10 +13,10 @@ from onnx import ModelProto
 from reducelower.difference import Difference
 from reducelower.errors import Refusal
 from reducelower.model.graph import all_nodes, bodies
-from reducelower.model.inference import Inference
 from reducelower.model.spelled import operator_name
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
+from reducelower.types import Inference
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.regions.align import Claim, align

@@ -28,8 +28,7 @@ from onnx import (
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.census import Stated
-from reducelower.model.graph import inner_path, read_by, subgraphs
-from reducelower.model.inference import GraphKey
+from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
@@ -40,6 +39,7 @@ from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground, KnownType
 from reducelower.scope.values import read_tensor, tensor_of, value_key
+from reducelower.types.graphs import inner_graphs
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.witnesses import Witnesses
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reducelower.model.numbers import Array
-    from reducelower.types import Source
+    from reducelower.types import Graph, GraphKey, Source
 
 __all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes"]
 
@@ -437,7 +437,7 @@ class GraphScope:
 
     def has_type_at_hand(self, name: str) -> bool:
         """Whether the type of a value is known without inferring the whole model."""
-        return self.ground.source.has_run or self.states_type(name)
+        return self.states_type(name)
 
     # For the resolver, and through it
 
@@ -462,41 +462,34 @@ class GraphScope:
         return Known.of_constant(tensor.data_type, tensor.dims, value)
 
     def stated_type(self, name: str) -> TypeProto | None:
-        """The type that this graph states for a value or the user declared, or an inferred one of an inner input."""
+        """The type that this graph states for a value or the user declared."""
         stated = self._stated_type(name)
         known = None if stated is None else self.ground.known_type(stated)
-        if name in self.inputs and (known is None or known.shape is None) and self.key:
-            return self.ground.source.type(self.key, name)
         if name in self.ground.element_types or name in self.ground.ranks:
             return declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
         return None if known is None else known.proto
 
     def handed(self, name: str) -> Sequence[Source]:
-        """None: `stated_type` knows the inputs of subgraphs and functions."""
-        return ()
+        """The values outside that become an input of this subgraph or function."""
+        return () if self.key is None else self.ground.source.graphs.graph(self.key).handed(name)
 
     def readers(self, name: str) -> Sequence[NodeProto]:
-        """Nobody has asked for them yet."""
-        return ()
+        """The nodes of this graph that read a value, before any rewrite."""
+        return () if self.key is None else self.ground.source.graphs.graph(self.key).readers(name)
 
     def version(self, domain: str) -> int | None:
-        """The opset version of the nodes; None for other domains."""
-        return None if domain else self.opset
+        """The version of a domain's operators; None if it is not known."""
+        if not domain:
+            return self.opset
+        return None if self.key is None else self.ground.source.graphs.graph(self.key).version(domain)
 
     def note_trusted(self, name: str) -> None:
         """Note that what this graph states for a value was used."""
         self.ground.trusts_sizes = self.ground.trusts_sizes or self._states_of_node(name)
 
-    def inside(self, node: NodeProto) -> list[tuple[GraphScope, list[str]]]:
-        """The subgraphs of a node, each with the names of its outputs."""
-        index = next((place for place in map(self.position, node.output) if place is not None), None)
-        found = []
-        for number, attribute, inner in subgraphs(node):
-            key = None if self.key is None or index is None else (*self.key, index, number)
-            path = inner_path(self.path, node, index or 0, attribute)
-            graph = GraphScope(self.ground, inner, self.opset, path, self, key)
-            found.append((graph, [value.name for value in inner.output]))
-        return found
+    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
+        """The subgraphs of a node, or the function it calls, each with the names of its outputs."""
+        return inner_graphs(node, self) if self.key is None else self.ground.source.graphs.graph(self.key).inside(node)
 
     def known(self, name: str) -> Known:
         """What is known about a value from the nodes that compute it, with sizes as names."""
@@ -521,11 +514,9 @@ class GraphScope:
     # Questions about the surroundings
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
-        """The inferred type of a value in a node's subgraph, given by its number among the node's subgraphs."""
-        if self.key is None:
-            return None
-        places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
-        return self.ground.source.type((*self.key, next(places), number), name)
+        """The type of a value in a node's subgraph, given by its number among the node's subgraphs."""
+        inside = self.inside(node) if self.key is not None else ()
+        return self.ground.resolver.type(name, inside[number][0]) if number < len(inside) else None
 
     # Where types come from
 
@@ -557,7 +548,9 @@ class GraphScope:
 
     def _inferred_type(self, name: str) -> TypeProto | None:
         found = self.ground.resolver.type(name, self)
-        return self.ground.source.type(self.key, name) if found is None and self.key is not None else found
+        if found is None:
+            self.ground.source.check()  # what is stated wrongly may be why
+        return found
 
     def _stated_whole(self, name: str) -> KnownType | None:
         """The stated type of a value, if it leaves nothing to inference."""

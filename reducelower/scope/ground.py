@@ -10,13 +10,12 @@ from onnx import TensorProto, TypeProto
 
 from reducelower.files import DataFolder
 from reducelower.model.census import Stated
-from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.model.schemas import type_string
 from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.values import Values
-from reducelower.types import Resolver
+from reducelower.types import Inference, Resolver
 from reducelower.types.witnesses import Witnesses
 
 __all__ = ["Ground", "KnownType"]
@@ -114,16 +113,15 @@ class Ground:
     def check_what_was_trusted(self) -> None:
         """Check the stated types that were used, if the model does not state all types that were needed.
 
-        Exporters that omit types also state wrong ones. Inference checks all of them; if it did not run because
-        operators determined every rank asked for, nothing has checked them.
+        Exporters that omit types also state wrong ones.
 
         Raises:
             ContradictionError: a stated type contradicts what nodes compute.
         """
-        if self.source.has_run or not self.follows_nodes:
+        if not self.follows_nodes:
             return
         if self.trusts_sizes:
-            self.source.types(())
+            self.source.check()
         for graph, name in self.trusted_ranks:
             self.resolver.rank(name, graph)
 

@@ -1,11 +1,28 @@
 """What is known about values before a model runs: types and shapes, with sizes as names, and contents of small vectors.
 
 `resolver` follows a value back to what computes it, node by node. `operators` says how each operator passes sizes on,
-and `sizes` is their arithmetic.
+`sizes` is their arithmetic, and `graphs` are the graphs of a model. `inference` asks for all values of a model.
 """
 
+from reducelower.types.graphs import GraphKey, function_key
+from reducelower.types.inference import Inference, infer, infer_strictly, inference_of
 from reducelower.types.known import Known
-from reducelower.types.resolver import Atoms, Graph, Held, Resolver, Source
+from reducelower.types.resolver import Atoms, ContradictionError, Graph, Held, Resolver, Source
 from reducelower.types.sizes import Size
 
-__all__ = ["Atoms", "Graph", "Held", "Known", "Resolver", "Size", "Source"]
+__all__ = [
+    "Atoms",
+    "ContradictionError",
+    "Graph",
+    "GraphKey",
+    "Held",
+    "Inference",
+    "Known",
+    "Resolver",
+    "Size",
+    "Source",
+    "function_key",
+    "infer",
+    "infer_strictly",
+    "inference_of",
+]

@@ -18,7 +18,6 @@ from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, sh
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type, output_element_type
-from reducelower.model.inference import ContradictionError
 from reducelower.model.inference.protected import may_crash
 from reducelower.model.inference.ranks import (
     CONTRIB,
@@ -37,7 +36,11 @@ from reducelower.types.known import Elements, Known, Question, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
 from reducelower.types.sizes import Size, of_text
 
-__all__ = ["Atoms", "Graph", "Held", "Resolver", "Source", "carried", "is_batched"]
+__all__ = ["Atoms", "ContradictionError", "Graph", "Held", "Resolver", "Source", "carried", "is_not_followed"]
+
+
+class ContradictionError(Exception):
+    """The model states types that contradict what nodes yield, so none of them can be trusted."""
 
 
 class Held(Protocol):
@@ -54,11 +57,13 @@ class Source(NamedTuple):
         graph: where it is known.
         name: its name there.
         axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
+        along: graph and name of a value whose first size is that of the axis it gains; None if that is not known.
     """
 
     graph: Graph
     name: str
     axes: int | None = 0
+    along: tuple[Graph, str] | None = None
 
 
 class Graph(Protocol):
@@ -304,8 +309,8 @@ class Resolver:
         found = 0
         if node is None:
             found = self._over("element_type", home.handed(name))
-        elif node.domain in DEFAULT_DOMAINS:
-            answer = output_element_type(node, name, home.opset)
+        elif (version := home.version("" if node.domain in DEFAULT_DOMAINS else node.domain)) is not None:
+            answer = output_element_type(node, name, version)
             if isinstance(answer, int):
                 found = answer
             else:
@@ -354,8 +359,20 @@ class Resolver:
             return stated.SerializeToString()
         if node is None:
             return self._over("container", home.handed(name))  # type: ignore[no-any-return]
+        if node.op_type == "SequenceMap" and node.domain in DEFAULT_DOMAINS:
+            return self._mapped(home, node, name)
         found: bytes = self._over("container", self._sources_inside(node, home, name))
         return found or self._told_of(node, home)[_place(node, name)].container
+
+    def _mapped(self, home: Graph, node: NodeProto, name: str) -> bytes:
+        """The type of an output of SequenceMap: a sequence of what its body yields."""
+        for graph, names in home.inside(node):
+            element_type = self._ask("element_type", graph, names[_place(node, name)])
+            if element_type:
+                made = TypeProto()
+                made.sequence_type.elem_type.tensor_type.elem_type = element_type
+                return made.SerializeToString()
+        return b""
 
     def _rank(self, home: Graph, name: str) -> int | None:
         node, found = home.producer(name), None
@@ -441,13 +458,14 @@ class Resolver:
     def _sources_inside(self, node: NodeProto, home: Graph, name: str) -> Sequence[Source]:
         """What an If, a Loop, a Scan or a call of a function yields for an output, seen from inside."""
         is_own = node.domain in DEFAULT_DOMAINS
-        if is_own and (node.op_type not in _HOLDERS or is_batched(node, home) or not _is_followed(node)):
+        if is_own and (node.op_type not in _HOLDERS or is_not_followed(node, home) or not _is_followed(node)):
             return ()
         key = home.place, next(filter(None, node.output), "")
         if key not in self._inside:
             self._inside[key] = home.inside(node)
         inside, place = self._inside[key], _place(node, name)
         axes: int | None = 0
+        along: tuple[Graph, str] | None = None
         if is_own and node.op_type == "If":
             taken = self._numbers(home, node.input[0]) if node.input else None
             if taken:
@@ -461,24 +479,32 @@ class Resolver:
             return [Source(home, node.input[place])]  # a state keeps its shape
         elif is_own:
             axes = 1
-        return [Source(graph, names[place], axes) for graph, names in inside if place < len(names)]
+            along = None if value_of(node, "scan_input_axes") else (home, node.input[carried(node)])
+        return [Source(graph, names[place], axes, along) for graph, names in inside if place < len(names)]
 
     def _over(self, question: Question, sources: Sequence[Source]) -> Any:
         """The answer for a value that comes into a graph or out of one: what all it may be have in common."""
-        axes = sources[0].axes if sources else None
-        if not sources or (axes is None and question not in ("element_type", "container")):
-            return _UNKNOWN[question]
-        if question == "shape" and axes:
-            rank = self._over("rank", sources)
-            return None if rank is None else (None,) * rank
-        if question == "elements" and axes:
-            return None
+        unknown = _UNKNOWN[question]
+        if not sources:
+            return unknown
+        axes = sources[0].axes
+        if question in ("element_type", "container"):
+            answers = [self._ask(question, each.graph, each.name) for each in sources]
+            return answers[0] if all(each == answers[0] for each in answers) else unknown
+        if axes is None or (question == "elements" and axes):
+            return unknown
         answers = [self._ask(question, each.graph, each.name) for each in sources]
-        if question in ("shape", "elements"):
-            return _agreed(*answers)
-        if any(each != answers[0] for each in answers) or not (question == "rank" and answers[0] is not None):
-            return answers[0] if all(each == answers[0] for each in answers) else _UNKNOWN[question]
-        return max(answers[0] + (axes or 0), 0)
+        if question == "rank":
+            return answers[0] + axes if answers[0] is not None and all(each == answers[0] for each in answers) else None
+        agreed = _agreed(*answers)
+        if agreed is None or not axes:
+            return agreed
+        if axes < 0:
+            return agreed[-axes:] if len(agreed) >= -axes else None
+        along = None if sources[0].along is None else self._ask("shape", *sources[0].along)
+        first = along[0] if along else None
+        # A size may be another one in each iteration if it is no number.
+        return first, *(size if size is not None and size.number is not None else None for size in agreed)
 
     # From inputs to outputs
 
@@ -649,16 +675,16 @@ def _numbers_of(stated: TypeProto | None) -> Sequence[int | None] | None:
 
 def _is_whole(stated: TypeProto | None) -> bool:
     """Whether a type states a shape all of whose sizes have a number or a name."""
-    return (
-        _rank_of(stated) is not None
-        and stated is not None
-        and all(dim.WhichOneof("value") for dim in stated.tensor_type.shape.dim)
-    )
+    if stated is None or not stated.tensor_type.HasField("shape"):
+        return False
+    return all(size_of(dim) is not None or dim.dim_param for dim in stated.tensor_type.shape.dim)
 
 
 def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:
     """What the tables of operators without a schema say of an output."""
     place = _place(node, name)
+    if home.version("" if node.domain in DEFAULT_DOMAINS else node.domain) is None:
+        return None
     if node.domain == "com.microsoft.nchwc":
         # It has operators of the default domain in a blocked layout.
         return Output(0, rank=lambda inputs: inputs.rank(0)) if place == 0 else None
@@ -671,16 +697,19 @@ def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:
     return outputs[place] if place < len(outputs) else None
 
 
-def is_batched(node: NodeProto, graph: Graph) -> bool:
-    """Whether a node is a Scan of opset 8, which had a batch axis and its lengths as first input."""
-    return node.op_type == "Scan" and node.domain in DEFAULT_DOMAINS and graph.opset < _SCAN_WITHOUT_BATCH
+def is_not_followed(node: NodeProto, graph: Graph) -> bool:
+    """Whether it is not known what a Scan hands on: that of opset 8 had a batch axis, and a broken one may scan more
+    inputs than it has."""
+    if node.op_type != "Scan" or node.domain not in DEFAULT_DOMAINS:
+        return False
+    scanned = value_of(node, "num_scan_inputs", 0)
+    is_broken = not isinstance(scanned, int) or not 0 < scanned <= len(node.input)
+    return is_broken or graph.opset < _SCAN_WITHOUT_BATCH
 
 
 def carried(node: NodeProto) -> int:
-    """How many inputs of a Scan are state variables; the others are scanned."""
-    scanned = value_of(node, "num_scan_inputs", 0)
-    # In a broken model the attribute may be out of range or no integer.
-    return max(0, len(node.input) - scanned) if isinstance(scanned, int) else len(node.input)
+    """How many inputs of a Scan that is followed are state variables; the others are scanned."""
+    return len(node.input) - int(value_of(node, "num_scan_inputs"))
 
 
 def _rank_of(stated: TypeProto | None) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import Mock
-
 import onnx
 import onnx.parser
 import pytest
@@ -12,7 +10,6 @@ from onnx import ModelProto, TensorProto, helper
 import reducelower
 from reducelower import ConversionError
 from reducelower.legalization.refusals import oldest_fitting
-from reducelower.model.inference import on_demand
 
 
 def model_of(*nodes: tuple[str, dict[str, object]], opset: int) -> ModelProto:
@@ -86,17 +83,6 @@ def ranked_otherwise(opset: int) -> ModelProto:
 def test_stated_types_that_are_wrong_do_not_hide_where_the_model_fits() -> None:
     with pytest.raises(ConversionError, match="opset 9 is the oldest at which the whole model fits"):
         reducelower.convert_version(ranked_otherwise(18), 8)
-
-
-def test_types_are_inferred_once_however_many_opsets_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = ranked_otherwise(18)
-    model.graph.ClearField("value_info")
-    counted = Mock(wraps=on_demand.infer_with_help)
-    monkeypatch.setattr(on_demand, "infer_with_help", counted)
-    with pytest.raises(ConversionError, match="opset 9 is the oldest at which the whole model fits"):
-        reducelower.convert_version(model, 8)
-    of_whole_model = [call for call in counted.call_args_list if call.args[0].graph.name == "g"]
-    assert len(of_whole_model) == 1  # at opset 8, where NonZero asks for a rank; the others know it then
 
 
 def test_an_operator_that_is_newer_than_the_stated_opset_leads_to_what_may_be_wrong() -> None:

@@ -16,12 +16,12 @@ from reducelower.adapters.builder import Writer
 from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
 from reducelower.legalization.node_rewriter import NodeRewriter
-from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import ALL_OPERANDS
 from reducelower.scope.scope import Scope
+from reducelower.types import Inference
 from tools.memo_graphs import converted, differing
 
 

@@ -1,13 +1,10 @@
 from pathlib import Path
-from unittest.mock import Mock
 
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, parser, shape_inference
 
-import reducelower
 from reducelower.model.census import Census
-from reducelower.model.inference import on_demand
 from reducelower.model.sole_type import sole_element_type
 
 STORED = sorted((Path(__file__).parents[1] / "data").rglob("*.onnx"))
@@ -74,14 +71,3 @@ def test_it_is_what_inference_finds_in_stored_models(path: Path) -> None:
     for value in shape_inference.infer_shapes(model).graph.value_info:
         if value.name in computed:
             assert value.type.tensor_type.elem_type == found, value.name
-
-
-@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceMean"])
-def test_inference_does_not_run_where_one_type_says_all(op_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Mock(wraps=on_demand.infer_with_help)
-    monkeypatch.setattr(on_demand, "infer_with_help", counted)
-    # Whether Relu fits is asked when axes are attributes already, but for those of ReduceSum.
-    model = parse(f"<int64[1] a = {{1}}> {{ s = Relu (x) t = {op_type} (s, a) u = ReduceSum (t, a) y = Relu (u) }}")
-    assert reducelower.convert_version(model, 13)
-    assert reducelower.expand(model, rules="stable")
-    assert not [call for call in counted.call_args_list if call.args[0].graph.name == model.graph.name]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import reducelower
 from reducelower.legalization import repair, run
-from reducelower.model.inference import on_demand
-from reducelower.pipeline.inspection import inspect_file
 from tests.runtimes.toaster import runtime
 
 
@@ -40,23 +36,6 @@ def test_the_whole_model_is_inferred_only_for_operators_that_inference_gets_to_k
     monkeypatch.setattr(run, "new_objection", objection)
     reducelower.convert_version(_model(opset, body), goal)
     assert bool(asked) is is_inferred
-
-
-def test_inspection_infers_the_types_of_a_model_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    infer = on_demand.infer_with_help
-
-    def counted(model: ModelProto, **settings: Any) -> Any:
-        sizes.append(len(model.graph.node))
-        return infer(model, **settings)
-
-    monkeypatch.setattr(on_demand, "infer_with_help", counted)
-    body = "s = Shape(x) c = Cast<to = 1>(s) r = Reshape(x, s) t = Softmax(r) e = ReduceLogSumExp(t) y = Add(e, c)"
-    path = tmp_path / "model.onnx"
-    onnx.save(_model(18, body), path)
-    found = inspect_file(str(path))
-    assert len(found.runtimes) > 2
-    assert sizes.count(6) <= 2, "once, and once more where what the model states is not trusted"
 
 
 def test_stale_types_are_dropped_once_however_many_opsets_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, parser, shape_inference
+from onnx import ModelProto, TensorProto, checker, helper, parser
 
 import reducelower
-from reducelower.model.inference import Inference, function_key, protected
-from reducelower.model.inference.ranks import RANKS, Inputs, evaluate_rule
+from reducelower.types import Inference
 from tests.adapters.single import yields
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3]>\n'
@@ -182,9 +181,10 @@ def test_a_scan_of_so_many_inputs_as_it_does_not_have_is_passed_over(scanned: ob
 
 @pytest.mark.parametrize(("axes", "rank"), [(1, None), ([1], 1)])
 def test_axes_that_are_no_list_tell_no_rank(axes: object, rank: int | None) -> None:
-    node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0, axes=axes)
-    types = {"x": helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3])}
-    assert evaluate_rule(RANKS["ReduceMax"], Inputs.of_types(node, types)) == rank
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,3] x) => (y) { y = ReduceMax<keepdims = 0>(x) }""")
+    model.graph.node[0].attribute.append(helper.make_attribute("axes", axes))
+    assert inferred(model)["y"] == (TensorProto.FLOAT, rank)
 
 
 def test_a_number_that_is_handed_to_a_function_has_a_rank_there() -> None:
@@ -270,29 +270,3 @@ def test_the_branch_that_is_taken_tells_the_rank_whatever_is_stated() -> None:
     data = floats(2, 3)
     (y,) = yields(reducelower.convert_version(model, 11), {"x": data})
     np.testing.assert_allclose(y, np.exp(data) / np.exp(data).sum(0), rtol=1e-6)
-
-
-def test_the_body_of_a_function_is_inferred_beside_those_it_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model may have thousands; each body beside all of them takes time by their square."""
-    bodies = ["Abs (z)", "local.F0 (z)", *(f"LeakyRelu <alpha: float = 0.{n}> (z)" for n in range(2, 9))]
-    functions = "".join(
-        f'<domain: "local", opset_import: ["" : 17, "local" : 1]> F{n} (x) => (y) {{ z = Neg (x) y = {body} }}\n'
-        for n, body in enumerate(bodies)
-    )
-    calls = "".join(f"v{n + 1} = local.F{n} (v{n}) " for n in range(9))
-    model = parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
-        g (float[2,3] v0) => (float[2,3] y) {{ {calls} y = Neg (v9) }}
-        {functions}"""
-    )
-    beside: set[int] = set()
-
-    def counted(given: ModelProto, **options: Any) -> ModelProto:
-        if any(node.op_type == "Neg" and node.input[0] == "x" for node in given.graph.node):
-            beside.add(len(given.functions))
-        return shape_inference.infer_shapes(given, **options)
-
-    monkeypatch.setattr(protected, "infer_shapes", counted)
-    found = Inference(lambda: model)
-    assert found.type(function_key(1), "y") == model.graph.input[0].type
-    assert beside == {0, 1}

@@ -12,7 +12,6 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.shape_inference import InferenceError
 
 from reducelower import convert_version
-from reducelower.model.inference import infer, protected
 from reducelower.model.inference.protected import infer_shapes
 
 _ML = "ai.onnx.ml"
@@ -175,28 +174,3 @@ if __name__ == "__main__":
 
 def test_no_operator_of_onnx_ends_the_process() -> None:
     assert subprocess.run([sys.executable, "-W", "ignore", __file__], check=False).returncode == 0
-
-
-LONG = {
-    "the graph": '<ir_version: 9, opset_import: ["": 18]> g (float[{0}] x) => (float[{0}] y) {{ y = Mul (x, x) }}',
-    "a function": '<ir_version: 9, opset_import: ["": 18, "f": 1]> g (float[{0}, 3] x) => (float[{0}, 1] y) '
-    '{{ y = f.F (x) }} <opset_import: ["": 18], domain: "f"> F (x) => (y) '
-    "{{ a = Constant <value_ints = [1]> ()  s = ReduceSum <keepdims = 0> (x, a)  "
-    "m = Mul (s, s)  y = Unsqueeze (m, a) }}",
-}
-
-
-@pytest.mark.parametrize("place", ["the graph", "a function"])
-def test_no_values_are_followed_where_vectors_are_long(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are recorded one by one: four billion end the process, and a file of a hundred bytes can state as many."""
-    asked: list[bool] = []
-
-    def noted(model: ModelProto, **given: bool) -> ModelProto:
-        asked.append(given.get("data_prop", False))
-        return infer_shapes(model, **given)
-
-    monkeypatch.setattr(protected, "infer_shapes", noted)
-    for size, follows in ((3_000_000, False), (3_000, True)):
-        asked.clear()
-        infer(onnx.parser.parse_model(LONG[place].format(size)))
-        assert (True in asked) == follows

@@ -11,7 +11,7 @@ from onnx import TensorProto, numpy_helper, parser
 
 from reducelower import Target, convert_version
 from reducelower.api import legalize
-from reducelower.model.inference import Inference
+from reducelower.types import Inference
 from reducelower.verification import verify, verify_regions
 from reducelower.verification.feeding.roles import Role
 from reducelower.verification.judging.conditioning import disturbed_inside

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from reducelower.api import legalize
-from reducelower.model.inference import Inference
 from reducelower.options import Target
+from reducelower.types import Inference
 from reducelower.verification import verify
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.cut import cut_region

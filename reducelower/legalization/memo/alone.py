@@ -13,8 +13,8 @@ from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
 
 from reducelower.model.attributes import make_node
 from reducelower.model.graph import read_from_outside
-from reducelower.model.inference import infer_strictly
 from reducelower.model.value_info import without_made_up_symbols
+from reducelower.types import infer_strictly
 
 if TYPE_CHECKING:
     from reducelower.scope.graph import Described

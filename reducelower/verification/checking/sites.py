@@ -12,10 +12,10 @@ from functools import cached_property
 from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference import Inference
 from reducelower.model.text import counted
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan, Site
+from reducelower.types import Inference
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of
 from reducelower.verification.judging.runs import Clock

@@ -10,7 +10,7 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.inference import Inference
+from reducelower.types import Inference
 from reducelower.verification.feeding.limits import becoming
 from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed_inside, widened_all
 from reducelower.verification.operators import column

@@ -10,12 +10,12 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from reducelower.model.graph import walk
-from reducelower.model.inference import Inference
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.scope.node import blank
+from reducelower.types import Inference
 from reducelower.types.known import Known
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.lemmas.substitution import Stayed

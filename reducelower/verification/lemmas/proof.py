@@ -14,10 +14,10 @@ from typing import Any
 from onnx import ModelProto, numpy_helper
 
 from reducelower.model.graph import bodies
-from reducelower.model.inference import Inference
 from reducelower.model.rewrites import Step
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
+from reducelower.types import Inference
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.lemmas.lemma import lemmas_of

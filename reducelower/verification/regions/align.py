@@ -18,10 +18,10 @@ from functools import cached_property
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.inference import Inference, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Plan, Site
+from reducelower.types import Inference, function_key
 from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals
 from reducelower.verification.regions.places import Place
 

@@ -9,10 +9,10 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.scope.fold import Folding
+from reducelower.types import Inference
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.numbering import opsets_of

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference import Inference
 from reducelower.numerics.measure import element_type_of, identical, is_float, measure
 from reducelower.numerics.tolerance import tolerance_for
+from reducelower.types import Inference
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import open_to_special
 from reducelower.verification.inputs.made import varied

@@ -1,0 +1,167 @@
+"""The types of all values of a model: those that it leaves open are worked out when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from onnx import FunctionProto, GraphProto, ModelProto, TypeProto, shape_inference
+
+from reducelower.model.calls import function_id, omitted_attributes
+from reducelower.model.graph import may_hold_graphs, subgraphs
+from reducelower.model.inference import protected
+from reducelower.model.skeleton import skeleton
+from reducelower.model.text import one_line
+from reducelower.types.graphs import GraphKey, ModelGraphs
+from reducelower.types.resolver import ContradictionError, Resolver
+
+if TYPE_CHECKING:
+    from reducelower.model.document import Document
+
+__all__ = ["Inference", "infer", "infer_strictly", "inference_of"]
+
+
+class Inference:
+    """The types of a model's values, in subgraphs and functions too, as far as all calls of these agree."""
+
+    def __init__(
+        self,
+        source: Callable[[], ModelProto],
+        sole_type: Callable[[], int | None] = lambda: None,
+        element_types: Mapping[str, int] | None = None,
+        ranks: Mapping[str, int] | None = None,
+        *,
+        freezes_defaults: bool = False,
+        lenient: bool = True,
+    ) -> None:
+        """Prepare inference; nothing is looked at yet.
+
+        Args:
+            source: gives the model, the same each time.
+            sole_type: gives the element type of all node outputs of the main graph if there is only one.
+            element_types: element types that the user declared, by name.
+            ranks: ranks that the user declared, by name.
+            freezes_defaults: whether types may follow from the default values of inputs.
+            lenient: whether to ignore stated types that contradict what nodes yield, instead of raising.
+        """
+        self._source = source
+        self._element_types = element_types or {}
+        self._ranks = ranks or {}
+        self._freezes_defaults = freezes_defaults
+        self.is_lenient = lenient
+        self._sole_type = sole_type
+        self._resolver = Resolver(objects=not lenient)
+        self._objection: str | None = None
+        self._omitted: frozenset[tuple[str, str, str, str]] | None = None
+
+    @cached_property
+    def sole_element_type(self) -> int | None:
+        """The element type of every node output of the main graph; None if there may be several."""
+        return self._sole_type()
+
+    @cached_property
+    def graphs(self) -> ModelGraphs:
+        """The graphs of the model, before any rewrite, by their keys."""
+        return ModelGraphs(self._source(), self._element_types, self._ranks, freezes_defaults=self._freezes_defaults)
+
+    def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
+        """The graph or function body at a key, before any rewrite."""
+        return self.graphs.graph(key).holder
+
+    def type(self, key: GraphKey, name: str) -> TypeProto | None:
+        """The type of a value of the graph at a key; None if unknown. The rank may be left open."""
+        graph = self.graphs.graph(key)
+        found = self._resolver.type(name, graph)
+        element_type = 0 if found is not None else self._resolver.element_type(name, graph)
+        return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type)) if element_type else found
+
+    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
+        """The types of the inputs and of what the nodes yield in the graph at a key, by name."""
+        graph = self.graphs.graph(key)
+        found = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def check(self) -> None:
+        """Check all that the model states, once, unless contradictions are ignored.
+
+        Raises:
+            ContradictionError: strict shape inference objects to it.
+        """
+        if self.is_lenient:
+            return
+        if self._objection is None:
+            try:
+                protected.infer_shapes(skeleton(self._source()), strict_mode=True)
+                self._objection = ""
+            except Exception as error:
+                # A model that inference cannot even read has no types; what needs one is refused and names the value.
+                self._objection = one_line(error) if isinstance(error, shape_inference.InferenceError) else ""
+        if self._objection:
+            raise ContradictionError(self._objection)
+
+    def omits(self, function: FunctionProto, attribute: str) -> bool:
+        """Whether some call of a function omits the attribute, or the function does not declare it."""
+        if self._omitted is None:
+            self._omitted = omitted_attributes(self._source())
+        if all(known.name != attribute for known in function.attribute_proto) and attribute not in function.attribute:
+            return True
+        return (*function_id(function), attribute) in self._omitted
+
+
+def inference_of(
+    document: Document,
+    element_types: Mapping[str, int],
+    ranks: Mapping[str, int],
+    sole_type: Callable[[], int | None],
+    *,
+    freezes_defaults: bool,
+    lenient: bool,
+) -> Inference:
+    """The types of a document, for one attempt; arguments as of `Inference`."""
+    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
+
+    def made(source: Callable[[], ModelProto]) -> Inference:
+        return Inference(source, sole_type, element_types, ranks, freezes_defaults=freezes_defaults, lenient=lenient)
+
+    return document.derived(key, made)
+
+
+def infer(model: ModelProto) -> ModelProto:
+    """State in value_info all types that can be worked out, in a model copy used for its types only; return it."""
+    inference = Inference(lambda: model)
+    found = [(graph, inference.types(key)) for key, graph in _graphs(model)]
+    for graph, types in found:
+        stated = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
+        for name, each in types.items():
+            value = stated[name] if name in stated else graph.value_info.add(name=name)
+            value.type.CopyFrom(each)
+    return model
+
+
+def _graphs(model: ModelProto) -> Iterator[tuple[GraphKey, GraphProto]]:
+    """The main graph and its subgraphs with their keys."""
+    waiting: list[tuple[GraphKey, GraphProto]] = [((), model.graph)]
+    while waiting:
+        key, graph = waiting.pop()
+        yield key, graph
+        for index, node in enumerate(graph.node):
+            for number, _, inner in subgraphs(node) if may_hold_graphs(node) else ():
+                waiting.append(((*key, index, number), inner))
+
+
+def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
+    """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none.
+
+    The objection may also be to the model with these types stated: they may be more than strict inference finds by
+    itself, and show that another stated type is wrong.
+    """
+    try:
+        found = protected.infer_shapes(model, check_type=True, strict_mode=True)
+        data = found.SerializeToString()
+        infer(found)
+        if found.SerializeToString() != data:
+            protected.infer_shapes(found, check_type=True, strict_mode=True)
+    except Exception as error:  # inference raises several types
+        return infer(model), " ".join(str(error).split()) or type(error).__name__
+    return found, ""
