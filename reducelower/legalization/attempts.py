@@ -105,7 +105,7 @@ def _as_stated(source: Document, target: Target, settings: Settings, *, report: 
     draft, plan = _without_stale(source, target, settings, report=report)
     if not _contradicts_in_loops(source, draft, plan):
         return draft, plan
-    from reducelower.legalization.repair import drop_shapes_in_loops
+    from reducelower.legalization.stated_types import drop_shapes_in_loops
 
     open_model = deepcopy(source.message)
     done = tuple(drop_shapes_in_loops(open_model))
@@ -134,7 +134,8 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
         try:
             return _attempt(source, target, settings, report=report)
         except ContradictionError:
-            from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
+            from reducelower.legalization.repair import mends_more
+            from reducelower.legalization.stated_types import drop_stale, inferred_afresh
 
             found = inferred_afresh(source.message)
             mended = drop_stale(source.message, found)

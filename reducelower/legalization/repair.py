@@ -6,47 +6,30 @@ not fit. None of this affects the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count
-from typing import Any
 
-from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
+from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.given import AnyModel, take
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, release_initializers
 from reducelower.legalization.run import run
+from reducelower.legalization.stated_types import Repaired, correct_stated, listed, wrong_outputs
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
-from reducelower.model.inference.protected import objection
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import counted
 from reducelower.model.validate import find_call_defect, find_defect
-from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
 from reducelower.model.written_for import written_for
 from reducelower.options import Settings, Target
-from reducelower.types import ContradictionError, infer
+from reducelower.types import ContradictionError
 
-__all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
+__all__ = ["Repaired", "mends_more", "repair"]
 
-_MOST_NAMES = 5
 _LONG = "ai.onnx"
 """The other spelling of the default domain."""
-
-
-@dataclass(frozen=True)
-class Repaired:
-    """A repaired model.
-
-    Attributes:
-        model: the model, in the form of the one given.
-        done: one sentence per repair; empty if nothing had to be done.
-    """
-
-    model: Any
-    done: tuple[str, ...]
 
 
 def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
@@ -90,7 +73,7 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
         mended.CopyFrom(message)
     mends = (
         _add_imports, _fit_ir_version, _name_graphs, _rename_duplicates, _put_in_order, _move_to_import,
-        _drop_contradictions,
+        correct_stated,
     )  # fmt: skip
     done: list[str] = []
     try:
@@ -102,42 +85,11 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     return Repaired(given.back(Document.of_message(mended)), tuple(done))
 
 
-def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
-    """Drop stated types of inner values that contradict inference.
-
-    Runtimes do not read them. If there are none, the model itself is returned, not a copy. `found` is the result of
-    `inferred_afresh`, if known.
-    """
-    found = inferred_afresh(model) if found is None else found
-    pairs = [*_graphs_of(model.graph, found)]
-    if not any(_stale(graph, types) for graph, types in pairs) and not any(_wrong_outputs(*pair) for pair in pairs[1:]):
-        return Repaired(model, ())
-    mended = ModelProto()
-    mended.CopyFrom(model)
-    return Repaired(mended, (*_drop(mended, found), *_correct([*_graphs_of(mended.graph, found)][1:])))
-
-
-def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
-    """Drop the shapes that bodies of Loop and Scan state for their inputs and outputs; the model is changed.
-
-    Exporters may state scalars there, whatever the values are, and inference of old opset versions does not notice.
-    """
-    dropped = False
-    for node in all_nodes(model):
-        inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in ("Loop", "Scan") else []
-        own = 2 if node.op_type == "Loop" else 0  # onnxruntime needs the shapes of iteration count and condition
-        for value in (value for body in inside for value in (*body.input[own:], *body.output[own // 2 :])):
-            dropped |= value.type.tensor_type.HasField("shape")
-            value.type.tensor_type.ClearField("shape")
-    if dropped:
-        yield "dropped the shapes it states inside of loops, which are not what their nodes yield"
-
-
 def mends_more(model: ModelProto, found: GraphProto) -> bool:
     """Whether `repair` would do more than drop types of inner values; `found` as for `drop_stale`."""
     bare = skeleton(model)
     done = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
-    return done or bool(_wrong_outputs(model.graph, found))
+    return done or bool(wrong_outputs(model.graph, found))
 
 
 # Imports and IR version
@@ -223,7 +175,7 @@ def _rename_duplicates(model: ModelProto) -> Iterator[str]:
                 taken.add(node.name)
             seen.add(node.name)
     if renamed:
-        yield f"renamed nodes that were called like others: {_listed(renamed)}"
+        yield f"renamed nodes that were called like others: {listed(renamed)}"
 
 
 # Order
@@ -309,126 +261,3 @@ def _move_to_import(model: ModelProto) -> Iterator[str]:
         model.CopyFrom(draft.document().message)
         named = ", ".join(f"{op_type} of opset {written}" for op_type, written in sorted(meant))
         yield f"moved nodes to opset {opset}, which the model imports: {named}"
-
-
-# Stated types
-
-
-def _drop_contradictions(model: ModelProto) -> Iterator[str]:
-    """Drop stated types of inner values that contradict inference without them; correct those of outputs."""
-    found = inferred_afresh(model)
-    yield from _drop(model, found)
-    yield from _correct([*_graphs_of(model.graph, found)])
-    left_out = [*_untyped_outputs(model.graph, _types(found))]
-    for value, inferred in left_out:
-        value.type.CopyFrom(without_made_up_symbols(inferred))
-    if left_out:
-        yield f"stated the types of its outputs {_listed([value.name for value, _ in left_out])}, which it left out"
-    still = objection(skeleton(model))
-    if "op_type:Loop" in still or "op_type:Scan" in still:
-        yield from drop_shapes_in_loops(model)
-
-
-def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
-    """Correct the stated output types that contradict inference."""
-    wrong = [item for graph, found in pairs for item in _wrong_outputs(graph, found)]
-    for value, inferred in wrong:
-        value.type.CopyFrom(inferred)
-    if wrong:
-        names = _listed([value.name for value, _ in wrong])
-        yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
-
-
-def _wrong_outputs(graph: GraphProto, found: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs whose stated types contradict inference, each with the inferred type."""
-    types = _types(found)
-    values = ((value, types.get(value.name)) for value in graph.output)
-    return [(value, known) for value, known in values if known is not None and _contradict(value.type, known)]
-
-
-def _untyped_outputs(graph: GraphProto, types: Mapping[str, TypeProto]) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs without a stated type, which the checker refuses, each with the inferred type."""
-    for value in graph.output:
-        known = types.get(value.name)
-        if not value.HasField("type") and known is not None and is_known(known):
-            yield value, known
-
-
-def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
-    dropped: list[str] = []
-    held: list[str] = []
-    for graph, inferred in _graphs_of(model.graph, found):
-        stale = _stale(graph, inferred)
-        stored = {tensor.name for tensor in graph.initializer} if stale else set()
-        for index in stale:
-            name = graph.value_info[index].name
-            (held if name in stored else dropped).append(name)
-        for index in reversed(stale):
-            del graph.value_info[index]
-    if dropped:
-        yield f"dropped the types it states of {_listed(dropped)}, which are not what its nodes yield"
-    if held:
-        yield f"dropped the types it states of the initializers {_listed(held)}, which hold something else"
-
-
-def inferred_afresh(model: ModelProto) -> GraphProto:
-    """The main graph with types inferred after all stated types of computed values were dropped."""
-    bare = skeleton(model)
-    _drop_types(bare.graph)
-    return infer(bare).graph
-
-
-def _types(graph: GraphProto) -> dict[str, TypeProto]:
-    return {value.name: value.type for value in (*graph.output, *graph.value_info)}
-
-
-def _stale(graph: GraphProto, found: GraphProto) -> list[int]:
-    """Positions of value_info entries that contradict inference."""
-    if not graph.value_info:
-        return []
-    types = {**_types(found), **{tensor.name: tensor_type(tensor) for tensor in graph.initializer}}
-    return [index for index, value in enumerate(graph.value_info) if _contradict(value.type, types.get(value.name))]
-
-
-def _drop_types(graph: GraphProto) -> None:
-    """Remove the stated types of node outputs."""
-    del graph.value_info[:]
-    for value in graph.output:
-        if value.type.HasField("tensor_type"):
-            value.type.Clear()
-    for node in graph.node:
-        for _, _, inner in subgraphs(node):
-            _drop_types(inner)
-
-
-def _graphs_of(one: GraphProto, other: GraphProto) -> Iterator[tuple[GraphProto, GraphProto]]:
-    yield one, other
-    for left, right in zip(one.node, other.node, strict=True):
-        for (_, _, inner), (_, _, beside) in zip(subgraphs(left), subgraphs(right), strict=False):
-            yield from _graphs_of(inner, beside)
-
-
-def _contradict(stated: TypeProto, found: TypeProto | None) -> bool:
-    if found is None:
-        return False
-    kinds = stated.WhichOneof("value"), found.WhichOneof("value")
-    if None in kinds or kinds[0] != kinds[1]:
-        return None not in kinds
-    if kinds[0] != "tensor_type":
-        return False
-    one, other = stated.tensor_type, found.tensor_type
-    if one.elem_type and other.elem_type and one.elem_type != other.elem_type:
-        return True
-    if not one.HasField("shape") or not other.HasField("shape"):
-        return False
-    if len(one.shape.dim) != len(other.shape.dim):
-        return True
-    return any(
-        left.WhichOneof("value") == right.WhichOneof("value") == "dim_value" and left.dim_value != right.dim_value
-        for left, right in zip(one.shape.dim, other.shape.dim, strict=True)
-    )
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:_MOST_NAMES]))
-    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} others"

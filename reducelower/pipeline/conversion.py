@@ -81,7 +81,7 @@ def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
     source, gone, wrong = _alive(source, full=True)
     if not wrong:
         return source, gone, ""
-    from reducelower.legalization.repair import drop_stale
+    from reducelower.legalization.stated_types import drop_stale
 
     mended, notes = _repaired(source, drop_stale(source.model), gone)
     if len(notes) > len(gone) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
@@ -170,7 +170,7 @@ def _convert(
     # Where nothing has to be legal, the result keeps what runtimes run although the checker refuses it.
     check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
     if wrong := check_result(made, external=external, full=True):
-        from reducelower.legalization.repair import drop_stale
+        from reducelower.legalization.stated_types import drop_stale
 
         mended = drop_stale(source.model)
         if mended.done:

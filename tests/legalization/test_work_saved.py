@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import reducelower
-from reducelower.legalization import repair, run
+from reducelower.legalization import run, stated_types
 from tests.runtimes.toaster import runtime
 
 
@@ -40,13 +40,13 @@ def test_the_whole_model_is_inferred_only_for_operators_that_inference_gets_to_k
 
 def test_stale_types_are_dropped_once_however_many_opsets_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     dropped: list[ModelProto] = []
-    drop = repair.drop_stale
+    drop = stated_types.drop_stale
 
     def counted(model: ModelProto, *rest: Any) -> Any:
         dropped.append(model)
         return drop(model, *rest)
 
-    monkeypatch.setattr(repair, "drop_stale", counted)
+    monkeypatch.setattr(stated_types, "drop_stale", counted)
     model = _model(18, "z = Neg(x) m = Mish(z) u = Unsqueeze(m, a) r = ReduceMax(m, a) y = NonZero(u)")
     model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3, 4]))
     model.graph.input.append(helper.make_tensor_value_info("a", TensorProto.INT64, ["n"]))
