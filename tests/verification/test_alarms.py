@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
@@ -13,14 +10,11 @@ from reducelower import convert_version
 from reducelower.numerics.reductions import Reduction, evaluate
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
-from reducelower.verification.feeding.battery import Case
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.feeding.steps import beside_steps
 from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.judging.doubts import is_slight
 from reducelower.verification.judging.judge import judge
-from reducelower.verification.running.source import Source, computing
 
 from .models import model
 
@@ -315,15 +309,6 @@ NORMALIZED = (
 )
 
 
-def test_digits_that_the_kernel_of_one_operator_loses_are_the_runtime_s() -> None:
-    """onnxruntime's GroupNormalization takes the variance of values that lie close to each other less exactly."""
-    source = model(NORMALIZED.format("y = InstanceNormalization (x, s, b)"), 21)
-    grouped = "y = GroupNormalization <num_groups = 3{}> (x, s, b)"
-    assert verify(source, model(NORMALIZED.format(grouped.format("")), 21)).verdict == "equivalent"
-    for other in (", epsilon = 0.000012", ", epsilon = 0.000008"):
-        assert verify(source, model(NORMALIZED.format(grouped.format(other)), 21)).verdict == "different"
-
-
 def test_digits_that_a_formula_loses_are_its_own() -> None:
     text = (
         "g (float[2, 3, 5, 5] x) => (float[2, 3, 5, 5] y) <float[3] s = {{1, 1, 1}}, float[3] b = {{0, 0, 0}}, "
@@ -373,33 +358,6 @@ def test_what_a_page_leaves_open_of_a_nan_that_is_given_is_not_shown() -> None:
     assert found.verdict == "not shown"
     assert "MaxPool" in found.unseen[0]
     assert verify(source, model(text.format("ReduceMin <axes = [2]>"), 13), inputs=feeds).verdict == "different"
-
-
-def test_the_reference_is_asked_of_what_differs_alone() -> None:
-    """There may be operators beside that it does not have, of which whole models then had no second witness."""
-    function = '<opset_import: ["": 18], domain: "local"> {} (x) => (y) {{ y = Neg (x) }}'
-    text = (
-        "g (float[2] x, bool c) => (float[2] y, float[2] z) { a = local.f (x)  z = local.h (a) "
-        "y = If (c) <then_branch = t () => (float[2] r) { r = Abs (a) }, else_branch = e () => (float[2] r) "
-        "{ r = Identity (a) }> }"
-    )
-    whole = Source(model(text, functions="\n".join(map(function.format, "fh"))))
-    part = computing(whole, {"y"}).proto
-    assert [node.op_type for node in part.graph.node] == ["f", "If"]
-    assert [value.name for value in part.graph.output] == ["y"]
-    assert [item.name for item in part.functions] == ["f"]
-    assert computing(whole, {"y", "z"}) is whole
-
-
-def test_what_has_as_many_elements_as_its_data_by_chance_has_none_in_their_places() -> None:
-    """Of all values that are unlike, Unique gives as many, and fewer halfway to others."""
-
-    class Unlike:
-        def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-            return [np.unique(feeds["x"])]
-
-    ends = [np.array(values, np.float32) for values in ([0, 1, 2, 3], [4, 3, 0, 0])]
-    assert not list(beside_steps(Unlike(), [Case("random values", {"x": end}) for end in ends]))
 
 
 def test_waves_that_cancel_out_are_no_difference_in_the_whole_either() -> None:

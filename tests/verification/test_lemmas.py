@@ -13,7 +13,7 @@ from reducelower import Target, legalize, verify
 from reducelower.api import Legalized
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.verification import SiteVerification
-from reducelower.verification.judging.runs import Clock
+from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.lemmas.lemma import lemmas_of
 from reducelower.verification.lemmas.settle import settle, wanted
 from reducelower.verification.lemmas.substitution import substituted
@@ -46,7 +46,7 @@ def findings(source: ModelProto, made: Legalized, applied: list[Applied] | None 
         values[value.name] = np.array([4, 2]) if value.name == "s" and dims == [2] else rng.standard_normal(dims)
         values[value.name] = values[value.name].astype(dtype)
     assert wanted(lemmas) <= values.keys()
-    found = settle(lemmas, values, source, seed=0, tolerances=None, clock=Clock(None), on_progress=None)
+    found = settle(lemmas, values, source, Checker(0, None), None)
     return list(found.findings)
 
 

@@ -162,7 +162,7 @@ def test_minimum_of_integers_by_negation() -> None:
 def test_int8_through_int32_loses_the_limit_of_an_empty_reduction(op_type: str) -> None:
     body = f"c = Cast <to = 6> (x)  r = {op_type} (c, axes)  y = Cast <to = 3> (r)"
     assert_caught(
-        f"y = {op_type} (x, axes)", body, "size 0", kind="int8", opsets=(20, 18), constants=("int64[1] axes = {0}",) * 2
+        f"y = {op_type} (x, axes)", body, "[[0, ", kind="int8", opsets=(20, 18), constants=("int64[1] axes = {0}",) * 2
     )
 
 
@@ -186,7 +186,7 @@ def test_dynamic_empty_axes_taken_for_all() -> None:
     assert_caught(
         "y = ReduceSum <noop_with_empty_axes = 1> (x, axes)",
         "y = ReduceSum (x, axes)",
-        "axes []",
+        "[0]]",
         extra=", int64[k] axes",
     )
 

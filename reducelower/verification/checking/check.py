@@ -2,69 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from onnx import ModelProto, TensorProto
 
-from reducelower.model.graph import walk
 from reducelower.model.numbers import HALVES
 from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
-from reducelower.verification.feeding.battery import Case
-from reducelower.verification.feeding.limits import limits_of
+from reducelower.verification.feeding.sets import Sets, is_large
 from reducelower.verification.feeding.shapes import gives_nothing
-from reducelower.verification.feeding.trials import Definition, input_specs_of
-from reducelower.verification.feeding.values import Accepts, is_large, reads_every_row
 from reducelower.verification.judging.doubts import no_evidence
 from reducelower.verification.judging.runs import Clock
-from reducelower.verification.regions.bounded import moved
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
-from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.floats import float_types
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 
 __all__ = ["check"]
 
-_TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
-
 
 def check(
-    pair: Pair,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    *,
-    declared: bool = False,
-    others: Sequence[Pair] = (),
-    clock: Clock | None = None,
-    sets: Callable[[Accepts], Iterable[Case]] | None = None,
+    pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, clock: Clock | None = None
 ) -> SiteVerification:
-    """Verify one rewrite by itself; an OutOfTimeError where the clock is over before that is done.
+    """Verify one rewrite or region by itself; an OutOfTimeError where the clock is over before that is done.
 
-    Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
-    Rewrites that differ in nothing but sizes are `others`; this one also runs on their sizes, with ordinary values.
-    What is fed is made by `sets`, if given, which is told what the source accepts.
+    Args:
+        pair: both sides.
+        tolerances: by ONNX element type, for operators other than Reduce.
+        sets: what both are run on.
+        clock: how long that may take.
     """
-    sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
-    setup = Setup(pair, seed, tolerances, declared, limits_of(pair), sizes, clock or Clock(None), sets)
+    setup = Setup(pair, tolerances, sets, clock or Clock(None))
     tally = _check(setup)
-    if sets is None and tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
-        tally = _check(replace(setup, static=True))  # the replacement may rest on the sizes
+    if tally.status == "different" and is_large(sets.specs) and not sets.samples:
+        tally = _check(replace(setup, sets=replace(sets, static=True)))  # the replacement may rest on the sizes
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return finding_of(pair, Tally("not run", reason, runtime=tally.runtime))
     if tally.status == "equal" and not tally.values and not _gives_nothing(pair):
         return finding_of(pair, Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime))
-    if tally.status == "equal" and (table := _other_table(pair)):
+    if tally.status == "equal" and (table := _unread(pair, sets)):
         reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
         return finding_of(pair, replace(tally, status="not run", reason=reason))
-    if declared:
-        tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return finding_of(pair, tally)
+
+
+def _unread(pair: Pair, sets: Sets) -> str:
+    """A large table that the other side holds with other values, and of which not every row was read."""
+    left, right = pair.constants
+    for name, role in sets.limits.roles.items():
+        table = left.get(role.data)
+        if table is None or table.size <= SMALL_CONSTANT or role.kind not in _READING or name in sets.reached:
+            continue
+        alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
+        if alike and not any(identical(table, other) for other in alike):
+            return role.data
+    return ""
 
 
 def _gives_nothing(pair: Pair) -> bool:
@@ -79,35 +76,11 @@ def _gives_nothing(pair: Pair) -> bool:
     return all(enough(gives_nothing(side, pair.inputs) for side in sides) for sides in small_models(pair))
 
 
-def _other_table(pair: Pair) -> str:
-    """A large constant whose rows are taken by computed indices, and which the other side holds with other values."""
-    limits = limits_of(pair)
-    seen = moved(pair.nodes, [spec.name for spec in input_specs_of(pair) if reads_every_row(spec, limits)])
-    left, right = pair.constants
-    for node in walk(pair.nodes):
-        table = left.get(node.input[0]) if node.op_type in _TAKING else None
-        if table is None or table.size <= SMALL_CONSTANT or node.input[1] in seen:
-            continue
-        alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
-        if alike and not any(identical(table, other) for other in alike):
-            return node.input[0]
-    return ""
-
-
-def _sizes(pair: Pair) -> list[Dims | None]:
-    return [item.dims for item in pair.inputs]
-
-
 # Where the two sides run, best first: each where it can; both in the reference evaluator, which takes element types
-# that onnxruntime takes no arrays of; at last the value that the operator's page gives, for a source that nothing runs.
+# that onnxruntime takes no arrays of.
 _EITHER = ("onnxruntime", "reference")
 _REFERENCE = ("reference",)
-_ATTEMPTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
-    (_EITHER, _EITHER),
-    (_REFERENCE, _REFERENCE),
-    ((Definition.name,), _EITHER),
-    ((Definition.name,), _REFERENCE),
-)
+_READING = frozenset({"class", "index", "index of elements", "places"})
 _WORST = ("different", "loses range")
 
 
@@ -124,7 +97,7 @@ def _check(setup: Setup) -> Tally:
         for value in [value for value in before.graph.output if value.name not in kept]:
             before.graph.output.remove(value)
         found = Tally()
-        for runtimes in _ATTEMPTS[: len(_ATTEMPTS) if pair.is_reduction and not pair.is_raised else 2]:
+        for runtimes in ((_EITHER, _EITHER), (_REFERENCE, _REFERENCE)):
             refused = found.refused
             found = run_both(setup, before, after, runtimes)
             found.refused = refused + found.refused

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import describe
+from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
+from reducelower.verification.feeding.sets import Sets
+from reducelower.verification.feeding.shapes import may_have
+from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.judging.runs import Clock
-from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.regions.pairs import Pair, keyed
+from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.memory import allowed_bytes
 from reducelower.verification.running.providers import chosen_provider
@@ -41,31 +51,72 @@ class Checker:
     seed: int
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock = field(default_factory=lambda: Clock(None))
+    values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {}
+    seen: dict[str, Any] = field(default_factory=dict)
 
-    def check(self, pair: Pair, others: Sequence[Pair] = (), *, declared: bool = False) -> SiteVerification:
-        """What a region gives by itself; the arguments are those of `check.check`."""
-        conditions = None if declared else self._conditions([pair, *others])
+    def watch(self, pairs: Iterable[Pair]) -> None:
+        """Take the inputs of regions of the main graph from a run of the source."""
+        inputs = {item.name for pair in pairs if pair.site.graph == "graph" for item in pair.inputs}
+        if not inputs <= self.seen.keys():
+            self.seen.update(dict.fromkeys(inputs) | dict(self.values(inputs - self.seen.keys())))
+
+    def _samples(self, pairs: Sequence[Pair]) -> list[dict[str, Array]]:
+        """What regions were given there, as far as all of it is known."""
+        found: list[dict[str, Any]] = [{item.name: self.seen.get(item.name) for item in each.inputs} for each in pairs]
+        return [each for pair, each in zip(pairs, found, strict=True) if _is_sample(pair, each)]
+
+    def check(self, pair: Pair, others: Sequence[Pair] = ()) -> SiteVerification:
+        """What a region gives by itself, with ordinary values at the sizes of `others` that are alike but for these."""
+        sizes = [_sizes(each) for each in others if _sizes(each) != _sizes(pair)]
+        return self.settle(pair, self._samples([pair]), others=sizes)
+
+    def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
+        """What both sides give on sets of values that begin with samples; `more` is what else `Sets` takes."""
+        sets = Sets(_input_specs_of(pair), limits_of(pair), self.seed, samples, **more)
+        conditions = None if sets.alone else self._conditions(pair, sets)
         known = _equal.get(conditions)
         if known is not None:
             return replace(known, signature=describe(pair))  # which gives attributes in the order in which they stand
         self.clock.check()
-        found = check(pair, self.seed, self.tolerances, declared=declared, others=others, clock=self.clock)
+        found = check(pair, self.tolerances, sets, self.clock)
         if conditions is not None and found.status == "equal":
             if len(_equal) >= _REMEMBERED:
                 _equal.clear()
             _equal[conditions] = found
         return found
 
-    def _conditions(self, pairs: Sequence[Pair]) -> object:
+    def _conditions(self, pair: Pair, sets: Sets) -> object:
         """Everything that a check depends on except names; None where it goes by functions of its model too."""
-        pair = pairs[0]
         in_function = pair.before.function is not None or pair.after.function is not None
         if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
             return None
         versions = pair.before.model.ir_version, pair.after.model.ir_version
-        sizes = tuple(tuple(item.dims for item in each.inputs) for each in pairs)
+        sizes = tuple(tuple(each) for each in (_sizes(pair), *sets.others))
+        shapes = tuple(tuple(value.shape for value in sample.values()) for sample in sets.samples)
+        rests = tuple(sorted(sets.fixed)), tuple(sets.known.values()), tuple(sorted(sets.never_zero))
         tolerances = tuple(sorted((self.tolerances or {}).items()))
         full = never_zero() & {dim for dims in sizes for each in dims for dim in each or () if isinstance(dim, str)}
         empties = feeds_no_empty(), full
+        key = pair.key or keyed(pair).key
         where = chosen_provider(), allowed_bytes()
-        return where, empties, pair.key, sizes, pair.is_raised, versions, self.seed, tolerances
+        return where, empties, key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
+
+
+def _input_specs_of(pair: Pair) -> list[InputSpec]:
+    """The inputs of both sides; what is of no known type is taken for floats."""
+    return [InputSpec(item.name, item.element_type or TensorProto.FLOAT, item.dims) for item in pair.inputs]
+
+
+def _is_sample(pair: Pair, values: Mapping[str, Any]) -> bool:
+    """Whether these are tensors of the types and sizes that the inputs of a region have."""
+    return all(
+        isinstance(value := values[item.name], np.ndarray)
+        and value.dtype.kind in "biufOSU"
+        and (value.dtype.kind in "OSU" or helper.np_dtype_to_tensor_dtype(value.dtype) == item.element_type)
+        and may_have(item.dims, value.shape)
+        for item in pair.inputs
+    )
+
+
+def _sizes(pair: Pair) -> list[Dims | None]:
+    return [item.dims for item in pair.inputs]

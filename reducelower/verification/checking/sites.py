@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from onnx import ModelProto
 
@@ -102,6 +103,7 @@ def verify_regions(
     on_progress: Callable[[int, int], None] | None = None,
     clock: Clock | None = None,
     settled: Collection[tuple[str, int]] = frozenset(),
+    values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {},
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -120,9 +122,10 @@ def verify_regions(
         on_progress: called with (done, total) distinct regions.
         clock: how long that may take; what was not seen until then is told.
         settled: graph path and position of nodes of the source that are known to equal what stands in their place.
+        values: gives values of the main graph of the source by name, in a run of it.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
-    checker = Checker(seed, tolerances, clock or Clock(None))
+    checker = Checker(seed, tolerances, clock or Clock(None), values)
     first: _Round | None = None
     unseen = ""
     for by_name in (True, False):
@@ -275,6 +278,7 @@ def _judge(
         if groups is None:
             return _Round(alignment, judged, is_too_much=True)
         left = sum(len(item.sites) for group in groups.values() for item in group.values())
+        checker.watch(item.pair for group in groups.values() for item in group.values() if isinstance(item.pair, Pair))
         for done, group in enumerate(groups.values()):
             in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
             judged += _check_group(list(group.values()), checker, in_detail=in_detail)
@@ -330,24 +334,9 @@ def _check_group(group: Sequence[_Group], checker: Checker, *, in_detail: bool =
         ]
     others = [item.pair for item in group[1:] if isinstance(item.pair, Pair)]
     finding = replace(checker.check(pair, others), nodes=nodes_of(sites))
-    if holds(finding) and not (pair.is_reduction and finding.status == "departs"):
+    if (holds(finding) and not (pair.is_reduction and finding.status == "departs")) or not in_detail:
         return [(finding, regions)]
-    if others and not pair.is_reduction:
+    if others:
         return [found for item in group for found in _check_group([item], checker)]
-    if pair.is_reduction:
-        declared = [_check_declared(item, finding, checker) for item in group]
-        if any(item.ok for item in declared):
-            return [(found, item.regions) for found, item in zip(declared, group, strict=True)]
-    if len(regions) < len(sites) or not in_detail:
-        return [(finding, regions)]
     apart = narrowed(regions, finding, checker)
     return apart if any(found.ok for found, _ in apart) else [(finding, regions)]
-
-
-def _check_declared(item: _Group, finding: SiteVerification, checker: Checker) -> SiteVerification:
-    assert isinstance(item.pair, Pair)
-    declared = finding
-    (dims,) = [given.dims for given in item.pair.inputs if given.name == item.pair.node.input[0]]
-    if any(isinstance(dim, int) for dim in dims or ()):
-        declared = checker.check(item.pair, declared=True)
-    return replace(declared if declared.status != "not run" else finding, nodes=nodes_of(item.sites))

@@ -14,7 +14,7 @@ from reducelower.model.spelled import attribute_text, constant_text
 from reducelower.model.text import short
 from reducelower.numerics.measure import Array, identical, is_float, percentile_99
 from reducelower.plan import CHOSEN
-from reducelower.verification.feeding.battery import Case
+from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteStatus, SiteVerification

@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, helper
 
 from reducelower.numerics.reductions import Reduction
 from reducelower.verification.checking.bound import largest_kept
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, magnitude
-from reducelower.verification.feeding.battery import Case
+from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
-from reducelower.verification.feeding.steps import beside_steps
-from reducelower.verification.feeding.trials import Definition, cases, reduction_of
 from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Witness
+from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.memory import allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
@@ -47,12 +46,9 @@ def run_both(
 ) -> Tally:
     """Run the battery on both sides, each in the first of its runtimes that takes it, and judge every case."""
     pair = setup.pair
-    reduction = reduction_of(pair, after if pair.is_raised else before) if pair.has_formula else None
+    reduction = _reduction_of(pair, after if pair.is_raised else before) if pair.has_formula else None
     try:
-        if runtimes[0] == (Definition.name,) and reduction is not None:
-            left = _Side(before, Definition.name, Definition(pair, reduction))
-        else:
-            left = _load(before, runtimes[0])
+        left = _load(before, runtimes[0])
     except CannotRunError as error:
         return Tally(refused=[error.reason])
     try:
@@ -78,6 +74,21 @@ def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
                 raise  # a runtime that runs the source and finds the replacement wrong is right, and no other is asked
             reasons.append(error)
     raise CannotRunError(reasons[-1].reason, unsupported=True)
+
+
+def _reduction_of(pair: Pair, model: ModelProto) -> Reduction:
+    """Attributes and constant axes of the original node; axes that are an input are filled in per set of inputs."""
+    (node,) = model.graph.node
+    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    axes = attributes.get("axes")
+    if len(node.input) > 1 and node.input[1] in pair.constants[0]:
+        axes = pair.constants[0][node.input[1]].ravel().tolist()
+    return Reduction(
+        node.op_type,
+        tuple(int(axis) for axis in axes) if axes is not None else None,
+        bool(attributes.get("keepdims", 1)),
+        bool(attributes.get("noop_with_empty_axes", 0)),
+    )
 
 
 class _Run:
@@ -120,7 +131,7 @@ class _Run:
             except OutOfTimeError:
                 raise
             except CannotRunError as error:
-                self._note_failure(error, case, expected)
+                self._note_failure(error, case)
                 continue
             if self._contradicts_model(case.feeds, expected):
                 continue
@@ -166,32 +177,17 @@ class _Run:
     # Sets of inputs
 
     def _cases(self) -> Iterator[tuple[Case, Reduction | None]]:
-        """Sets of inputs; at the end those beside steps that the source has between the others."""
-        setup = self._setup
-        if setup.sets is not None:
-            for case in setup.sets(self._source_takes):
-                yield case, self._reduction_of(case)
-            return
-        limits = replace(setup.limits, are_apart=self._are_apart)
-        smaller = None if setup.static else self._both_take
-        has_steps = limits.has_steps and self._reduction is None
-        ran = []
-        for case, settled in cases(
-            setup.pair, limits, self._reduction, setup.seed, setup.static, self._source_takes, smaller, setup.others
-        ):
-            if has_steps:
-                ran.append(case)
-            yield case, settled
-        if has_steps:
-            yield from ((case, None) for case in beside_steps(self._left.session, ran))
-
-    def _reduction_of(self, case: Case) -> Reduction | None:
-        """What a set of inputs amounts to, where the operator is a reduction: its axes may be among them."""
+        """Sets of inputs, each with the reduction that it amounts to: its axes may be among them."""
+        sets, reduction = self._setup.sets, self._reduction
         node = self._setup.pair.node
-        axes = case.feeds.get(node.input[1]) if self._reduction is not None and len(node.input) > 1 else None
-        if self._reduction is None or axes is None:
-            return self._reduction
-        return replace(self._reduction, axes=tuple(axes.tolist()))
+        for case in replace(sets, limits=replace(sets.limits, are_apart=self._are_apart))(
+            self._source_takes, self._both_take
+        ):
+            axes = case.feeds.get(node.input[1]) if reduction is not None and len(node.input) > 1 else None
+            if reduction is None or axes is None:
+                yield case, reduction
+            else:
+                yield case, replace(reduction, axes=tuple(axes.tolist()))
 
     def _both_take(self, feeds: Mapping[str, Any]) -> bool:
         if not self._source_takes(feeds):
@@ -228,7 +224,7 @@ class _Run:
 
     # What fails
 
-    def _note_failure(self, error: CannotRunError, case: Case, expected: Sequence[Any]) -> None:
+    def _note_failure(self, error: CannotRunError, case: Case) -> None:
         """Note that the replacement fails on inputs that the source took."""
         tally = self._tally
         if error.unsupported or self._are_apart:  # another runtime may be stricter about what it is fed
@@ -237,7 +233,7 @@ class _Run:
             tally.notes.setdefault(f"Of values without elements, the replacement fails: {error.reason}.")
         elif self._witness.refuses(case.feeds):
             tally.refused.append(f"onnx.reference does not take the inputs, of which {error.reason}")
-        elif self._witness.runs(case.feeds, expected):
+        elif self._witness.agree(case.feeds):
             tally.cases += 1
             departure = f"the runtime fails on the replacement, which onnx.reference runs: {error.reason}"
             tally.note("departs", departure, case)

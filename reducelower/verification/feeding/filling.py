@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from reducelower.numerics.measure import Array, lowest_and_highest, smallest_and_eps
-from reducelower.verification.feeding.battery import Maker, by_type, sprinkled
+from reducelower.numerics.measure import Array, is_float, lowest_and_highest, smallest_and_eps
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import InputSpec, random_array
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, random_array
 
-__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Filling"]
+__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling", "sprinkled"]
+
+Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
 
 WIDE = 50.0
 """Beyond what activations saturate at."""
@@ -29,10 +30,20 @@ _OVER = "over "
 _ROOM = 48  # elements, which the inputs of a region have in all
 _EPSILON = 1e-3  # below, a constant is taken for one
 _FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
-_TEXTS = 64  # each of which is fed, so many at a time
-_AT_A_TIME = 4
-_KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs, and what it tries in words.
+
+    It is special where NaN or infinities are fed, and far where floats are that no integer stands for.
+    """
+
+    label: str
+    feeds: dict[str, Array]
+    is_special: bool = False
+    is_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ class Filling:
     @property
     def kinds(self) -> Sequence[str]:
         """What is tried, in words; ``random`` first."""
-        return tuple(_ways(self))
+        return tuple(self._ways)
 
     @staticmethod
     def is_far(kind: str) -> bool:
@@ -92,40 +103,58 @@ class Filling:
         return kind in _FAR or kind.startswith(_OVER)
 
     def values(self, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
-        """A tensor of a kind, or a random one where there is no such kind; not to be changed."""
-        if prod(shape) <= _KEPT:
-            return _made(self, kind, shape, seed)
-        if prod(shape) <= _REPEATED:
-            return _drawn(self, kind, shape, seed)
-        return np.resize(_drawn(self, kind, (_REPEATED,), seed), shape)
+        """A tensor of a kind, or a random one where there is no such kind."""
+        drawn = shape if prod(shape) <= _REPEATED else (_REPEATED,)
+        make = self._ways.get(kind, self._ways["random"])
+        return np.resize(np.asarray(make(drawn, np.random.default_rng(seed))), shape)  # numpy gives numbers of rank 0
+
+    @cached_property
+    def _ways(self) -> dict[str, Maker]:
+        return _ways(self)
 
 
-def _drawn(filling: Filling, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
-    ways = _ways(filling)
-    return np.asarray(
-        ways.get(kind, ways["random"])(shape, np.random.default_rng(seed))
-    )  # numpy gives numbers of rank 0
+def _by_type(filling: Filling) -> dict[str, Maker]:
+    """Ways to fill a tensor: as floats (of `is_float`), as integers of eight bits and more, or plain ones."""
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.element_type))
+    if dtype == np.bool_:
+        return {
+            "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
+            "false": lambda shape, rng: np.zeros(shape, np.bool_),
+            "true": lambda shape, rng: np.ones(shape, np.bool_),
+        }
+    if is_float(np.zeros(0, dtype)):
+        return _floats(dtype, filling)
+    if dtype.kind in "iu":
+        return _integers(dtype, filling)
+    return {values: _plain(filling.element_type, values) for values in STRATEGIES}
 
 
-_made = lru_cache(maxsize=4096)(_drawn)
+def _plain(element_type: int, values: Values) -> Maker:
+    return lambda shape, rng: random_array(element_type, shape, values, rng)
 
 
-@lru_cache(maxsize=256)
-def _ways(filling: Filling) -> Mapping[str, Maker]:
+def sprinkled(*specials: float) -> Maker:
+    """Ordinary doubles with special values at a fifth of the places, and each of them once where there is room."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        count = int(np.prod(shape))
+        values = np.where(rng.random(count) < 0.2, rng.choice(np.array(specials), count), rng.standard_normal(count))
+        places = rng.permutation(count)[: len(specials)]
+        values[places] = rng.permutation(specials)[: len(places)]
+        return values.reshape(shape)
+
+    return draw
+
+
+def _ways(filling: Filling) -> dict[str, Maker]:
     if filling.element_type == TensorProto.STRING:
         made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
         pool = np.array([*filling.texts, *map(str.swapcase, filling.texts)], object)
         if filling.texts:
             made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
-        for start in range(0, min(len(filling.texts), _TEXTS), _AT_A_TIME):
-            made[f"strings that are held, from number {start},"] = partial(_in_turn, np.roll(pool, -start))
         made["strings of several"] = _joined(np.array([*pool, "", " ", "a", "Bc"], object))
         return made
-    return by_type(filling.element_type, lambda dtype: _floats(dtype, filling), lambda dtype: _integers(dtype, filling))
-
-
-def _in_turn(pool: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    return np.resize(pool, shape)
+    return _by_type(filling)
 
 
 def _joined(pool: Array) -> Maker:
@@ -206,6 +235,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         found[f"{_OVER}{integer.name}"] = made(_between(*bounds))
     if not filling.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
+        beyond = min(10 * float(np.log(largest)), largest / 8)
         found |= {
             "small": made(lambda shape, rng: rng.choice([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5], shape)),
             "mixed magnitudes": made(
@@ -213,6 +243,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             ),
             "large": made(lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8)),
             "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
+            # The largest x with a finite exp(x) is log(largest); sums of exponentials overflow around it.
+            "around the edge of exp": made(lambda shape, rng: rng.standard_normal(shape) + np.log(largest)),
+            "far above the edge of exp": made(lambda shape, rng: rng.standard_normal(shape) + beyond),
+            "far below zero": made(lambda shape, rng: rng.standard_normal(shape) - beyond),
             "largest": made(lambda shape, rng: rng.choice([largest, -largest, 0.95 * largest, 0.0], shape)),
             FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
             FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),

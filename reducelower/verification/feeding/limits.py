@@ -12,7 +12,6 @@ from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
-from reducelower.verification.feeding.narrow import sizes_held_in
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
 from reducelower.verification.feeding.shapes import window
@@ -117,8 +116,7 @@ class Limits:
             difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
         sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
-        bounds: those of the integers beyond the sizes that are fed anyway, without their signs, and the largest sizes
-            that a type holds to which sizes are cast.
+        bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
         rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
         only_moves: whether both sides only move elements, whatever these are.
         are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
@@ -227,7 +225,7 @@ def limits_of(pair: Pair) -> Limits:
         item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()
     }
     limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
-    limits.bounds = tuple(sorted({*_bounds(numbers | _positions(both)), *_bounds(sizes_held_in(both))}))
+    limits.bounds = _bounds(numbers | _positions(both))
     if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
         lengths = {length for shape in limits.held.values() for length in shape if length > 1}
         limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])

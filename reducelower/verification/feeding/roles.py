@@ -11,6 +11,7 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
+from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.verification.regions.bounded import MOVING
 
 __all__ = ["HANDING_ON", "Role", "roles_of", "vectors"]
@@ -61,6 +62,7 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "TopK": {1: ("count", "axis", -1)},
     "Trilu": {1: ("diagonal", "", -1)},
     "Upsample": {1: ("scales", "", 0)},
+    **dict.fromkeys(REDUCTIONS, _AXES),
 }
 _OF_CHANNELS: Mapping[str, slice] = {
     "BatchNormalization": slice(1, 5),
@@ -108,7 +110,7 @@ class Role:
         """
         if self.kind == "start":
             near = [0.0, *(number for number in held if abs(number) < _FAR)]
-            return rng.choice(np.array(near), shape) + rng.integers(-9, 10, shape) / 2
+            return rng.choice(np.array(near), shape) + rng.integers(-18, 19, shape) / 2
         if self.kind == "pad":
             return _pads(of, shape, rng)
         if self.kind == "whole number":

@@ -16,7 +16,7 @@ from reducelower.verification.regions.pairs import FreeInput
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.fed import as_fed, inferred
 
-__all__ = ["dims_on", "gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
+__all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
 
 # Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
 _ENDING = frozenset(
@@ -63,12 +63,6 @@ def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
 def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
     """Whether a value may have a shape, given what is known of its own."""
     return known is None or (len(known) == len(shape) and _fits(known, shape))
-
-
-def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
-    """The inferred shape of an output, by its number, on inputs of these shapes."""
-    graph = inferred(model, feeds)
-    return None if graph is None else tensor_dims(graph.output[at].type.tensor_type)
 
 
 def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:

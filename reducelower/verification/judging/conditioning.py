@@ -27,8 +27,6 @@ DRAWS = 4
 """How many times values are moved: by chance one draw may leave an element where it is."""
 _MOST_FLIPPED = 0.01
 _MASKS = 12  # from this opset version on, Dropout takes whether it is training
-_LEAST_STEP = 1e-4  # of the largest magnitude
-_BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
 
 
 _WAVES = frozenset({"DFT", "STFT"})
@@ -147,12 +145,8 @@ def _moved_wave(name: str) -> list[NodeProto]:
     ]
 
 
-def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, by_rounding: bool = False) -> None:
-    """Note how far the elements of one tensor moved, if that is farther than before.
-
-    By rounding, the change was made where another form rounds otherwise, so that the other form may flip as many
-    values.
-    """
+def widened(moves: dict[str, Move], name: str, before: Array, after: Array) -> None:
+    """Note how far the elements of one tensor moved, if that is farther than before."""
     if before.shape != after.shape or not (is_float(before) or before.dtype.kind in "iu"):
         return
     wide = np.longdouble if before.dtype.itemsize == 8 else np.float64
@@ -160,12 +154,7 @@ def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, b
         move = np.abs(before.astype(wide) - after.astype(wide))
     # A value that a last place turns into an infinity excuses nothing.
     move = np.where(np.isfinite(move), move, 0)
-    known = moves.get(name, Move(np.zeros_like(move)))
-    # What moves by less than that did not go to the next step: it is no flip that others may share.
-    step = _LEAST_STEP * np.abs(np.where(np.isfinite(before.astype(wide)), before.astype(wide), 0)).max(initial=0)
-    flips = move > max(move.max(initial=0) / 2, step)
-    flipped = float(flips.mean()) if by_rounding and move.size else 0.0
-    moves[name] = Move(np.maximum(known.reach, move), max(known.flipped, _BY_CHANCE * flipped))
+    moves[name] = Move(np.maximum(moves[name].reach, move) if name in moves else move)
 
 
 def moved_by(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto
@@ -14,15 +13,13 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical, is_float, measure
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.judging.compare import tensors, withdrawn
-from reducelower.verification.judging.conditioning import DRAWS, Move, disturbed, widened
 from reducelower.verification.judging.runs import Clock, Run
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.reference_gaps import wrong_in_reference
-from reducelower.verification.running.runtimes import Session
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
-__all__ = ["is_slight", "no_evidence", "random_outputs", "sensitivity"]
+__all__ = ["is_slight", "no_evidence", "random_outputs"]
 
 
 def random_outputs(
@@ -80,67 +77,6 @@ def _identical(left: Array | None, right: Array | None) -> bool:
     if left is None or right is None:
         return left is right
     return identical(left, right) or (left.dtype == right.dtype == object and left.tolist() == right.tolist())
-
-
-def sensitivity(
-    model: ModelProto,
-    run: Run,
-    seed: int,
-    clock: Clock,
-    explains: Callable[[int, Mapping[str, Move]], bool],
-    unsteady: Sequence[Callable[[], Session | None]] = (),
-) -> list[dict[str, Move]]:
-    """How far each element of each output of the source moves when floats change in the last places, per set of inputs.
-
-    A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
-    of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
-    When the time is over, what was seen until then counts.
-
-    Args:
-        explains: whether nothing is left to explain of a set of inputs, by its number, with these moves.
-        unsteady: give the source with values inside that change each time (`disturbed_inside`), one after the other,
-            where what was changed before does not explain all; without any, inputs alone are changed.
-    """
-    names = [value.name for value in model.graph.output]
-    found: list[dict[str, Move]] = []
-    for at, (feeds, results) in enumerate(zip(run.cases, run.results, strict=True)):
-        moves: dict[str, Move] = {}
-        found.append(moves)
-        if explains(at, moves):
-            continue
-        for by_rounding, session, moved in _disturbances(run, feeds, [seed, at], unsteady):
-            try:
-                clock.check()
-                again = session.run(moved, clock.left)
-            except OutOfTimeError:
-                return found
-            except CannotRunError:
-                continue
-            for name, left, right in zip(names, results, again, strict=True):
-                there = dict(tensors(name, right))
-                for part, value in tensors(name, left):
-                    other = there.get(part)
-                    if value is not None and other is not None:
-                        widened(moves, part, value, other, by_rounding=by_rounding)
-            if explains(at, moves):
-                break
-    return found
-
-
-def _disturbances(
-    run: Run, feeds: Mapping[str, Any], seed: Sequence[int], unsteady: Sequence[Callable[[], Session | None]]
-) -> Iterator[tuple[bool, Session, Mapping[str, Any]]]:
-    """What to run on which inputs: the source on changed ones, then what changes inside, on changed ones as well."""
-    inputs = list(disturbed(feeds, seed))
-    yield from ((False, run.session, moved) for moved in inputs[:1])
-    is_moved = False
-    for ask in unsteady:
-        session = ask()
-        if session is not None:
-            is_moved = True
-            yield from ((True, session, moved) for moved in inputs or [dict(feeds)] * DRAWS)
-    if not is_moved:
-        yield from ((False, run.session, moved) for moved in inputs[1:])
 
 
 _OF_TWO_RUNTIMES = 1e-5

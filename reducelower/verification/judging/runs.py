@@ -16,9 +16,9 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
+from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
-from reducelower.verification.feeding.values import without_elements
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, bindings, check_making, input_specs, make_feeds
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
@@ -29,6 +29,7 @@ __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
 _DRAWS = 4  # of indices and sizes that fit
 _WIDE = 50.0
+_MOST_WITHOUT = 3  # sizes that are zero one at a time
 _FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
 
 
@@ -324,8 +325,9 @@ def _without_elements(
     if not free or not takes_any(all_nodes(source.proto)):
         return
     rng = np.random.default_rng([request.seed, 102])
-    for none in without_elements({name: size for name, size in sizes.items() if name in free}):
-        feeds = {**request.given, **make_feeds(specs, {**sizes, **none}, "random", rng)}
+    names = [] if feeds_no_empty() else sorted(set(free) - never_zero())
+    for zero in ([names, *([name] for name in names[:_MOST_WITHOUT])]) if names else ():
+        feeds = {**request.given, **make_feeds(specs, {**sizes, **dict.fromkeys(zero, 0)}, "random", rng)}
         if not leaves_nothing(source.proto, feeds) and not is_ruled_out(source.proto, feeds):
             yield feeds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.numerics.measure import Array, element_type_of, identical, is_float, measure, smallest_and_eps
+from reducelower.numerics.measure import Array, element_type_of, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import tolerance_for
-from reducelower.verification.feeding.shapes import dims_on, may_have
 from reducelower.verification.judging.judge import are_extreme
-from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.providers import CPU
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
@@ -24,9 +22,9 @@ from reducelower.verification.running.wider import InDouble, with_bodies
 __all__ = ["Differing", "Witness", "sides_with"]
 
 _CLOSER = 4.0
+_ABOUT = 2.0  # the error of a replacement against the source's own
 _GARBAGE = 0.1
 _CLOSE = 1e-4
-_SLIGHT = 0.01
 _MOST = 0.75
 _NEGLIGIBLE = 1e-3
 
@@ -81,11 +79,6 @@ class Witness:
         return InDouble.of(self._model)
 
     @cached_property
-    def _replaced_wider(self) -> Session | None:
-        """The replacement in double."""
-        return InDouble.of(self._result)
-
-    @cached_property
     def _body(self) -> Session | None:
         """The specification's own bodies of the operators of the source, where the replacement ran."""
         body = with_bodies(self._model)
@@ -94,104 +87,38 @@ class Witness:
         runtime = OnnxRuntime(CPU) if self._right == OnnxRuntime.name else ReferenceRuntime()
         return try_load(runtime, Source(body)) or try_load(ReferenceRuntime(), Source(body))
 
-    def departure(self, result: Differing, stated: Dims | None = None) -> str:
-        """How onnxruntime diverges from the specification on the source, as a sentence; empty where it does not.
+    def departure(self, result: Differing) -> str:
+        """How onnxruntime diverges from the specification on one of the sides, as a sentence; empty where it does not.
 
-        Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer.
-        `stated` is what the model states of the output's shape.
+        Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer; or
+        it gives the same of both sides.
         """
         left, right = result.left, result.right
         truth = result.within(self._specified) if self._are_native else None
-        if left.shape != right.shape:
-            return self._other_shape(result, truth, stated)
-        if not isinstance(truth, np.ndarray) or truth.shape != right.shape or truth.dtype != right.dtype:
+        if not isinstance(truth, np.ndarray) or truth.dtype != right.dtype:
             return ""
-        where = np.ones(right.shape, np.bool_) if result.elements is None else result.elements
-        if self._holds_more(result, where):
+        is_told = result.elements is not None and left.shape == right.shape == truth.shape
+        where = result.elements if is_told and result.elements is not None else np.ones(right.shape, np.bool_)
+        if is_told and self._holds_more(result, where):
             return ""
-        if left.dtype.hasobject and np.array_equal(left, truth):
-            return self._misplaced(result, truth)
-        if not sides_with(left, right, truth, where):
-            return self._imprecise(result, truth, where)
-        first = tuple(np.argwhere(np.atleast_1d(where))[0])
-        shown = [str(np.atleast_1d(item)[first]) for item in (left, right, truth)]
-        return (
-            f"the runtime diverges from the specification on the source: onnxruntime gives {shown[0]}, "
-            f"onnx.reference gives {shown[2]} and the replacement {shown[1]}"
-        )
-
-    def _other_shape(self, result: Differing, truth: Any, stated: Dims | None) -> str:
-        """Whether a runtime gives a shape that a side cannot have, as inference or the model says, or onnx.reference.
-
-        A result without elements there is not compared; any other has to have the same values.
-        """
-        left, right = result.left, result.right
-        known = dims_on(self._model, result.feeds, result.at)
-        if known is None and stated is not None:
-            known = (None,) * len(stated)  # the sizes may be others than the declared ones
-        where, shape, given = "source", left.shape, [left, truth]
-        there = result.within(self._replaced) if self._are_native and not right.size else None
-        if there is not None and np.shape(there) == left.shape:
-            where, shape = "replacement", right.shape
-        elif may_have(known, left.shape) or not may_have(known, right.shape):
-            given = [truth]
-            if not isinstance(truth, np.ndarray) or truth.shape != right.shape:
+        side, shown = "source", right
+        if truth.shape != right.shape or not _agrees(left, right, truth, where, is_told=is_told):
+            given = result.within(self._replaced)
+            if not _is_same(truth, given):
                 return ""
-        bound = tolerance_for(element_type_of(right))
-        alike = [item for item in given if isinstance(item, np.ndarray) and item.dtype == right.dtype]
-        fitting = [item.reshape(right.shape) for item in alike if item.size == right.size]
-        if left.dtype != right.dtype or (
-            left.size and right.size and all(measure(item, right, bound).mismatch for item in fitting)
-        ):
-            return ""
-        return f"the runtime diverges from the specification on the {where}, which cannot have shape {list(shape)}"
-
-    def _imprecise(self, result: Differing, truth: Array, where: Array) -> str:
-        """Whether onnxruntime diverges on the replacement, by digits or of infinities: in the evaluator it does not."""
-        left, right = result.left, result.right
-        given = result.within(self._replaced) if is_float(right) else None
-        if not isinstance(given, np.ndarray) or given.shape != truth.shape or given.dtype != truth.dtype:
-            return ""
-        one, other, exact = (
-            np.atleast_1d(item)[np.atleast_1d(where)].astype(np.float64) for item in (right, given, truth)
-        )
-        bound = tolerance_for(element_type_of(right))
-        with np.errstate(all="ignore"):
-            right_there = np.abs(other - exact) <= np.maximum(bound.relative * np.abs(exact), bound.absolute)
-            slight = np.abs(one - exact) <= _SLIGHT * np.abs(exact)
-        is_kept = identical(given, truth) and identical(left, truth) and not np.isfinite(exact).any()
-        if not is_kept and not (np.isfinite(exact) & right_there & slight).all():
-            return ""
+            side, shown = "replacement" if _is_same(truth, left) else "source", truth
+        one, other, exact = (_first(value, where, is_told=is_told) for value in (left, right, shown))
         return (
-            f"the runtime diverges from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
-            f"onnx.reference gives {other[0]:.9g} and of the source {exact[0]:.9g}"
+            f"the runtime diverges from the specification on the {side}: onnxruntime gives {one} before and {other} "
+            f"after, onnx.reference gives {exact}"
         )
 
-    def _misplaced(self, result: Differing, truth: Array) -> str:
-        """Whether onnxruntime leaves some of the strings empty that the replacement moves.
-
-        Its Gather of strings copies one of each run (1.31 and 1.32).
-        """
-        given = result.within(self._replaced)
-        if not isinstance(given, np.ndarray) or not np.array_equal(given, truth):
-            return ""
-        first = tuple(np.argwhere(result.right != truth)[0])
-        return (
-            f"the runtime diverges from the specification on the replacement: onnxruntime gives "
-            f"{result.right[first]!r}, "
-            f"onnx.reference gives {given[first]!r} as of the source"
-        )
-
-    def runs(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
-        """Whether the evaluator gives of the replacement, which onnxruntime fails on, what that gives of the source."""
-        given = try_run(self._replaced, feeds) if self._are_native else None
-        return given is not None and all(
-            isinstance(one, np.ndarray)
-            and isinstance(other, np.ndarray)
-            and (one.dtype, one.shape) == (other.dtype, other.shape)
-            and not measure(one, other, tolerance_for(element_type_of(one))).mismatch
-            for one, other in zip(expected, given, strict=True)
-        )
+    def agree(self, feeds: Mapping[str, Any]) -> bool:
+        """Whether the evaluator gives the same of both sides."""
+        if not self._are_native:
+            return False
+        both = try_run(self._specified, feeds), try_run(self._replaced, feeds)
+        return None not in both and all(map(_is_same, both[0] or (), both[1] or ()))
 
     def refuses(self, feeds: Mapping[str, Any]) -> bool:
         """Whether the evaluator has the operators of the source, and finds inputs wrong that onnxruntime takes."""
@@ -200,42 +127,30 @@ class Witness:
         except CannotRunError as error:
             return not error.unsupported
 
-    def exact(self, result: Differing, *, of_result: bool = False) -> Array | None:
-        """The output of the source, or of the replacement, in double; None where that fails or is no evidence."""
-        left, right = result.left, result.right
-        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
-            return None
-        truth = result.within(self._replaced_wider if of_result else self._wider)
-        fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
-        return truth if fits else None
-
     def own_loss(self, result: Differing, elements: Array) -> str:
         """Why a difference is the source's own loss of digits or range, as a sentence; empty where it is not.
 
-        Computed in double, the source itself gives what the replacement is nearer to, or what onnxruntime is far from.
+        The replacement may be about as far from the source in double as the source itself is.
         """
-        truth = self.exact(result)
-        if truth is None or self._holds_more(result, elements):
+        left, right = result.left, result.right
+        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
+            return ""
+        truth = result.within(self._wider)
+        fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
+        if not fits or self._holds_more(result, elements):
             return ""
         where = np.atleast_1d(elements)
-        sides = result.left, result.right, truth
-        one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in sides)
+        one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in (left, right, truth))
         with np.errstate(all="ignore"):
-            off = np.abs(one - exact)
-            error = np.abs(other - exact)
-            garbage = np.isfinite(one) & (off > _GARBAGE * np.abs(exact))
-            garbage &= ~np.isfinite(other) | (error <= _CLOSER * off)
+            off, error = np.abs(one - exact), np.abs(other - exact)
+            near = np.isfinite(one) & (error <= _ABOUT * off)
+            garbage = np.isfinite(one) & (off > _GARBAGE * np.abs(exact)) & ~np.isfinite(other)
             overflown = ~np.isfinite(one) & (~np.isfinite(other) | (error <= _GARBAGE * np.abs(exact)))
-            lost = np.isfinite(exact) & (garbage | overflown)
-            nearer = np.isfinite(exact) & (error * _CLOSER < off)
-            as_right = (other == exact.astype(result.left.dtype).astype(np.float64)) | (
-                np.isnan(other) & np.isnan(exact)
-            )
-        told = lost | nearer | as_right
+            as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
+            told = np.isfinite(exact) & (near | garbage | overflown) | as_right
         # An element may be right by chance, next to others that have lost every digit in the source.
         nothing = error <= _NEGLIGIBLE * off[told].min(initial=np.inf)
-        beside = (~np.isfinite(other) | nothing) & (told.mean() >= _MOST)
-        if not (told | beside).all():
+        if not (told | ((~np.isfinite(other) | nothing) & (told.mean() >= _MOST))).all():
             return ""
         return f"the source loses {int(where.sum())} values to its element type; the result is as exact or closer"
 
@@ -247,6 +162,8 @@ class Witness:
         left, right = result.left, result.right
         if not is_float(left) or left.dtype != right.dtype:
             return False
+        if any(is_float(value) and not np.isfinite(value.astype(np.float64)).all() for value in result.feeds.values()):
+            return False  # a body says little of infinities that it masks
         lost = where & np.isfinite(left) & ~np.isfinite(right)
         given = result.within(self._body) if lost.any() else None
         return isinstance(given, np.ndarray) and given.shape == left.shape and bool(np.isfinite(given[lost]).any())
@@ -269,6 +186,25 @@ class Witness:
         if not sides_with(left, right, given, elements if finite else told):
             return ""
         return f"{int(elements.sum())} values lose digits, as the specification's body of the operator does"
+
+
+def _agrees(left: Array, right: Array, truth: Array, where: Array, *, is_told: bool) -> bool:
+    """Whether the replacement gives what the evaluator gives of the source, where the sides differ."""
+    return sides_with(left, right, truth, where) if is_told else _is_same(truth, right)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two arrays are the same, up to rounding."""
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+        return False
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    return not measure(one, other, tolerance_for(element_type_of(one))).mismatch
+
+
+def _first(value: Array, where: Array, *, is_told: bool) -> str:
+    """The first of the elements that differ, or the shape, where that differs."""
+    return str(np.atleast_1d(value)[np.atleast_1d(where)][0]) if is_told else f"shape {list(value.shape)}"
 
 
 def sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:

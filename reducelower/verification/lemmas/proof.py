@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from onnx import ModelProto, numpy_helper
@@ -18,6 +19,7 @@ from reducelower.model.rewrites import Step
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
 from reducelower.types import Inference
+from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.lemmas.lemma import lemmas_of
@@ -27,7 +29,7 @@ from reducelower.verification.regions.align import align
 from reducelower.verification.result import Coverage
 from reducelower.verification.running.weights import held_array, is_held
 
-__all__ = ["verify_rewrites"]
+__all__ = ["values_of", "verify_rewrites"]
 
 
 def verify_rewrites(
@@ -55,11 +57,12 @@ def verify_rewrites(
         clock: how long that may take.
     """
     made = _made(before, after, plan)
+    around = partial(values_of, before, seen)
     if plan is None or made is None:
-        return by_regions()
+        return by_regions(values=around)
     lemmas = lemmas_of(before, plan.steps[0].applied or (), made.stayed, plan.target.opset or 0)
-    values = _values(before, wanted(lemmas), seen) if lemmas else {}
-    settled = settle(lemmas, values, before, seed=seed, tolerances=tolerances, clock=clock, on_progress=on_progress)
+    values = around(wanted(lemmas)) if lemmas else {}
+    settled = settle(lemmas, values, before, Checker(seed, tolerances, clock), on_progress)
     if all((place.graph, place.index) in settled.places for lemma in lemmas for place in lemma.places):
         inferences = Inference(lambda: before), Inference(lambda: after)
         return Regions(
@@ -67,12 +70,12 @@ def verify_rewrites(
             lambda: align(before, after, plan, dropped=(), by_name=True, inferences=inferences),
             seen=_coverage(before, settled),
         )
-    rest = by_regions(settled.places)
+    rest = by_regions(settled=settled.places, values=around)
     return replace(rest, findings=(*settled.findings, *rest.findings))
 
 
-def _values(
-    before: ModelProto, names: Collection[str], seen: Callable[[Sequence[str]], Mapping[str, Any]]
+def values_of(
+    before: ModelProto, seen: Callable[[Sequence[str]], Mapping[str, Any]], names: Collection[str]
 ) -> dict[str, Any]:
     """Values of the main graph by name: those of initializers as they are, others in a run of the source."""
     held = {tensor.name: tensor for tensor in before.graph.initializer if tensor.name in names}

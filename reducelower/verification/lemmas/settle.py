@@ -11,36 +11,20 @@ from onnx import ModelProto, helper
 
 from reducelower.model.graph import bodies
 from reducelower.numerics.measure import Array
-from reducelower.numerics.tolerance import Tolerance
-from reducelower.verification.checking.check import check
+from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.tally import describe
-from reducelower.verification.feeding.limits import limits_of
-from reducelower.verification.feeding.nonempty import feeds_no_empty
-from reducelower.verification.judging.runs import Clock
 from reducelower.verification.lemmas.lemma import Lemma, named_sizes, sizes_told, told
-from reducelower.verification.lemmas.sets import Sets
 from reducelower.verification.regions.numbering import Functions, Table
-from reducelower.verification.regions.pairs import Pair, keyed, small_models
+from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
-from reducelower.verification.running.memory import allowed_bytes
-from reducelower.verification.running.providers import chosen_provider
 from reducelower.verification.running.source import OutOfTimeError
 
-__all__ = ["Settled", "forget", "settle", "wanted"]
+__all__ = ["Settled", "settle", "wanted"]
 
 _SAMPLES = 3  # places of a lemma that are looked at
-_KEPT = 4096
 _LEAST = 3  # sets of values, unless nothing is fed
 _GOOD = frozenset({"equal", "improved", "overflow", "departs"})
-
-_known: dict[Hashable, SiteVerification] = {}
-"""What was settled in this process: models of one folder have most of their rewrites in common."""
-
-
-def forget() -> None:
-    """Settle everything again from now on."""
-    _known.clear()
 
 
 @dataclass(frozen=True)
@@ -73,10 +57,7 @@ def settle(
     lemmas: Sequence[Lemma],
     values: Mapping[str, Any],
     source: ModelProto,
-    *,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    clock: Clock,
+    checker: Checker,
     on_progress: Callable[[int, int], None] | None,
 ) -> Settled:
     """Settle each lemma by structure, or by values for operands like those in the model; others are left.
@@ -85,9 +66,7 @@ def settle(
         lemmas: the lemmas.
         values: what the operands are in a run of the model, by name.
         source: the model.
-        seed: seed for random values.
-        tolerances: by ONNX element type.
-        clock: how long that may take.
+        checker: settles each of them.
         on_progress: called with (done, total) lemmas.
     """
     names = _Names(source)
@@ -95,9 +74,9 @@ def settle(
     places: set[tuple[str, int]] = set()
     for done, lemma in enumerate(lemmas):
         found = None
-        if not clock.over:
+        if not checker.clock.over:
             try:
-                found = _settled(lemma, values, names, seed, tolerances, clock)
+                found = _settled(lemma, values, names, checker)
             except OutOfTimeError:
                 found = None
         if found is not None:
@@ -113,9 +92,7 @@ def _settled(
     lemma: Lemma,
     values: Mapping[str, Any],
     names: _Names,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    clock: Clock,
+    checker: Checker,
 ) -> SiteVerification | None:
     if not lemma.stands_alone:
         return None
@@ -141,7 +118,7 @@ def _settled(
         if _is_same(pair):
             again: SiteVerification | None = _proved(pair)
         else:
-            again = _run(lemma, pair, [each for _, each in alike], seed, tolerances, clock)
+            again = _run(lemma, pair, [each for _, each in alike], checker)
         if again is None:
             return None
         found = again if found is None else _joined(found, again)
@@ -189,37 +166,18 @@ def _run(
     lemma: Lemma,
     pair: Pair,
     samples: Sequence[Mapping[str, Array]],
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    clock: Clock,
+    checker: Checker,
 ) -> SiteVerification | None:
     names = lemma.places[0].names or {}
     fixed = {size for place in lemma.places if place.entry for size in sizes_told(place.entry)}
     known, never_zero = named_sizes(lemma.entry)
     by_name = {names[name]: each for name, each in known.items() if name in lemma.operands}
     named = [{names[name]: value for name, value in sample.items()} for sample in samples]
-    shapes = tuple(tuple(value.shape for value in each.values()) for each in named)
-    key = _key(pair, shapes, (tuple(sorted(fixed)), tuple(known.items()), never_zero), seed, tolerances)
-    if key in _known:
-        return replace(_known[key], signature=describe(pair))
-    found = check(
-        pair, seed, tolerances, clock=clock, sets=Sets(named, fixed, by_name, never_zero, limits_of(pair), seed)
-    )
+    found = checker.settle(pair, named, fixed=fixed, known=by_name, never_zero=never_zero)
     too_few = pair.inputs and found.cases < _LEAST
     if found.status not in _GOOD or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
         return None
-    if len(_known) >= _KEPT:
-        _known.clear()
-    _known[key] = found
     return found
-
-
-def _key(
-    pair: Pair, shapes: Hashable, fixed: Hashable, seed: int, tolerances: Mapping[str, Tolerance] | None
-) -> Hashable:
-    """All that a finding rests on, apart from names."""
-    more = chosen_provider(), allowed_bytes(), feeds_no_empty(), seed, tuple(sorted((tolerances or {}).items()))
-    return keyed(pair).key, shapes, fixed, more
 
 
 def _joined(one: SiteVerification, other: SiteVerification) -> SiteVerification:

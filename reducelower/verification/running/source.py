@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,8 @@ from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import DataFolder, external_files, external_tensors
-from reducelower.model.calls import functions_of, reached
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes, read_by
+from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from reducelower.numerics.measure import Array
 from reducelower.verification.running.weights import apart, is_held, restored
@@ -27,7 +26,6 @@ __all__ = [
     "OutOfTimeError",
     "Source",
     "as_declared",
-    "computing",
     "default_opset",
     "has_external_data",
     "plainly_spelled",
@@ -147,26 +145,6 @@ def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
     for name in names:
         shown.graph.output.add(name=name)
     return shown
-
-
-def computing(source: Source, names: Set[str]) -> Source:
-    """The source with only some outputs, and the nodes and functions that these need; itself if that is all."""
-    graph = source.proto.graph
-    needed, kept = set(names), list[NodeProto]()
-    for node in reversed(graph.node):
-        if not needed.isdisjoint(node.output):
-            needed.update(read_by(node))
-            kept.append(node)
-    if len(kept) == len(graph.node) and names >= {value.name for value in graph.output}:
-        return source
-    kept.reverse()
-    made = giving(source.proto, ())
-    made.graph.output.extend(value for value in graph.output if value.name in names)
-    del made.graph.node[:]
-    made.graph.node.extend(kept)
-    del made.functions[:]
-    made.functions.extend(reached(kept, functions_of(source.proto)).values())
-    return Source(made, source.folder, weights=source.weights)
 
 
 def as_declared(value: Any, element_type: int) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from reducelower.numerics.measure import is_float
 from reducelower.verification.running.floats import TYPES_IN_ATTRIBUTES, float_types
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import ReferenceRuntime, Session, try_load
-from reducelower.verification.running.source import Source, as_declared, default_opset
+from reducelower.verification.running.source import Source, default_opset
 
 __all__ = ["InDouble", "with_bodies"]
 
@@ -31,11 +30,10 @@ class InDouble:
     """A model in double, in the reference evaluator; it exists only where all floats of the model are of one type."""
 
     session: Session
-    declared: Sequence[int]
 
     @staticmethod
-    def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
-        """The model in double, its results too unless `rounded` to the declared types; None where that fails."""
+    def of(model: ModelProto) -> InDouble | None:
+        """The model in double, its results too; None where that fails."""
         kinds = float_types(model)
         if wrong_in_reference(model) or len(kinds) != 1 or TensorProto.DOUBLE in kinds:
             return None
@@ -43,12 +41,11 @@ class InDouble:
             return None
         # Bodies hold casts to float that operators do not show.
         wide = deepcopy(with_bodies(model) or model)
-        declared = [value.type.tensor_type.elem_type for value in wide.graph.output] if rounded else []
         _widen(wide.graph)
         for value in wide.graph.output:
             value.type.Clear()
         session = try_load(ReferenceRuntime(), Source(wide))
-        return None if session is None else InDouble(session, declared)
+        return None if session is None else InDouble(session)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         """The outputs for inputs in the model's own element types."""
@@ -56,8 +53,7 @@ class InDouble:
             name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
             for name, value in feeds.items()
         }
-        results = self.session.run(wide, timeout)
-        return [as_declared(item, kind) for item, kind in zip_longest(results, self.declared, fillvalue=0)]
+        return self.session.run(wide, timeout)
 
 
 def _widen(graph: GraphProto) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,8 @@ from reducelower.numerics.tolerance import APART
 from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.judging.runs import Run
 from reducelower.verification.result import Departure
-from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.whole.borders import inner_values
 from reducelower.verification.whole.question import Question, compared_at, differ
 
 __all__ = ["error_of", "first_difference"]
@@ -37,8 +35,8 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
     if at is None or not pairs:
         return None
     try:
-        before = _values(question, question.before, left, left.cases[at], [name for name, _ in pairs])
-        after = _values(question, question.after, right, left.cases[at], [name for _, name in pairs])
+        before = inner_values(question, question.before, left, at, [name for name, _ in pairs])
+        after = inner_values(question, question.after, right, at, [name for _, name in pairs])
     except CannotRunError:
         return None
     names = [name for name, _ in pairs]
@@ -56,18 +54,6 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
 def _at(level: Any, pair: tuple[str, str]) -> int:
     position: int = level.left.positions[pair[0]]
     return position
-
-
-def _values(question: Question, source: Source, run: Run, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
-    """What a model computes inside, where it ran."""
-    question.clock.check()
-    shown = deepcopy(source.proto)
-    shown.graph.ClearField("output")
-    for name in names:
-        shown.graph.output.add(name=name)
-    accepted = {value.name for value in source.proto.graph.input}
-    session = runtime_named(run.runtime).load(Source(shown, weights=source.weights))
-    return session.run({name: value for name, value in feeds.items() if name in accepted}, question.clock.left)
 
 
 def error_of(before: Any, after: Any) -> str:

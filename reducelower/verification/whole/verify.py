@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,19 +31,10 @@ from reducelower.verification.running.memory import DEFAULT_MEMORY, TooLargeErro
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
 from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load, try_run
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.whole.borders import at_borders
 from reducelower.verification.whole.branches import taken
 from reducelower.verification.whole.first import first_difference
-from reducelower.verification.whole.looks import (
-    as_regions,
-    both_in_reference,
-    departing,
-    in_reference,
-    refuses,
-    searched,
-    with_sensitivity,
-    without_nan,
-    without_slight,
-)
+from reducelower.verification.whole.looks import as_regions, in_reference, refuses, searched, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
 
 __all__ = ["compare_models", "verify"]
@@ -180,7 +171,7 @@ def compare_models(
         given = next((dict(data.inputs) for data in data_sets), {})
         request = Request(given, seed, dict(dims), overrides)
 
-        def by_regions(settled: Collection[tuple[str, int]] = frozenset()) -> Regions:
+        def by_regions(**known: Any) -> Regions:
             with zero_never(frozenset() if plan is None else _never_zero(source, dims, seed, for_regions)):
                 return verify_regions(
                     left,
@@ -190,7 +181,7 @@ def compare_models(
                     tolerances=tolerances,
                     on_progress=on_progress,
                     clock=for_regions,
-                    settled=settled,
+                    **known,
                 )
 
         regions = verify_rewrites(
@@ -414,16 +405,9 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         outputs = searched(question, left, right, outputs)
     if differ(outputs):
         outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
-    if differ(outputs):
-        outputs = with_sensitivity(question, left, right, outputs)
     outputs = as_regions(outputs, question.regions)
-    are_apart = {left.runtime, right.runtime} == {"onnxruntime", "reference"}
-    if differ(outputs) and (are_apart or (question.holds and _are_strings(outputs))):
-        outputs = both_in_reference(question, right, outputs)
-    if differ(outputs) and question.holds and right.runtime == "onnxruntime":
-        outputs = departing(question, left, right, outputs)
-    if differ(outputs) and question.holds:
-        outputs = without_nan(question, left, right, outputs)
+    if differ(outputs) and question.holds and right.runtime in ("onnxruntime", "reference"):
+        outputs = at_borders(question, left, right, outputs)
     doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
     if doubt:
         outputs = withdrawn(outputs, doubt)
@@ -463,11 +447,6 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         departed=tuple(question.departed),
         first=first,
     )
-
-
-def _are_strings(outputs: Sequence[OutputComparison]) -> bool:
-    """Whether nothing but strings differs, of which onnxruntime's Gather leaves some empty (1.31 and 1.32)."""
-    return all(item.element_type == "string" for item in outputs if item.verdict == "different")
 
 
 def _against_expected(question: Question, left: Run, right: Run) -> list[OutputComparison]:

@@ -1,0 +1,131 @@
+"""Looks at what rewritten nodes were given in a run of whole models that differ though every region holds.
+
+Both sides of each region are fed exactly what the first model computes there. If they give the same, what differs in
+the end is rounding that the models amplify, since all between the regions is the same by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from onnx import ModelProto, NodeProto
+
+from reducelower.model.graph import inner_path, subgraphs, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.surroundings import nodes_of
+from reducelower.verification.judging.compare import withdrawn
+from reducelower.verification.judging.runs import Run
+from reducelower.verification.lemmas.proof import values_of
+from reducelower.verification.regions.align import Alignment, Claim
+from reducelower.verification.regions.cut import Region, cut_region
+from reducelower.verification.regions.numbering import content
+from reducelower.verification.result import OutputComparison, SiteVerification
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.whole.question import Question, compared_at, differ
+
+__all__ = ["at_borders", "inner_values"]
+
+
+def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
+    """Accept what regions explain that give the same of exactly what they are given, or differ in the runtime alone."""
+    assert question.regions is not None
+    cases = range(min(len(left.results), len(right.results)))
+    differing = [at for at in cases if differ(compared_at(question, left, right, at, {}))]
+    try:
+        findings = _findings(question, question.regions.alignment, left, differing)
+    except CannotRunError as error:
+        reason = f"it could not be seen what its parts were given: {error.reason}"
+        return withdrawn(outputs, reason, with_difference=True)
+    models = question.before.proto, question.after.proto
+    if not findings or not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
+        return outputs
+    for finding in findings:
+        if finding.status == "not run":
+            return withdrawn(outputs, f"{finding.place}: {finding.reason}", with_difference=True)
+    told = [item for item in outputs if item.verdict == "different"]
+    departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
+    question.departed.extend(departed)
+    question.departs.extend(item.name for item in told if departed)
+    question.notes.extend(
+        f"Output {item.name!r} differs by up to {item.max_absolute:.3g}; each rewritten part gives the same of what it "
+        "was given there, so that is rounding which the model amplifies."
+        for item in told
+        if not departed
+    )
+    return [replace(item, verdict="equal") if item.verdict == "different" else item for item in outputs]
+
+
+def _defaults(model: ModelProto) -> frozenset[object]:
+    """The values of inputs that a caller may override, which are taken for inputs."""
+    inputs = {value.name for value in model.graph.input}
+    return frozenset((item.name, content(item)) for item in model.graph.initializer if item.name in inputs)
+
+
+def _findings(question: Question, alignment: Alignment, run: Run, cases: Sequence[int]) -> list[SiteVerification]:
+    """What each region of the main graph gives of what it is given in some runs, those together that are alike."""
+    before = question.before
+
+    def inside(at: int, names: Sequence[str]) -> dict[str, Any]:
+        return dict(zip(names, inner_values(question, before, run, at, names), strict=True))
+
+    groups: dict[object, list[Region]] = {}
+    for claim in _in_main_graph(alignment):
+        question.clock.check()
+        region = cut_region(claim)
+        groups.setdefault(region.pair.identity, []).append(region)
+    inputs = {item.name for regions in groups.values() for region in regions for item in region.pair.inputs}
+    seen = [{**run.cases[at], **values_of(before.proto, partial(inside, at), inputs)} for at in cases]
+    checker = Checker(question.request.seed, question.tolerances, question.clock)
+    findings = []
+    for regions in groups.values():
+        given = [_given(region, values, regions[0]) for region in regions for values in seen]
+        found = checker.settle(regions[0].pair, given, alone=True)
+        findings.append(replace(found, nodes=nodes_of(region.pair.site for region in regions)))
+    return findings
+
+
+def _given(region: Region, values: Mapping[str, Any], first: Region) -> dict[str, Any]:
+    """The inputs of a region, by the names that they have in one that is alike."""
+    names = zip(first.pair.inputs, region.pair.inputs, strict=True)
+    try:
+        return {item.name: values[own.name] for item, own in names}
+    except KeyError as missing:
+        raise CannotRunError(f"{missing} is none of the values of the first model") from None
+
+
+def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
+    """The claims of the main graph, and for those in graphs and functions inside, that the nodes around are equal."""
+    main = alignment.levels[0]
+    inner = {claim.level.path for claim in alignment.claims} - {main.path}
+    yield from (claim for claim in alignment.claims if claim.level is main)
+    claimed = {name for claim in alignment.claims if claim.level is main for _, name in claim.pairs}
+    by_number = {number: name for name, number in main.left_numbers.items()}
+    for node in main.right.holder.node if inner else ():
+        pairs = [(by_number.get(main.right_numbers[name], ""), name) for name in node.output if name]
+        if all(left and name not in claimed for left, name in pairs) and pairs:
+            source = main.left.producer(pairs[0][0])
+            if source is not None and _holds(source, main.left.positions[pairs[0][0]], main.path, inner):
+                yield Claim(main, pairs)
+
+
+def _holds(node: NodeProto, at: int, path: str, inner: set[str]) -> bool:
+    """Whether one of some paths leads into a node, or into a function that it may call."""
+    paths = [inner_path(path, node, at, name) for _, name, _ in subgraphs(node)]
+    calls = any(each.startswith("functions/") for each in inner) and any(
+        item.domain not in DEFAULT_DOMAINS for item in walk([node])
+    )
+    return calls or any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
+
+
+def inner_values(question: Question, source: Source, run: Run, at: int, names: Sequence[str]) -> list[Any]:
+    """What a model computes inside on one of the sets of inputs of a run, where that ran."""
+    question.clock.check()
+    accepted = {value.name for value in source.proto.graph.input}
+    shown = Source(giving(source.proto, names), source.folder, weights=source.weights)
+    feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
+    return runtime_named(run.runtime).load(shown).run(feeds, question.clock.left) if names else []
