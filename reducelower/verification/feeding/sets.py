@@ -401,7 +401,8 @@ class Sets:
             yield Case(f"random values, {[list(value.shape) for value in found.feeds.values()]}", dict(found.feeds))
             beside = _BESIDE if self.limits.has_steps or most == _MOST or not at else ("mixed",)
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
-            for number, kind in enumerate(beside if 0 not in key and not self.limits.only_moves else ()):
+            is_plain = 0 in key or self.limits.only_moves or found.count > _LARGE
+            for number, kind in enumerate(() if is_plain else beside):
                 if kind in kinds:
                     yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
 
