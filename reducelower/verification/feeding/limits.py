@@ -294,7 +294,8 @@ def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) ->
         for node in reversed(nodes):
             places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
             found.update(name for at, name in enumerate(node.input) if at in places and name)
-            if node.op_type not in _OF_ANYTHING and any(name in found for name in node.output):
+            data = node.output[:1] if node.op_type == "TopK" else node.output
+            if node.op_type not in _OF_ANYTHING and any(name in found for name in data):
                 found.update(name for name in node.input if name)
             for _, _, graph in subgraphs(node):
                 _through(node, [value.name for value in graph.input], found)

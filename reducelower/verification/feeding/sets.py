@@ -377,7 +377,7 @@ class Sets:
     def _places(self, base: _Base, accepts: Accepts) -> Iterator[Case]:
         """Other values of operands that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        told = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
+        told = [spec for spec in self.specs if spec.name in self.limits.where]
         draws = 2 * _DRAWS if base.count >= _FEW else 8 * _DRAWS
         for draw in range(draws if told else 0):
             rng = np.random.default_rng([self.seed, 6, draw])
