@@ -399,7 +399,7 @@ class Sets:
             if found is None:
                 continue
             yield Case(f"random values, {[list(value.shape) for value in found.feeds.values()]}", dict(found.feeds))
-            beside = _BESIDE if self.limits.has_steps or most == _MOST or not at else ("mixed",)
+            beside: tuple[str, ...] = _BESIDE if self.limits.has_steps or most == _MOST or not at else ("mixed",)
             beside += ("random",) * (_DRAWS if most == _MOST else 0)  # each row of a table is to be taken
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
             is_plain = 0 in key or self.limits.only_moves or found.count > _LARGE
