@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
 from reducelower.files.formats import WRITTEN, is_known_extension
-from reducelower.files.remote import as_path, beside, is_pattern, is_url, join
+from reducelower.files.remote import as_path, is_pattern, is_url
 from reducelower.files.writing import is_there
 from reducelower.pipeline.task import Task
 
@@ -94,24 +94,28 @@ def _tasks(
         raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
     if (output is not None) + (output_dir is not None) + in_place != 1:
         raise SettingError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
+    if is_url(place := as_path(output or output_dir or "")):
+        raise SettingError(f"{place}: outputs are files of this machine; write one, and upload it")
     if output is not None:
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
         _check_name(output, models[0].path)
         return [Task(models[0].path, as_path(output), make_folder=True)]
     if output_dir is None:
+        if behind := next((model.path for model in models if is_url(model.path)), ""):
+            raise SettingError(f"{behind} cannot be replaced; outputs are files of this machine: give --output-dir DIR")
         return [Task(model.path, model.path) for model in models]
     folder = as_path(output_dir)
     if os.path.isfile(folder):  # noqa: PTH113 (writing reports a name that is too long for Path)
         raise SettingError(f"{folder} is a file, and --output-dir names a folder")
     tasks: dict[str, Task] = {}
     for model in models:
-        place = join(folder, model.relative)
+        place = str(Path(folder) / model.relative)
         if place in tasks:
             raise SettingError(
                 f"{tasks[place].source} and {model.path} would both be written to {place}; give the folder they share"
             )
-        record = join(folder, f"{_RECORDS}/{model.relative}.json") if resume else ""
+        record = str(Path(folder, _RECORDS, f"{model.relative}.json")) if resume else ""
         tasks[place] = Task(model.path, place, make_folder=True, record=record)
     return list(tasks.values())
 
@@ -120,8 +124,6 @@ def _check_name(output: str, source: str) -> None:
     """Refuse the name of a folder, and an extension of no format, unless the input has it too."""
     if output.endswith(("/", os.sep)):
         raise SettingError(f"{output} is the name of a folder; name a file in it, or give --output-dir {output}")
-    if is_url(output):
-        return
     suffix = Path(output).suffix
     if suffix and suffix != Path(source).suffix and not is_known_extension(output):
         known = ", ".join(WRITTEN)
@@ -139,7 +141,7 @@ def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
     local = [model for model in models if not is_url(model.path)]
     found_from = {Path(model.path).parents[model.relative.count("/")] for model in local}
     roots = {os.path.abspath(folder) for folder in found_from}  # noqa: PTH100 (resolve() would follow links)
-    return len(roots) > 1 or any(Path(task.output).is_symlink() for task in tasks if not is_url(task.output))
+    return len(roots) > 1 or any(Path(task.output).is_symlink() for task in tasks)
 
 
 def _refuse_shared_data(tasks: Iterable[Task]) -> None:
@@ -147,7 +149,9 @@ def _refuse_shared_data(tasks: Iterable[Task]) -> None:
 
     Models behind URLs are not examined, since they would have to be fetched.
     """
-    taken: dict[str, tuple[str, ExternalFile | None]] = {_real(task.output): (task.source, None) for task in tasks}
+    taken: dict[str, tuple[str, ExternalFile | None]] = {
+        os.path.realpath(task.output): (task.source, None) for task in tasks
+    }
     for task in tasks:
         if is_url(task.source):
             continue
@@ -156,24 +160,13 @@ def _refuse_shared_data(tasks: Iterable[Task]) -> None:
         except UnreadableModelError:
             continue  # the conversion says so
         for file in files:
-            place = _beside(task.output, file.location)
+            place = os.path.realpath(Path(os.path.realpath(task.output)).parent / file.location)
             other, data = taken.setdefault(place, (task.source, file))
             if other != task.source and (data is None or not is_there(file, data.path)):
                 what = "both bring external data" if data is not None else "write an output and bring external data"
                 raise SettingError(
                     f"{other} and {task.source} would {what} to {place}; give each an output folder of its own"
                 )
-
-
-def _real(place: str) -> str:
-    return place if is_url(place) else os.path.realpath(place)
-
-
-def _beside(output: str, location: str) -> str:
-    """The place of external data beside an output, however its location is spelled."""
-    if is_url(output):
-        return beside(output, str(PurePosixPath(location)))
-    return os.path.realpath(Path(_real(output)).parent / location)
 
 
 def _at_url(url: str) -> list[Input]:
@@ -208,8 +201,6 @@ def folder_of(path: str) -> Path:
 
 def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
     """The models without those in a folder, wherever links lead."""
-    if is_url(folder):
-        return [model for model in models if not (model.found and model.path.startswith(f"{folder.rstrip('/')}/"))]
     real = os.path.realpath(folder)
 
     @cache  # the folders that models are in are few

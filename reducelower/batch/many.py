@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.failures import SettingError
 from reducelower.files.pending import sync_folder
-from reducelower.files.remote import is_in_memory, is_url
+from reducelower.files.remote import fetched, renamed
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
 from reducelower.pipeline.conversion import check_here, convert_here, failed
@@ -31,7 +31,6 @@ __all__ = [
     "convert_files",
     "converting",
     "crashed",
-    "may_leave",
     "run_all",
     "with_names_on_disk",
     "workers",
@@ -147,14 +146,23 @@ def convert_file(
 
         with isolating(True):
             return convert_file(task, settings, on_step=on_step)
-    start = time.monotonic()
-    if is_url(task.source) or is_url(task.output):
-        from reducelower.batch.staging import convert_staged as convert
-    elif task.record:
+    if task.record:
         from reducelower.batch.records import convert_unless_done as convert
     else:
         convert = convert_here
-    return replace(convert(task, settings, on_step=on_step), seconds=time.monotonic() - start)
+    return _of_a_copy(task.source, lambda path: convert(replace(task, source=path), settings, on_step=on_step))
+
+
+def _of_a_copy(name: str, work: Callable[[str], Outcome]) -> Outcome:
+    """The outcome of a model, for which a local copy stands in where its name is a URL; errors are in it."""
+    start = time.monotonic()
+    try:
+        with fetched(name) as path:
+            found = work(path)
+            found = replace(found, source=name, problems=renamed(found.problems, path, name))
+    except Exception as error:
+        found = failed(name, error)
+    return replace(found, seconds=time.monotonic() - start)
 
 
 def convert_files(
@@ -224,7 +232,7 @@ def with_names_on_disk(
 
 
 def _sync_folders(tasks: Iterable[Task]) -> None:
-    for folder in dict.fromkeys(folder_of(task.output) for task in tasks if not is_url(task.output)):
+    for folder in dict.fromkeys(folder_of(task.output) for task in tasks):
         sync_folder(folder)
 
 
@@ -234,20 +242,6 @@ def crashed(job: Task | str, why: str) -> Outcome:
     return Outcome(source, "failed", problems=(f"{source}: {why}",))
 
 
-def may_leave(job: Task | str) -> bool:
-    """Whether another process can find a model and write its output."""
-    return not any(map(is_in_memory, (job,) if isinstance(job, str) else (job.source, job.output)))
-
-
 def check_file(path: str, settings: Settings) -> Outcome:
     """Check one model, by path or URL; errors are in the outcome. Nothing is written."""
-    from reducelower.batch.staging import at_hand, renamed
-
-    start = time.monotonic()
-    try:
-        with at_hand(path) as local:
-            found = check_here(local, settings)
-            found = replace(found, source=path, problems=renamed(found.problems, local, path))
-    except Exception as error:
-        found = failed(path, error)
-    return replace(found, seconds=time.monotonic() - start)
+    return _of_a_copy(path, partial(check_here, settings=settings))

@@ -20,7 +20,6 @@ from typing import Any
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel
 from reducelower.files.pending import write_whole
-from reducelower.files.remote import is_url
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
@@ -89,27 +88,17 @@ def external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int
 
 
 def read_record(place: str) -> Record | None:
-    """Read a record from a path or URL; None if it does not exist or is invalid."""
+    """Read a record; None if it does not exist or is invalid."""
     try:
-        if is_url(place):
-            from reducelower.files.remote import read_bytes
-
-            stored = json.loads(read_bytes(place) or b"")
-        else:
-            stored = json.loads(Path(place).read_bytes())
+        stored = json.loads(Path(place).read_bytes())
         return Record(**{**stored, "external": dict(stored["external"])})
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def write_record(record: Record, place: str) -> None:
-    """Write a record to a path or URL, completely or not at all."""
+    """Write a record, completely or not at all."""
     text = json.dumps(asdict(record), indent=1, sort_keys=True) + "\n"
-    if is_url(place):
-        from reducelower.files.remote import write_bytes
-
-        write_bytes(place, text.encode())
-        return
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     write_whole(Path(place), text)
 

@@ -108,7 +108,7 @@ def _compared(
     is_isolating: bool = False,
 ) -> Outcome:
     """The outcome of a comparison; errors are in it."""
-    from reducelower.batch.staging import renamed
+    from reducelower.files.remote import renamed
     from reducelower.verification.running.isolated import isolating
 
     try:
@@ -240,9 +240,9 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
 
 def _read(name: str, path: str) -> ModelProto:
     """A model whose external and large weights are replaced by digests of their values."""
-    from reducelower.batch.staging import renamed
     from reducelower.errors import UnreadableModelError
     from reducelower.files import read_model
+    from reducelower.files.remote import renamed
     from reducelower.verification.regions.numbering import digested
 
     try:

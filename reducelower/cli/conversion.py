@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import converting, may_leave, run_all, with_names_on_disk, workers
+from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
 from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
@@ -122,7 +122,7 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
     """The outcome of each model, with a progress bar for many, or the steps of a single one."""
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
-        is_apart = FORKS and settings.verify and may_leave(tasks[0])
+        is_apart = FORKS and settings.verify
         with steps(quiet=options["quiet"], verbose=options["verbose"]) as on_step:
             found = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
         yield from found  # once nothing is left of the steps on the terminal
@@ -137,8 +137,7 @@ def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> 
     """
     scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
     with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
-        is_apart = len(jobs) > 1 and all(map(may_leave, jobs))
-        how |= {"jobs": jobs, "processes": processes, "executor": executor, "is_apart": is_apart}
+        how |= {"jobs": jobs, "processes": processes, "executor": executor, "is_apart": len(jobs) > 1}
         with closing(run_all(**how)) as outcomes:
             for done, outcome in enumerate(outcomes, 1):
                 advance(done, len(jobs))

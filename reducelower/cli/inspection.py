@@ -89,8 +89,8 @@ def inspect_all(
     import json
 
     from reducelower.batch.inputs import find_models
-    from reducelower.batch.staging import at_hand
     from reducelower.cli.streams import staged
+    from reducelower.files.remote import fetched
     from reducelower.pipeline.inspection import inspect_file
 
     status, inspected = DONE, []
@@ -98,7 +98,7 @@ def inspect_all(
         for model in find_models(files.models, exclude=exclude):
             named = files.names.get(model.path, model.path)
             try:
-                with at_hand(model.path) as local:
+                with fetched(model.path) as local:
                     found = replace(inspect_file(local, runtimes=names or None), path=named)
             except Exception as error:  # whatever is wrong with one model, the others are inspected
                 problems, worst = describe(error, model.path)

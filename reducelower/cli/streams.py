@@ -34,7 +34,7 @@ class Staged:
         """An outcome with the user's names."""
         if not self.names:
             return outcome
-        from reducelower.batch.staging import renamed
+        from reducelower.files.remote import renamed
 
         problems = outcome.problems
         for path, name in self.names.items():
@@ -71,16 +71,12 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
 @contextmanager
 def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Models to read: the user's names, and local files, for which URLs are fetched and standard input is read."""
-    from reducelower.files.remote import as_path, is_url
+    from reducelower.files.remote import as_path, fetched
 
     names = [as_path(name) for name in models]
     with ExitStack() as copies:
         paths: Sequence[str] = copies.enter_context(staged(names, None)).models
-        if any(map(is_url, names)):
-            from reducelower.batch import staging
-
-            paths = [copies.enter_context(staging.at_hand(path)) for path in paths]
-        yield names, paths
+        yield names, [copies.enter_context(fetched(path)) for path in paths]
 
 
 def on_standard_output(options: Mapping[str, Any]) -> None:

@@ -1,34 +1,20 @@
-"""Files by name: local paths, and URLs by fsspec, which are found, fetched and written back completely."""
+"""Names of files, and models behind URLs, which fsspec finds and fetches; outputs are files of this machine."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import locations
 from reducelower.files.formats import parse
 
-__all__ = [
-    "as_path",
-    "beside",
-    "fetch_model",
-    "find",
-    "holds_the_same",
-    "is_in_memory",
-    "is_pattern",
-    "is_url",
-    "join",
-    "put",
-    "read_bytes",
-    "remote_size",
-    "write_bytes",
-]
+__all__ = ["as_path", "fetched", "find", "is_pattern", "is_url", "renamed"]
 
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -52,25 +38,9 @@ def as_path(name: str) -> str:
     return url2pathname(urlsplit(name).path)
 
 
-def is_in_memory(name: str) -> bool:
-    """Whether a URL names a file in this process's memory, where no other process can find it."""
-    return is_url(name) and name.rpartition("::")[2].startswith("memory://")
-
-
 def is_pattern(name: str) -> bool:
     """Whether a name has wildcards."""
     return any(letter in name for letter in "*?[")
-
-
-def join(folder: str, relative: str) -> str:
-    """The name of a file in a folder, which may be a URL."""
-    return f"{folder.rstrip('/')}/{relative}" if is_url(folder) else str(Path(folder) / relative)
-
-
-def beside(url: str, relative: str) -> str:
-    """The URL of another file in the same folder."""
-    folder, slash, _ = url.rpartition("/")
-    return f"{folder}{slash}{relative}"
 
 
 def find(url: str) -> list[tuple[str, str]]:
@@ -94,91 +64,54 @@ def find(url: str) -> list[tuple[str, str]]:
         return [(f"{root}/{match[start:]}", match[start:]) for match in sorted(matches)]
 
 
-def fetch_model(url: str, folder: Path) -> str:
-    """Download a model and its external data to a folder; return its local path.
+@contextmanager
+def fetched(name: str) -> Iterator[str]:
+    """The local path of a model: its own, or that of a temporary copy with its external data.
 
-    Missing external data is skipped: reading the model reports it, as for any model.
+    External data that is missing is skipped: reading the model reports it, as for any model.
+
+    Raises:
+        UnreadableModelError: it cannot be fetched.
     """
-    system, path = _opened(url)
-    local = folder / PurePosixPath(path.partition("?")[0]).name
-    folder.mkdir(parents=True, exist_ok=True)
-    _fetch(system, path, local, url)
-    data = local.read_bytes()
-    if b"location" in data:
-        around = path.rpartition("/")[0]
-        for location in locations(parse(data, local).message, local):
-            there = f"{around}/{location}"
-            with _sentences(f"cannot read {url}"):
-                exists = system.exists(there)
-            if exists:
-                (folder / location).parent.mkdir(parents=True, exist_ok=True)
-                _fetch(system, there, folder / location, url)
-    return str(local)
+    if not is_url(name):
+        yield name
+        return
+    system, path = _opened(name)
+    with TemporaryDirectory(prefix="reducelower-") as folder:
+        local = Path(folder) / PurePosixPath(path.partition("?")[0]).name
+        with _sentences(f"cannot read {name}"):
+            _fetch(system, path, local)
+        data = local.read_bytes()
+        try:
+            needed = locations(parse(data, local).message, local) if b"location" in data else ()
+        except UnreadableModelError as error:
+            raise UnreadableModelError(*renamed([str(error)], str(local), name)) from None
+        with _sentences(f"cannot read {name}"):
+            for location in needed:
+                there = f"{path.rpartition('/')[0]}/{location}"
+                if system.exists(there):
+                    (local.parent / location).parent.mkdir(parents=True, exist_ok=True)
+                    _fetch(system, there, local.parent / location)
+        yield str(local)
 
 
-def remote_size(url: str) -> int | None:
-    """The size of a file in bytes; None if it does not exist."""
-    system, path = _opened(url)
-    with _sentences(f"cannot read {url}"):
-        if not system.exists(path):
-            return None
-        if system.isdir(path):
-            raise UnreadableModelError(f"cannot write {url}: it is a folder; name a file in it")
-        return int(system.size(path) or 0)
+def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
+    """Sentences about a copy, rewritten to name the original."""
+    if copy == name:
+        return tuple(sentences)
+    folder, (around, slash, _) = f"{Path(copy).parent}{os.sep}", name.rpartition("/")
+    return tuple(sentence.replace(copy, name).replace(folder, f"{around}{slash}") for sentence in sentences)
 
 
-def read_bytes(url: str) -> bytes | None:
-    """The content of a small file; None if it does not exist."""
-    system, path = _opened(url)
-    with _sentences(f"cannot read {url}"):
-        return bytes(system.cat_file(path)) if system.exists(path) else None
+def _fetch(system: Any, path: str, local: Path) -> None:
+    system.get_file(path, str(local))
+    with suppress(NotImplementedError):
+        # A resumed run compares it.
+        changed = int(system.modified(path).timestamp() * 1e9)
+        os.utime(local, ns=(changed, changed))
 
 
-def holds_the_same(url: str, local: Path) -> bool:
-    """Whether a file has the same content as a local one."""
-    if remote_size(url) != local.stat().st_size:
-        return False
-    system, path = _opened(url)
-    with _sentences(f"cannot read {url}"), system.open(path, "rb") as there, local.open("rb") as here:
-        while block := here.read(1 << 20):
-            if there.read(len(block)) != block:
-                return False
-    return True
-
-
-def put(local: Path, url: str) -> None:
-    """Upload a file, replacing an existing one; atomic on file systems with transactions."""
-    with local.open("rb") as content:
-        _write(content, url)
-
-
-def write_bytes(url: str, data: bytes) -> None:
-    """Write a small file, as `put` does."""
-    from io import BytesIO
-
-    _write(BytesIO(data), url)
-
-
-def _write(content: Any, url: str) -> None:
-    # Of its own, not fsspec's shared instance: a transaction holds for everything that an instance writes.
-    system, path = _opened(url, skip_instance_cache=True)
-    with _sentences(f"cannot write {url}"):
-        with contextlib.suppress(NotImplementedError):
-            system.makedirs(path.rpartition("/")[0], exist_ok=True)
-        with system.transaction, system.open(path, "wb") as file:
-            shutil.copyfileobj(content, file, 1 << 20)
-
-
-def _fetch(system: Any, path: str, local: Path, url: str) -> None:
-    with _sentences(f"cannot read {url}"):
-        system.get_file(path, str(local))
-        with contextlib.suppress(NotImplementedError):
-            # A resumed run compares it.
-            changed = int(system.modified(path).timestamp() * 1e9)
-            os.utime(local, ns=(changed, changed))
-
-
-def _opened(url: str, **options: Any) -> tuple[Any, str]:
+def _opened(url: str) -> tuple[Any, str]:
     """The file system of a URL, and what the file is called there."""
     try:
         from fsspec.core import url_to_fs
@@ -187,24 +120,15 @@ def _opened(url: str, **options: Any) -> tuple[Any, str]:
             f"{url} is a URL, and fsspec is not installed; pip install 'reducelower[remote]'"
         ) from None
     with _sentences(f"cannot open {url}"):
-        system, path = url_to_fs(url, **options)
-    if system.protocol == "memory":
-        from multiprocessing import parent_process  # most models are read without it
-
-        if parent_process() is not None:
-            raise UnreadableModelError(
-                f"{url} is in the memory of another process; such files take --jobs 1 and no cluster"
-            )
+        system, path = url_to_fs(url)
     return system, path
 
 
-@contextlib.contextmanager
+@contextmanager
 def _sentences(what: str) -> Iterator[None]:
     """Turn any exception of a file system into one sentence, since each raises its own types."""
     try:
         yield
-    except UnreadableModelError:
-        raise
     except FileNotFoundError:
         raise UnreadableModelError(f"{what}: no such file") from None
     except Exception as error:
