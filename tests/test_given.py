@@ -102,6 +102,11 @@ def test_a_target_takes_the_name_of_a_runtime() -> None:
         reducelower.Target(runtime="openvin")
 
 
+def test_a_target_shows_itself_in_a_line() -> None:
+    assert "runtime=<mnn " in repr(reducelower.Target(runtime="mnn"))
+    assert len(repr(reducelower.Target(runtime="mnn"))) < 200
+
+
 @pytest.mark.parametrize("name", ["batch", "ir"])
 def test_rooms_show_their_functions(name: str) -> None:
     pytest.importorskip("onnx_ir")

@@ -8,13 +8,14 @@ from functools import cached_property, reduce
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
+from reducelower.model.text import counted
 from reducelower.runtimes.facts import Fact, When
 from reducelower.runtimes.ranges import Ranges
 
 __all__ = ["Runtime", "combined"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Runtime:
     """The content of a target file.
 
@@ -50,6 +51,10 @@ class Runtime:
     def measures_operators(self) -> bool:
         """Whether onnx's node tests ran there, so that an operator without a fact is known to be right."""
         return self.measures == "operators"
+
+    def __repr__(self) -> str:
+        """One line: which version, and how much is known of it; in full that is many screens."""
+        return f"<{self}: {counted(len(self.facts), 'fact')}>"
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.members)) or f"{self.name} {self.version}".strip()
