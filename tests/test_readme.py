@@ -70,6 +70,12 @@ def test_the_figures_say_how_they_are_made() -> None:
     assert (ROOT / "benchmarks" / "coverage.py").is_file()
 
 
+def test_the_comparison_has_a_row_for_every_converter_that_changes_opset_versions() -> None:
+    rows = re.findall(r"^\| ([\w.]+)[^|]*(?:\| \d+ ){4}\|$", README, re.MULTILINE)
+    expected = {"reducelower", "onnxifier", "onnxsim", "onnx.version_converter", "onnxscript.version_converter"}
+    assert set(rows) == expected
+
+
 def test_the_commands_for_ci_work(folder: Path) -> None:
     checked = shell("reducelower check models/ --opset 13 --format github", folder)
     assert checked.returncode == 1

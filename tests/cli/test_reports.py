@@ -45,7 +45,7 @@ def test_every_form_in_one_run(cli: Cli, model: Path, tmp_path: Path) -> None:
     assert verdicts(reports[0]) == ["converted"]
     assert ElementTree.parse(reports[1]).getroot().get("failures") == "0"
     assert reports[2].read_text().startswith("## ✅")
-    assert "<ol class=\"nodes\">" in reports[3].read_text()
+    assert '<ol class="nodes">' in reports[3].read_text()
 
 
 def test_expand_reports_too(cli: Cli, model: Path, tmp_path: Path) -> None:

@@ -122,3 +122,35 @@ def test_a_batch_can_be_sorted_filtered_and_grouped_by_outcome(tmp_path: Path, m
     assert {row.get("data-fate") for row in table.xpath(".//tbody/tr")} == set(boxes)
     verdicts = [row.get("data-fate") for row in table.xpath(".//tbody/tr")]
     assert verdicts[:2] == ["refused", "unreadable"]  # what did not pass comes first
+
+
+def test_a_right_rewrite_is_no_alarm() -> None:
+    site = SiteVerification(
+        "LayerNormalization", "rule", "s", (("graph", "n"),), "overflow", "both", example_inputs="x"
+    )
+    shown = html.fromstring(site._repr_html_())
+    (chip,) = shown.xpath("//span[contains(@class, 'chip')]")
+    assert (chip.text, chip.get("class")) == ("as exact", "chip good")
+    assert "Inputs that show it" not in shown.text_content()
+
+
+def test_a_number_has_the_digits_that_its_type_needs(tmp_path: Path) -> None:
+    given = model("g (float[2, 3] x, float[3] s) => (float[2, 3] y) { y = LayerNormalization <epsilon = 1e-5> (x, s) }")
+    page = html.fromstring(render(Report("convert", (converted(tmp_path, given),)), ".html"))
+    (before, _) = page.xpath("//ol[@class='nodes']")
+    assert "epsilon = 1e-05" in before.text_content()
+
+
+def test_the_report_of_what_differs_shows_its_nodes_and_inputs(cli: Cli, tmp_path: Path) -> None:
+    for name, operator in (("before", "ReduceMax"), ("after", "ReduceMin")):
+        text = f"g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {{1}}> {{ y = {operator} (x, a) }}"
+        onnx.save(model(text), tmp_path / f"{name}.onnx")
+    report = tmp_path / "report.html"
+    assert cli("verify", tmp_path / "before.onnx", tmp_path / "after.onnx", "--report", report).status == 1
+    page = html.fromstring(report.read_text("utf-8"))
+    assert page.xpath("string(//header//h1)") == "Outputs differ"
+    assert page.xpath("//ol[@class='nodes']//mark/text()") == ["ReduceMax", "ReduceMin"]
+    text = page.text_content()
+    assert "Inputs that show it: x = " in text
+    assert len(page.xpath("//table[@class='outputs']/tbody/tr")) == 1
+    assert "/onnxruntime" not in text
