@@ -20,8 +20,8 @@ from reducelower.lines import Tone
 from reducelower.model.text import shown
 from reducelower.outcome import Outcome
 from reducelower.plan import Plan
-from reducelower.report import plot
 from reducelower.report.details import Details, DistinctRewrite, Fate
+from reducelower.report.histogram import of_site
 from reducelower.report.writing import Report
 from reducelower.verification import SiteVerification, Verification
 
@@ -68,7 +68,7 @@ def render(report: Report) -> str:
         unchecked=partial(_unchecked, report),
         size=_size,
         most_operators=_MOST_OPERATORS,
-        plot=plot.of_site,
+        errors_of=of_site,
     )
 
 
@@ -212,7 +212,7 @@ def html(result: object) -> str:
         style=shipped("notebook.css"),
         kind=_KINDS[type(result)],
         result=result,
-        plot_of=plot.of_site,
+        errors_of=of_site,
         alike=alike,
     )
 
