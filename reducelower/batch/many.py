@@ -16,7 +16,8 @@ from reducelower.files.pending import sync_folder
 from reducelower.files.remote import fetched, renamed
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
-from reducelower.pipeline.conversion import check_here, convert_here, failed
+from reducelower.pipeline.checking import check_here
+from reducelower.pipeline.conversion import convert_here, failed
 from reducelower.pipeline.task import FORKS
 
 if TYPE_CHECKING:

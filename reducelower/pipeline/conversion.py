@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reducelower.api import check, legalize, legalized
+from reducelower.api import check, legalized
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -21,17 +21,16 @@ from reducelower.model.inference.declared import names_in
 from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
-from reducelower.pipeline.dead_branches import without_dead_branches
 from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
+from reducelower.pipeline.soundness import alive, repaired, what_would_help
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.plan import CHOSEN, Plan
 from reducelower.plan import Task as PlanTask
 
 if TYPE_CHECKING:
-    from reducelower.legalization.repair import Repaired
     from reducelower.verification import TestDataSet, Verification
 
-__all__ = ["check_here", "convert_here", "failed", "refused", "sound"]
+__all__ = ["convert_here", "failed", "refused", "with_details"]
 
 
 def convert_here(
@@ -53,55 +52,7 @@ def convert_here(
         return _convert(task, settings, source, begin, on_complete)
     except Exception as error:
         outcome = failed(task.source, error, source)
-        return _with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
-
-
-def check_here(path: str, settings: Settings) -> Outcome:
-    """Say what a conversion of a local model would do; errors are in the outcome."""
-    source = None
-    try:
-        source = read_model(path)
-        source, notes, wrong = sound(source)
-        if wrong:
-            return refused(path, wrong)
-        plan = check(source.model, **settings.for_engine(), base_dir=source.place)
-        plan = replace(plan, notes=(*notes, *plan.notes))
-        verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing and not notes else "rewrite"
-        outcome = Outcome(path, verdict, plan=plan, refusals=plan.refusals)
-        return _with_planned_details(outcome, plan, settings, source)
-    except Exception as error:
-        return failed(path, error, source)
-
-
-def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
-    """A model as a conversion takes it, what was repaired for that, and what is wrong with it all the same.
-
-    Runtimes ignore the types that a model states of inner values, so those that contradict its nodes are dropped.
-    """
-    source, gone, wrong = _alive(source, full=True)
-    if not wrong:
-        return source, gone, ""
-    from reducelower.legalization.stated_types import drop_stale
-
-    mended, notes = _repaired(source, drop_stale(source.model), gone)
-    if len(notes) > len(gone) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
-        return mended, notes, ""
-    return source, (), wrong + _what_would_help(source)
-
-
-def _alive(source: LoadedModel, *, full: bool = False) -> tuple[LoadedModel, tuple[str, ...], str]:
-    """A model without branches that it never takes, if the checker refuses only these; the note; and what is wrong."""
-    wrong = what_is_wrong_with_source(source.document, external=source.is_partial, full=full)
-    alive = without_dead_branches(source.model) if wrong else None
-    if alive is None:
-        return source, (), wrong
-    taken = replace(source, document=source.document.with_message(alive))
-    if what_is_wrong_with_source(taken.document, external=source.is_partial, full=full):
-        return source, (), wrong
-    return taken, (_NEVER_TAKEN,), ""
-
-
-_NEVER_TAKEN = "Put branches that are taken in the place of those that never are, which the checker refuses."
+        return with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
 
 
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
@@ -153,17 +104,17 @@ def _convert(
     if settings.repair:
         from reducelower.legalization.repair import repair
 
-        source, notes = _repaired(source, repair(source.model))
+        source, notes = repaired(source, repair(source.model))
     of_functions = inlined(source.document) if settings.inline else Fitted(source.document)
     fit = fitted(of_functions.document, settings.target.runtime, settings)
     settings = replace(settings, set_sizes={})
     if refusals := (*of_functions.refusals, *fit.refusals):
         raise ConversionError(refusals)
     source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)
-    source, gone, wrong = _alive(source)
+    source, gone, wrong = alive(source)
     notes = (*notes, *gone)
     if wrong:
-        return refused(task.source, wrong + ("" if settings.repair else _what_would_help(source)))
+        return refused(task.source, wrong + ("" if settings.repair else what_would_help(source)))
     on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
     on_step("check", 0, 0)
@@ -175,7 +126,7 @@ def _convert(
         mended = drop_stale(source.model)
         if mended.done:
             # Runtimes ignore the stated types of inner values, so the model runs as it is.
-            source, notes = _repaired(source, mended, notes)
+            source, notes = repaired(source, mended, notes)
             made, plan = _legalized(source, settings)
             wrong = check_result(made, external=external, full=True)
     if wrong:
@@ -194,7 +145,7 @@ def _convert(
         plan = _with_what_was_not_seen(plan, source, made)
     # What the proof rests on holds models, which are not to outlast it.
     outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
-    outcome = _with_details(outcome, settings, source, made)
+    outcome = with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
         what = _SHORT_OF[verification.verdict]
         why = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
@@ -258,25 +209,6 @@ def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> 
     from reducelower.verification.checking.sites import losses
 
     return replace(plan, losses=losses(source.model, made.message, plan))
-
-
-def _repaired(
-    source: LoadedModel, mended: Repaired, notes: tuple[str, ...] = ()
-) -> tuple[LoadedModel, tuple[str, ...]]:
-    return replace(source, document=Document.of_message(mended.model)), (
-        *notes,
-        *(f"Repaired: {done}." for done in mended.done),
-    )
-
-
-def _what_would_help(source: LoadedModel) -> str:
-    """What --repair would do to an invalid model, if that would make it valid."""
-    from reducelower.legalization.repair import repair
-
-    mended = repair(source.model)
-    if not mended.done or what_is_wrong_with_source(Document.of_message(mended.model), external=source.is_partial):
-        return ""
-    return f"; --repair fixes that: it would have {', and '.join(mended.done)}"
 
 
 _SHORT_OF = {
@@ -355,7 +287,7 @@ def _raised(document: Document, settings: Settings, operators: Collection[str] |
     return Document.of_message(made.model), made.plan
 
 
-def _with_details(
+def with_details(
     outcome: Outcome, settings: Settings, source: LoadedModel, converted: Document | None = None
 ) -> Outcome:
     """Add the parts of a report that need both models."""
@@ -368,24 +300,11 @@ def _with_details(
     return replace(outcome, details=details)
 
 
-def _with_planned_details(outcome: Outcome, plan: Plan, settings: Settings, source: LoadedModel) -> Outcome:
-    """Add the parts of a report on a check; the converted model is made for that and then dropped."""
-    if not settings.details:
-        return outcome
-    # The sites are in the model as it is fitted to the runtime.
-    source = replace(source, document=fitted(source.document, settings.target.runtime, settings).document)
-    if plan.refusals or not plan.sites:
-        return _with_details(outcome, settings, source)
-    legal = legalize(source.model, **{**settings.for_engine(), "set_sizes": {}}, base_dir=source.place)
-    of_sites = _with_details(replace(outcome, plan=legal.plan), settings, source, Document.of_message(legal.model))
-    return replace(outcome, details=of_sites.details)
-
-
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
     """Say whether an invalid result is the fault of the input, of an option, or of reducelower."""
     from reducelower.pipeline.axes import what_is_wrong_with_an_axis
 
-    help_ = "" if settings.repair else _what_would_help(source)
+    help_ = "" if settings.repair else what_would_help(source)
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
         return refused(task.source, already + help_)
     if odd := find_defect(source.model):

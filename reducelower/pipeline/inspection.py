@@ -20,7 +20,7 @@ from reducelower.model.spelled import operator_name, type_text
 from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
-from reducelower.pipeline.conversion import sound
+from reducelower.pipeline.soundness import sound
 from reducelower.pipeline.where import OnRuntime, where
 
 __all__ = ["Inspected", "Stated", "inspect_file"]
