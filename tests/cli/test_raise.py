@@ -75,6 +75,15 @@ def test_what_looks_like_an_operator_and_is_none_is_a_detail(cli: Cli, tmp_path:
     assert "looks like LogSoftmax and was left" in " ".join(cli(*how, "-v").out.split())
 
 
+def test_a_normalization_in_half_precision_is_put_together_and_verified(cli: Cli, tmp_path: Path) -> None:
+    graph = "g (float16[2,8,16] x, float16[16] s) => (float16[2,8,16] y) { y = LayerNormalization (x, s) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), tmp_path / "half.onnx")
+    assert cli("convert", tmp_path / "half.onnx", "-o", tmp_path / "spelled.onnx", "--opset", 13).status == 0
+    ran = cli("convert", tmp_path / "spelled.onnx", "-o", tmp_path / "out.onnx", "--opset", 17, "--raise")
+    assert ran.status == 0
+    assert "verified" in ran.out and "not shown" not in ran.out
+
+
 def test_what_a_newer_opset_version_would_allow_is_a_note(cli: Cli, tmp_path: Path) -> None:
     model, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
     graph = "g (float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization (x, s) }"
