@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -68,12 +68,10 @@ def origin_of(source: str, settings: Settings) -> str:
     """SHA-256 of all that an output is made from, of which equal ones give equal bytes: the model file without external
     data, which is read once; all settings that matter, with the content of files they name; versions of reducelower and
     of the libraries it uses."""
-    told = {item.name: _plain(getattr(settings, item.name)) for item in fields(settings)}
-    for name in _WITHOUT_CONSEQUENCE:
-        del told[name]
+    told = {name: value for name, value in asdict(settings).items() if name not in _WITHOUT_CONSEQUENCE}
     told["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
     whole = [_content(Path(source)), told, dict(versions_of("onnx", "onnxruntime"))]
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
 def external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int]]:
@@ -120,16 +118,8 @@ def _tree(name: str) -> list[tuple[str, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON, equal for equal settings."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, AbstractSet):
-        return sorted(map(repr, map(_plain, value)))
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | None) else repr(value)
+    """A setting that JSON has no form for, equal for equal settings."""
+    return sorted(map(repr, value)) if isinstance(value, AbstractSet) else repr(value)
 
 
 def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
