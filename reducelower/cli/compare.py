@@ -49,6 +49,9 @@ __all__ = ["diff", "verify"]
 )
 @option("--allow-not-shown", "Exit with status 0 even if not everything could be compared, as long as nothing differs.")
 @QUIET_OPTION
+@option(
+    "-v --verbose", "Also say distances in ULP, what each part that differs gave, and inputs that show a difference."
+)
 def verify(before: str, after: str | None, **options: Any) -> int:
     """Run what differs between two models by itself, then both, and compare; or one model in several runtimes.
 
@@ -95,7 +98,7 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         console.problem(problem)
     if outcome.problems:
         return outcome.status
-    return _tell("verify", outcome, [full_text(outcome, verbose=False)], options)
+    return _tell("verify", outcome, [full_text(outcome, verbose=options["verbose"])], options)
 
 
 def _compared(

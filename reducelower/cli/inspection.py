@@ -134,7 +134,7 @@ def full_text(found: Inspected, *, reasons: bool = False) -> str:
         ("IR version", str(found.ir_version)),
         ("written by", found.producer or "not stated"),
         ("size", _bytes(found.size)),
-        ("external data", ", ".join(external) or "none"),
+        ("external", ", ".join(external) or "none"),
         ("inputs", ", ".join(map(str, found.inputs)) or "none"),
         ("outputs", ", ".join(map(str, found.outputs)) or "none"),
         ("weights", ", ".join(f"{count:,} {name}" for name, count in found.weights.items()) or "none"),

@@ -332,7 +332,7 @@ class Verification(InNotebooks):
         yield from (Line("warning", text, "warning") for text in self._cautions())
         yield from (Line("", text.rstrip("."), is_detail=True) for text in (*self.departed[1:], *self.notes))
         yield from (Line("note", text) for text in self.absent)
-        yield from (Line("", text.rstrip("."), is_detail=True) for text in self._details())
+        yield from (Line("", text, is_detail=True) for text in self._details())
 
     @property
     def why(self) -> str:
@@ -378,10 +378,12 @@ class Verification(InNotebooks):
         yield f"outputs are {_distance(max((output.max_ulp for output in self.outputs), default=0))}"
         if self.proved or self.tested:
             yield f"{self.proved:,} proved, {self.tested:,} tested on {counted(self.coverage.sets, 'set')} of values"
-        yield from (f"{site.place}: {site.reason}" for site in self.sites if site.status in ("improved", "overflow"))
+        yield from (
+            f"{site.place}: {site.reason}".rstrip(".") for site in self.sites if site.status in ("improved", "overflow")
+        )
         if self.verdict == "different":
             yield from (f"{site.place}: shown by {site.example_inputs}" for site in self.sites if site.example_inputs)
-            yield from self.unseen
+            yield from (text.rstrip(".") for text in self.unseen)
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values; infinities and NaN become strings, as JSON has none."""

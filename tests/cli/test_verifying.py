@@ -162,3 +162,4 @@ def test_what_differs_is_told_by_its_error_and_the_rest_is_in_the_report(cli: Cl
     assert "ULP" not in said
     assert "shown by" not in said
     assert "max ULP" in (tmp_path / "report.md").read_text("utf-8")
+    assert "shown by x = " in " ".join(cli("verify", before, after, "-v").out.split())
