@@ -8,8 +8,9 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
+from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import FIRST_FLOATS
-from reducelower.scope.values import dense, tensor_of
+from reducelower.scope.values import dense
 
 
 @lowers("Constant", 12)

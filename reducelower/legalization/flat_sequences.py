@@ -22,11 +22,10 @@ from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.legalization.sequences import SINCE
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference.ranks import rank_of
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import open_skeleton
-from reducelower.model.value_info import tensor_type
+from reducelower.model.value_info import rank_of, tensor_type
 from reducelower.types import infer
 
 __all__ = ["hold_as_tensors"]

@@ -12,7 +12,7 @@ from functools import cache
 from onnx import AttributeProto, GraphProto, NodeProto, defs
 
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.element_types import element_type_of_constant
+from reducelower.model.constants import element_type_of_constant
 from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
 from reducelower.scope.graph import GraphScope

@@ -21,11 +21,11 @@ from onnx.numpy_helper import from_array
 
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import copy_marks, make_node, value_of
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import all_nodes, read_outside_nodes
 from reducelower.model.names import Names
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
-from reducelower.scope.values import tensor_of
 
 __all__ = ["SINCE", "may_be_replaced", "replace_by_tensors"]
 

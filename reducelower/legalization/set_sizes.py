@@ -20,8 +20,8 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
 from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
-from reducelower.types.resolver import Atoms
 from reducelower.types.sizes import Size, of_text
+from reducelower.types.views import Atoms
 
 __all__ = ["refuse_unknown", "with_sizes"]
 

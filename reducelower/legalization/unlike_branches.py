@@ -9,7 +9,6 @@ Sources: the pages of If (1, 11), Loop (1, 11).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
@@ -20,7 +19,6 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
-from reducelower.scope.values import tensor_of
 from reducelower.types import GraphKey, Inference, function_key
 
 __all__ = ["may_be_unlike", "rewrite_ifs_as_loops"]
@@ -33,7 +31,8 @@ def may_be_unlike(model: ModelProto, opset: int) -> bool:
 
 def rewrite_ifs_as_loops(model: ModelProto) -> Mended | None:
     """Rewrite, in place, every If known to give different shapes; None if there is none."""
-    inference = Inference(lambda: _with_constants_inside(model), lenient=True)
+    before = open_skeleton(model)
+    inference = Inference(lambda: before)
     work = _Rewriting(model)
     work.rewrite(model.graph, (), inference)
     of_functions = _Rewriting(model)
@@ -133,31 +132,3 @@ def _types_of_unlike(node: NodeProto, key: GraphKey, inference: Inference) -> li
 def _may_be_alike(types: Iterable[TypeProto]) -> bool:
     shapes = [known for known in map(sizes, types) if known is not None]
     return len(shapes) < 2 or may_be_of_one_shape(*shapes)
-
-
-_LARGEST_LIST = 64
-"""Constants up to this size may be axes or a shape."""
-
-
-def _with_constants_inside(model: ModelProto) -> ModelProto:
-    """The model for inference, which does not look at constants outside of a subgraph: each has those it reads."""
-    bare = open_skeleton(model)
-    pending: list[tuple[GraphProto | FunctionProto, dict[str, TensorProto]]] = [(bare.graph, {})]
-    pending += [(function, {}) for function in bare.functions]
-    while pending:
-        holder, known = pending.pop()
-        if isinstance(holder, GraphProto):
-            if known:
-                read = {name for node in holder.node for name in node.input}
-                own = {tensor.name for tensor in holder.initializer}
-                holder.initializer.extend(known[name] for name in sorted(read & known.keys() - own))
-            known = known | {tensor.name: tensor for tensor in holder.initializer if prod(tensor.dims) <= _LARGEST_LIST}
-        for node in holder.node:
-            tensor = tensor_of(node) if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS else None
-            if tensor is not None and prod(tensor.dims) <= _LARGEST_LIST:
-                held = TensorProto()
-                held.CopyFrom(tensor)
-                held.name = node.output[0]
-                known[held.name] = held
-            pending += [(graph, known) for _, _, graph in subgraphs(node)]
-    return bare

@@ -12,12 +12,12 @@ from typing import TypeAlias
 from onnx import NodeProto, TensorProto, defs
 
 from reducelower.model.attributes import attribute_of
+from reducelower.model.constants import element_type_of_constant
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema, taken_types
 
 __all__ = [
     "ElementTypeOrInputs",
-    "element_type_of_constant",
     "formal_at",
     "only_element_type",
     "output_element_type",
@@ -34,15 +34,6 @@ _BY_ATTRIBUTE = {
 
 _STATED_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
 """How many outputs a body has before those of the node: that of a Loop yields its condition first."""
-
-_OF_CONSTANT = {
-    "value_int": TensorProto.INT64,
-    "value_ints": TensorProto.INT64,
-    "value_float": TensorProto.FLOAT,
-    "value_floats": TensorProto.FLOAT,
-    "value_string": TensorProto.STRING,
-    "value_strings": TensorProto.STRING,
-}
 
 
 def output_element_type(node: NodeProto, output: str, opset: int) -> ElementTypeOrInputs:
@@ -77,18 +68,6 @@ def _stated_by_bodies(node: NodeProto, place: int) -> int:
     bodies = [graph for _, _, graph in subgraphs(node)]
     stated = {body.output[place].type.tensor_type.elem_type if place < len(body.output) else 0 for body in bodies}
     return stated.pop() if len(stated) == 1 else 0
-
-
-def element_type_of_constant(node: NodeProto) -> int:
-    """The element type of a Constant node's output; 0 if its attribute does not determine it."""
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            return attribute.t.data_type
-        if attribute.name == "sparse_value":
-            return attribute.sparse_tensor.values.data_type
-        if attribute.name in _OF_CONSTANT:
-            return _OF_CONSTANT[attribute.name]
-    return 0
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, defs
 
 from reducelower.model.census import Census
-from reducelower.model.element_types import element_type_of_constant
+from reducelower.model.constants import element_type_of_constant
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import parse_element_type, schema, taken_types
 

@@ -16,6 +16,7 @@ __all__ = [
     "entry",
     "is_known",
     "may_be_of_one_shape",
+    "rank_of",
     "size_of",
     "sizes",
     "tensor_type",
@@ -100,6 +101,13 @@ def sizes(value_type: TypeProto | None) -> list[int | None] | None:
     if value_type is None or not value_type.tensor_type.HasField("shape"):
         return None
     return [size_of(dim) for dim in value_type.tensor_type.shape.dim]
+
+
+def rank_of(value_type: TypeProto | None) -> int | None:
+    """The rank of a tensor; None if it is not stated."""
+    if value_type is None or not value_type.tensor_type.HasField("shape"):
+        return None
+    return len(value_type.tensor_type.shape.dim)
 
 
 def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:

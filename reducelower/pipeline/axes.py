@@ -12,12 +12,12 @@ from typing import TypeAlias
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference.ranks import rank_of
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
-from reducelower.scope.values import tensor_of
+from reducelower.model.value_info import rank_of
 from reducelower.types import infer
 
 __all__ = ["what_is_wrong_with_an_axis", "what_is_wrong_with_axes"]

@@ -12,10 +12,10 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
 from reducelower.model.attributes import add_named
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
-from reducelower.scope.values import tensor_of
 
 __all__ = [
     "Simplified",

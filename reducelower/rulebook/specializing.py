@@ -26,6 +26,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 
 from reducelower.errors import BodyWantedError, RefusedError
 from reducelower.model.attributes import add_named
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import opset_of
@@ -35,7 +36,6 @@ from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.fold import evaluated as folded
-from reducelower.scope.values import tensor_of
 
 __all__ = ["OWN", "TYPES", "specialized", "with_all"]
 

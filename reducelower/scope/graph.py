@@ -28,6 +28,7 @@ from onnx import (
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.census import Stated
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.names import Names
@@ -38,7 +39,7 @@ from reducelower.model.skeleton import LARGEST_KEPT
 from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground, KnownType
-from reducelower.scope.values import read_tensor, tensor_of, value_key
+from reducelower.scope.values import read_tensor, value_key
 from reducelower.types.graphs import inner_graphs
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.witnesses import Witnesses

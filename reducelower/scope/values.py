@@ -5,40 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
+from onnx import AttributeProto, SparseTensorProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError, UnreadableModelError
+from reducelower.model.constants import HELD_IN
 from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Hashable, Mapping
 
     from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "dense", "loaded", "read_tensor", "tensor_of", "value_key"]
-
-_READ: Mapping[str, Callable[[AttributeProto], Array]] = {
-    "value_int": lambda attribute: np.array(attribute.i, dtype=np.int64),
-    "value_ints": lambda attribute: np.array(attribute.ints, dtype=np.int64),
-    "value_float": lambda attribute: np.array(attribute.f, dtype=np.float32),
-    "value_floats": lambda attribute: np.array(attribute.floats, dtype=np.float32),
-}
+__all__ = ["Values", "dense", "loaded", "read_tensor", "value_key"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
 """Where constants of these element types stand, if not in ``raw_data``. Floats are compared as bits: 0.0 == -0.0."""
-
-
-def tensor_of(node: NodeProto) -> TensorProto | None:
-    """The dense tensor of a Constant node; None if it refers to a function attribute or has none."""
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            return None
-        if attribute.name == "value":
-            return attribute.t
-        if attribute.name in _READ:
-            return numpy_helper.from_array(_READ[attribute.name](attribute))
-    return None
 
 
 def dense(sparse: SparseTensorProto) -> Array:
@@ -98,7 +80,7 @@ class Values:
 
     def number_of_attribute(self, attribute: AttributeProto) -> int:
         """The number of the value in a Constant node's attribute; 0 for strings, or if the value is elsewhere."""
-        if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *_READ):
+        if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *HELD_IN):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
             return 0
@@ -109,7 +91,7 @@ class Values:
             elif attribute.name == "sparse_value":
                 held = dense(attribute.sparse_tensor)
             else:
-                held = _READ[attribute.name](attribute)
+                held = HELD_IN[attribute.name](attribute)
             self._spelled[spelling] = self.number(held)
         return self._spelled[spelling]
 

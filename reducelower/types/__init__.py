@@ -7,8 +7,9 @@
 from reducelower.types.graphs import GraphKey, function_key
 from reducelower.types.inference import Inference, infer, infer_strictly, inference_of
 from reducelower.types.known import Known
-from reducelower.types.resolver import Atoms, ContradictionError, Graph, Held, Resolver, Source
+from reducelower.types.resolver import Resolver
 from reducelower.types.sizes import Size
+from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
 
 __all__ = [
     "Atoms",

@@ -20,13 +20,15 @@ from onnx import (
 
 from reducelower.model.attributes import value_of
 from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.types.known import LONGEST, Known
-from reducelower.types.resolver import Graph, Held, Source, carried, is_not_followed
+from reducelower.types.resolver import carried, is_not_followed
+from reducelower.types.views import Graph, Held, Source
 
 __all__ = ["GraphKey", "InnerGraph", "ModelGraphs", "function_key", "inner_graphs", "sources_outside"]
 
@@ -98,8 +100,9 @@ class InnerGraph:
                 found[sparse.values.name] = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
         for node in self.holder.node:
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
-                values = (each.t for each in node.attribute if each.name == "value" and not each.ref_attr_name)
-                found.update((node.output[0], tensor) for tensor in values)
+                tensor = tensor_of(node)
+                if tensor is not None:
+                    found[node.output[0]] = tensor
         return found
 
     def home(self, name: str) -> Graph:

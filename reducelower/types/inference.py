@@ -14,7 +14,8 @@ from reducelower.model.inference import protected
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
 from reducelower.types.graphs import GraphKey, ModelGraphs
-from reducelower.types.resolver import ContradictionError, Resolver
+from reducelower.types.resolver import Resolver
+from reducelower.types.views import ContradictionError
 
 if TYPE_CHECKING:
     from reducelower.model.document import Document

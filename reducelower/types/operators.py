@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from onnx import NodeProto, TensorProto
 
 from reducelower.model.attributes import value_of
+from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import value_of_tensor
 from reducelower.types.known import LONGEST, Elements, Known, Shape
 from reducelower.types.sizes import ONE, Size, product_of, quotient
@@ -95,6 +96,37 @@ class Call:
             raise UnknownError
         return [int(each) for each in found]
 
+    def ranks(self) -> list[int]:
+        """The ranks of all inputs."""
+        return [self.rank(index) for index in range(len(self.node.input))]
+
+    def any_rank(self) -> int:
+        """The rank that all inputs share, from any input where it is known."""
+        for name in self.node.input:
+            rank = self.ask("rank", name) if name else None
+            if rank is not None:
+                return int(rank)
+        raise UnknownError
+
+    def length(self, index: int) -> int:
+        """The length of an input that is a vector."""
+        (length,) = self.shape(index)
+        if length.number is None:
+            raise UnknownError
+        return length.number
+
+    def count_of_axes(self) -> int:
+        """The number of axes in the node's attribute or second input."""
+        axes = self.attribute("axes")
+        return self.length(1) if axes is None else len(axes)
+
+    def count_of_removed(self) -> int:
+        """The number of axes that are removed; no axes at all may mean all of them."""
+        count = self.count_of_axes()
+        if not count:
+            raise UnknownError
+        return count
+
     def axis(self, default: int = 0) -> int:
         """The axis that the attribute names, from the front."""
         rank = self.rank(0)
@@ -120,10 +152,7 @@ def _reshaped(call: Call) -> Shape:
     given = call.attribute("shape")
     target = tuple(map(Size.of, given)) if given is not None else call.elements_if_known(1)
     if target is None:
-        (length,) = call.shape(1)
-        if length is None or length.number is None:
-            raise UnknownError
-        return (None,) * length.number
+        return (None,) * call.length(1)
     keeps_zeros = call.attribute("allowzero", 0)
     numbers = [None if size is None else size.number for size in target]
     takes_data = -1 in numbers or (0 in numbers and not keeps_zeros)
@@ -432,15 +461,12 @@ def _first(call: Call) -> Elements:
 
 
 def _stated(call: Call) -> Elements:
-    value = call.attribute("value")
+    tensor = tensor_of(call.node)
+    is_counting = tensor is not None and tensor.data_type in (TensorProto.INT32, TensorProto.INT64)
+    value = value_of_tensor(tensor) if tensor is not None and is_counting and prod(tensor.dims) <= LONGEST else None
     if value is None:
-        value = call.attribute("value_ints") or [call.attribute("value_int")]
-    elif value.data_type in (TensorProto.INT32, TensorProto.INT64) and prod(value.dims) <= LONGEST:
-        numbers = value_of_tensor(value)
-        if numbers is None:
-            raise UnknownError
-        value = numbers.reshape(-1).tolist()
-    return tuple(map(Size.of, value))
+        raise UnknownError
+    return tuple(map(Size.of, value.reshape(-1).tolist()))
 
 
 ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {

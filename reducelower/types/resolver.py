@@ -9,130 +9,29 @@ stale shapes in value_info.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, shape_inference
+from onnx import NodeProto, TypeProto
 
+from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type, output_element_type
-from reducelower.model.inference.protected import may_crash
-from reducelower.model.inference.ranks import (
-    CONTRIB,
-    ML_RANKS,
-    RANKS,
-    UNLISTED,
-    Inputs,
-    NumberOf,
-    Output,
-    evaluate_rule,
-)
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema, schema_in_force
-from reducelower.model.value_info import may_be_of_one_shape, size_of
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.value_info import may_be_of_one_shape, rank_of, size_of
 from reducelower.model.value_info import sizes as sizes_of
 from reducelower.types.known import Elements, Known, Question, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
+from reducelower.types.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Output, RankOf
 from reducelower.types.sizes import Size, of_text
+from reducelower.types.telling import NOTHING, TENSOR, Telling, Told, can_be_told
+from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
 
-__all__ = ["Atoms", "ContradictionError", "Graph", "Held", "Resolver", "Source", "carried", "is_not_followed"]
-
-
-class ContradictionError(Exception):
-    """The model states types that contradict what nodes yield, so none of them can be trusted."""
-
-
-class Held(Protocol):
-    """What a graph knows of a value without any node: that of a constant, or of a value from outside."""
-
-    def answer(self, question: Question) -> Any:
-        """The answer to a question: what `Known` has under that name."""
-
-
-class Source(NamedTuple):
-    """A value that comes into a graph from outside, or out of one.
-
-    Attributes:
-        graph: where it is known.
-        name: its name there.
-        axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
-        along: graph and name of a value whose first size is that of the axis it gains; None if that is not known.
-    """
-
-    graph: Graph
-    name: str
-    axes: int | None = 0
-    along: tuple[Graph, str] | None = None
-
-
-class Graph(Protocol):
-    """A graph as the resolver sees it. Names resolve as in ONNX: inner graphs see the values of those around them."""
-
-    opset: int
-
-    @property
-    def place(self) -> Hashable:
-        """What identifies the graph among those that the resolver is asked about."""
-
-    def version(self, domain: str) -> int | None:
-        """The version of a domain's operators; None if it is not imported."""
-
-    def home(self, name: str) -> Graph:
-        """The graph that defines a value: this one or an enclosing one."""
-
-    def producer(self, name: str) -> NodeProto | None:
-        """The node of this graph that computes a value."""
-
-    def readers(self, name: str) -> Sequence[NodeProto]:
-        """The nodes of this graph that read a value, as far as that is known."""
-
-    def held(self, name: str) -> Held | None:
-        """What is known about a constant of this graph, or a value from outside; None for any other value."""
-
-    def stated_type(self, name: str) -> TypeProto | None:
-        """The type that this graph states for a value; None if it states none that may be used."""
-
-    def handed(self, name: str) -> Sequence[Source]:
-        """The values outside that become an input of this graph, one for each call of a function; none if unknown."""
-
-    def note_trusted(self, name: str) -> None:
-        """Note that what this graph states for a value was used."""
-
-    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """The subgraphs of a node of this graph, or the body of the function it calls, with the names of outputs."""
-
-
-@dataclass
-class Atoms:
-    """Numbers atoms: equal keys share one.
-
-    Attributes:
-        first: the first number.
-    """
-
-    first: int = 0
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
-    _names: dict[int, str] = field(default_factory=dict)
-
-    def __call__(self, key: Hashable) -> Size:
-        """The size that is this atom."""
-        number = self._numbers.setdefault(key, self.first + len(self._numbers))
-        if isinstance(key, str):
-            self._names[number] = key
-        return Size.atom(number)
-
-    def name(self, size: Size) -> str:
-        """The name that the model has for a size; empty if it has none."""
-        (monomial, coefficient), *others = size.terms or [((), 0)]
-        return self._names.get(monomial[0], "") if len(monomial) == coefficient == 1 and not others else ""
+__all__ = ["Resolver", "carried", "is_not_followed"]
 
 
 _DEEPEST = 50
 """How many values are followed by recursion; a deeper one is worked out first, from an explicit stack."""
-
-_TENSOR = (None, "tensor_type")
-"""Kinds of types that say nothing but what may be said of a tensor."""
 
 _OPEN = object()
 """In place of an answer that was not worked out yet."""
@@ -154,25 +53,6 @@ class _FirstError(Exception):
         self.wanted = question, home, name
 
 
-class _Told(NamedTuple):
-    """What onnx's inference of a node is told of an input, or tells of an output.
-
-    Attributes:
-        element_type: 0 if unknown.
-        shape: None if the rank is unknown.
-        container: the type of a sequence or optional value, serialized; else empty.
-        data: a small constant, serialized; else empty.
-    """
-
-    element_type: int = 0
-    shape: Shape | None = None
-    container: bytes = b""
-    data: bytes = b""
-
-
-_NOTHING = _Told()
-
-
 class Resolver:
     """What is known about the values of one model."""
 
@@ -187,10 +67,8 @@ class Resolver:
         self.atoms = atoms or Atoms()
         self._answers: dict[Question, dict[tuple[Hashable, str], Any]] = {question: {} for question in _UNKNOWN}
         self._held: dict[tuple[Hashable, str], Held | None] = {}
-        self._told: dict[Hashable, list[_Told]] = {}
+        self._telling = Telling()
         self._inside: dict[tuple[Hashable, str], Sequence[tuple[Graph, Sequence[str]]]] = {}
-        self._spelled: dict[Size, str] = {}
-        self._sizes: dict[str, Size] = {}
         self._depth = 0
 
     def known(self, name: str, graph: Graph) -> Known:
@@ -303,7 +181,7 @@ class Resolver:
 
     def _element_type(self, home: Graph, name: str) -> int:
         stated = home.stated_type(name)
-        if stated is not None and (stated.tensor_type.elem_type or stated.WhichOneof("value") not in _TENSOR):
+        if stated is not None and (stated.tensor_type.elem_type or stated.WhichOneof("value") not in TENSOR):
             return stated.tensor_type.elem_type
         node = home.producer(name)
         found = 0
@@ -355,7 +233,7 @@ class Resolver:
     def _container(self, home: Graph, name: str) -> bytes:
         """The type of a sequence or of an optional value, serialized; empty for a tensor."""
         stated, node = home.stated_type(name), home.producer(name)
-        if stated is not None and stated.WhichOneof("value") not in _TENSOR:
+        if stated is not None and stated.WhichOneof("value") not in TENSOR:
             return stated.SerializeToString()
         if node is None:
             return self._over("container", home.handed(name))  # type: ignore[no-any-return]
@@ -383,7 +261,7 @@ class Resolver:
         if found is None:
             shape = self._ask("shape", home, name)
             return None if shape is None else len(shape)
-        if self._objects and _rank_of(home.stated_type(name)) not in (None, found):
+        if self._objects and rank_of(home.stated_type(name)) not in (None, found):
             raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
         return found
 
@@ -396,13 +274,11 @@ class Resolver:
             rule = listed.rank
         elif _place(node, name) == 0 or node.op_type in _ALIKE:
             rule = _RANKS.get(node.domain, {}).get(node.op_type)
-        length, numbers = partial(self._length, home), partial(self._numbers, home)
-        return evaluate_rule(rule, Inputs(node, partial(self._ask, "rank", home), length, numbers))
-
-    def _length(self, home: Graph, name: str) -> int | None:
-        """The length of a vector."""
-        shape = self._ask("shape", home, name)
-        return None if shape is None or len(shape) != 1 or shape[0] is None else shape[0].number
+        try:
+            found = None if rule is None else rule(self._call(node, home))
+        except (UnknownError, TypeError, ValueError):  # in a broken model an attribute may have any type and length
+            return None
+        return found if found is not None and 0 <= found <= LARGEST_RANK else None
 
     def _numbers(self, home: Graph, name: str) -> tuple[int, ...] | None:
         """The contents of a small vector of numbers."""
@@ -478,7 +354,7 @@ class Resolver:
         elif is_own and place < carried(node):
             return [Source(home, node.input[place])]  # a state keeps its shape
         elif is_own:
-            axes = 1
+            axes = None if value_of(node, "scan_output_axes") else 1
             along = None if value_of(node, "scan_input_axes") else (home, node.input[carried(node)])
         return [Source(graph, names[place], axes, along) for graph, names in inside if place < len(names)]
 
@@ -532,89 +408,21 @@ class Resolver:
             found = None if rank is None else (None,) * rank
         return found
 
-    def _told_of(self, node: NodeProto, home: Graph) -> list[_Told]:
+    def _told_of(self, node: NodeProto, home: Graph) -> Sequence[Told]:
         """What onnx's inference of this node tells of each output."""
-        unknown = [_NOTHING] * len(node.output)
-        if any(each.ref_attr_name or each.HasField("g") for each in node.attribute):
-            return unknown
-        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-        version = home.version(domain)
-        by_schema = None if version is None else schema_in_force(node.op_type, version, domain)
-        if version is None or by_schema is None or may_crash(node, node.input):
-            return unknown
+        version = home.version("" if node.domain in DEFAULT_DOMAINS else node.domain)
+        if version is None or not can_be_told(node, version):
+            return [NOTHING] * len(node.output)
         inputs = [self._given(home, name) if name else None for name in node.input]
-        if node.op_type in _TAKES_NAMES_FOR_ZERO and not all(map(_has_numbers, inputs)):
-            return unknown
-        attributes = b"".join([each.SerializeToString() for each in node.attribute])
-        key = (node.op_type, domain, version, attributes, tuple(map(bool, node.output)), *inputs)
-        if key not in self._told:
-            imported = OperatorSetIdProto(domain=domain, version=version)
-            self._told[key] = self._inferred(node, by_schema, inputs, imported) or unknown
-        return self._told[key]
+        return self._telling.told(node, version, inputs)
 
-    def _given(self, home: Graph, name: str) -> _Told:
+    def _given(self, home: Graph, name: str) -> Told:
         """What onnx's inference of a node is told of an input."""
         around = home.home(name)
         element_type, held = self._ask("element_type", around, name), self._held_by(around, name)
         if not element_type and (container := self._ask("container", around, name)):
-            return _Told(0, None, container)
-        return _Told(element_type, self._ask("shape", around, name), b"", b"" if held is None else held.answer("data"))
-
-    def _inferred(
-        self, node: NodeProto, by_schema: defs.OpSchema, inputs: Sequence[_Told | None], imported: OperatorSetIdProto
-    ) -> list[_Told] | None:
-        given = {name: each for name, each in zip(node.input, inputs, strict=True) if each is not None}
-        for formal, name in zip(by_schema.inputs, node.input, strict=False):
-            known = given.get(name, _NOTHING).element_type
-            if known and f"tensor({element_type_name(known)})" not in formal.types:
-                # Inference raises at a type that the operator takes in another version only. The shape is the same.
-                given[name] = given[name]._replace(element_type=0)
-        types = {name: self._encoded(each) for name, each in given.items()}
-        data = {name: TensorProto.FromString(each.data) for name, each in given.items() if each.data}
-        try:
-            told = shape_inference.infer_node_outputs(by_schema, node, types, data, opset_imports=[imported])
-        except Exception:
-            # It raises if it finds the node invalid, several types. Others judge nodes.
-            return None
-        are_known = all(each.element_type or each.container for each in given.values())
-        return [self._read(told[name], are_known) if name in told else _NOTHING for name in node.output]
-
-    def _encoded(self, given: _Told) -> TypeProto:
-        """A type in which sizes have names that `_read` reads."""
-        if given.container:
-            return TypeProto.FromString(given.container)
-        made = TypeProto()
-        made.tensor_type.elem_type = given.element_type or TensorProto.FLOAT
-        if given.shape is None:
-            return made
-        made.tensor_type.shape.SetInParent()
-        for size in given.shape:
-            dim = made.tensor_type.shape.dim.add()
-            if size is None:
-                continue
-            number = size.number
-            if number is not None:
-                dim.dim_value = number
-                continue
-            name = self._spelled.get(size)
-            if name is None:
-                name = self._spelled[size] = f"size{len(self._spelled)}"
-                self._sizes[name] = size
-            dim.dim_param = name
-        return made
-
-    def _read(self, told: TypeProto, has_types: bool) -> _Told:
-        if told.WhichOneof("value") not in _TENSOR:
-            return _Told(container=told.SerializeToString()) if has_types else _NOTHING
-        tensor = told.tensor_type
-        element_type = tensor.elem_type if has_types else 0
-        if not tensor.HasField("shape"):
-            return _Told(element_type)
-        sizes = (
-            Size.of(dim.dim_value) if size_of(dim) is not None else self._sizes.get(dim.dim_param)
-            for dim in tensor.shape.dim
-        )
-        return _Told(element_type, tuple(sizes))
+            return Told(0, None, container)
+        return Told(element_type, self._ask("shape", around, name), b"", b"" if held is None else held.answer("data"))
 
 
 _WAYS: dict[Question, Callable[[Resolver, Graph, str], Any]] = {
@@ -625,7 +433,7 @@ _WAYS: dict[Question, Callable[[Resolver, Graph, str], Any]] = {
     "elements": Resolver._elements,
 }
 
-_RANKS: Mapping[str, Mapping[str, NumberOf]] = {"": RANKS, "ai.onnx": RANKS, "ai.onnx.ml": ML_RANKS}
+_RANKS: Mapping[str, Mapping[str, RankOf]] = {"": RANKS, "ai.onnx": RANKS, "ai.onnx.ml": ML_RANKS}
 
 _SCAN_WITHOUT_BATCH = 9
 
@@ -633,9 +441,6 @@ _HOLDERS = frozenset({"If", "Loop", "Scan"})
 
 _ALIKE = frozenset({"Split", "TopK"})
 """Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
-
-_TAKES_NAMES_FOR_ZERO = frozenset({"Attention"})
-"""Operators for which onnx's inference computes with zero for a size that is not a number (seen with onnx 1.23)."""
 
 
 def _is_followed(node: NodeProto) -> bool:
@@ -645,11 +450,6 @@ def _is_followed(node: NodeProto) -> bool:
 
 def _place(node: NodeProto, output: str) -> int:
     return list(node.output).index(output)
-
-
-def _has_numbers(given: _Told | None) -> bool:
-    shape = None if given is None else given.shape
-    return shape is None or all(size is not None and size.number is not None for size in shape)
 
 
 def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
@@ -668,9 +468,7 @@ def _contradict(shape: Shape | None, said: Sequence[int | None] | None) -> bool:
 
 
 def _numbers_of(stated: TypeProto | None) -> Sequence[int | None] | None:
-    return (
-        None if _rank_of(stated) is None or stated is None else [size_of(dim) for dim in stated.tensor_type.shape.dim]
-    )
+    return None if rank_of(stated) is None or stated is None else [size_of(dim) for dim in stated.tensor_type.shape.dim]
 
 
 def _is_whole(stated: TypeProto | None) -> bool:
@@ -687,7 +485,7 @@ def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:
         return None
     if node.domain == "com.microsoft.nchwc":
         # It has operators of the default domain in a blocked layout.
-        return Output(0, rank=lambda inputs: inputs.rank(0)) if place == 0 else None
+        return Output(0, rank=lambda call: call.rank(0)) if place == 0 else None
     if node.domain == "com.microsoft":
         outputs = CONTRIB.get(node.op_type, ())
     elif node.domain in DEFAULT_DOMAINS and node.op_type in UNLISTED and schema(node.op_type, home.opset) is None:
@@ -710,7 +508,3 @@ def is_not_followed(node: NodeProto, graph: Graph) -> bool:
 def carried(node: NodeProto) -> int:
     """How many inputs of a Scan that is followed are state variables; the others are scanned."""
     return len(node.input) - int(value_of(node, "num_scan_inputs"))
-
-
-def _rank_of(stated: TypeProto | None) -> int | None:
-    return len(stated.tensor_type.shape.dim) if stated is not None and stated.tensor_type.HasField("shape") else None

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import bodies, subgraphs
-from reducelower.model.inference.ranks import rank_of
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
+from reducelower.model.value_info import rank_of
 
 __all__ = ["declare", "declared_type", "names_in", "objection"]
 

@@ -1,0 +1,103 @@
+"""What the resolver asks of graphs, and the atoms that it makes for sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from onnx import NodeProto, TypeProto
+
+from reducelower.types.known import Question
+from reducelower.types.sizes import Size
+
+__all__ = ["Atoms", "ContradictionError", "Graph", "Held", "Source"]
+
+
+class ContradictionError(Exception):
+    """The model states types that contradict what nodes yield, so none of them can be trusted."""
+
+
+class Held(Protocol):
+    """What a graph knows of a value without any node: that of a constant, or of a value from outside."""
+
+    def answer(self, question: Question) -> Any:
+        """The answer to a question: what `Known` has under that name."""
+
+
+class Source(NamedTuple):
+    """A value that comes into a graph from outside, or out of one.
+
+    Attributes:
+        graph: where it is known.
+        name: its name there.
+        axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
+        along: graph and name of a value whose first size is that of the axis it gains; None if that is not known.
+    """
+
+    graph: Graph
+    name: str
+    axes: int | None = 0
+    along: tuple[Graph, str] | None = None
+
+
+class Graph(Protocol):
+    """A graph as the resolver sees it. Names resolve as in ONNX: inner graphs see the values of those around them."""
+
+    opset: int
+
+    @property
+    def place(self) -> Hashable:
+        """What identifies the graph among those that the resolver is asked about."""
+
+    def version(self, domain: str) -> int | None:
+        """The version of a domain's operators; None if it is not imported."""
+
+    def home(self, name: str) -> Graph:
+        """The graph that defines a value: this one or an enclosing one."""
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node of this graph that computes a value."""
+
+    def readers(self, name: str) -> Sequence[NodeProto]:
+        """The nodes of this graph that read a value, as far as that is known."""
+
+    def held(self, name: str) -> Held | None:
+        """What is known about a constant of this graph, or a value from outside; None for any other value."""
+
+    def stated_type(self, name: str) -> TypeProto | None:
+        """The type that this graph states for a value; None if it states none that may be used."""
+
+    def handed(self, name: str) -> Sequence[Source]:
+        """The values outside that become an input of this graph, one for each call of a function; none if unknown."""
+
+    def note_trusted(self, name: str) -> None:
+        """Note that what this graph states for a value was used."""
+
+    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
+        """The subgraphs of a node of this graph, or the body of the function it calls, with the names of outputs."""
+
+
+@dataclass
+class Atoms:
+    """Numbers atoms: equal keys share one.
+
+    Attributes:
+        first: the first number.
+    """
+
+    first: int = 0
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def __call__(self, key: Hashable) -> Size:
+        """The size that is this atom."""
+        number = self._numbers.setdefault(key, self.first + len(self._numbers))
+        if isinstance(key, str):
+            self._names[number] = key
+        return Size.atom(number)
+
+    def name(self, size: Size) -> str:
+        """The name that the model has for a size; empty if it has none."""
+        (monomial, coefficient), *others = size.terms or [((), 0)]
+        return self._names.get(monomial[0], "") if len(monomial) == coefficient == 1 and not others else ""
