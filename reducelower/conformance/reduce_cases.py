@@ -78,12 +78,25 @@ _LIMITS = {kind: (0, *(int(getattr(np.iinfo(kind), end)) for end in ("min", "max
 _WIDE = {"int32": (2**24 + 1, 2**25 + 3, -(2**26) - 5), "int64": (2**24 + 1, 2**52 + 3, -(2**51) - 5)}
 """Integers that float does not hold."""
 
+_ROOTS = {"int32": (2**12 + 1, 2**13 + 3, 5), "int64": (2**31 + 1, 3, 5)}
+"""Integers that float does not hold, or whose squares and product it does not; the type does."""
+
 _EXTREMES: dict[str, tuple[tuple[str, str, tuple[float, ...]], ...]] = {
     **{
-        operator: (("huge", "int64", _HALVES), *(("huge", kind, values) for kind, values in _LIMITS.items()))
+        operator: (
+            ("huge", "int64", _HALVES),
+            *(("huge", kind, values) for kind, values in _LIMITS.items()),
+        )
         for operator in ("ReduceMax", "ReduceMin")
     },
-    "ReduceSum": tuple(("huge", kind, values) for kind, values in _WIDE.items()),
+    **{
+        operator: tuple(("huge", kind, values) for kind, values in _WIDE.items())
+        for operator in ("ReduceL1", "ReduceMean", "ReduceSum")
+    },
+    **{
+        operator: tuple(("huge", kind, values) for kind, values in _ROOTS.items())
+        for operator in ("ReduceProd", "ReduceSumSquare")
+    },
     "ReduceL2": (
         ("huge", "float32", (1e30, 1e30, 1e30)),
         ("tiny", "float32", (1e-30, 2e-30, 2e-30)),
