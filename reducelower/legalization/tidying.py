@@ -34,6 +34,9 @@ _RANDOM = frozenset(
 
 _OF_SIZES = ("Shape", "Size")
 
+_OF_SHAPES = frozenset({"Cast", "Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
+"""Operators that a first operand which is a shape, or axes, goes through."""
+
 _DATA = "⟦0⟧"
 """The blank of a node's first operand."""
 
@@ -143,7 +146,10 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
         return ""
     values: list[Array | None] = []
     for name in node.input:
-        value = None if not name else scope.constant(name) if scope.is_new(name) else scope.small_constant(name)
+        value = scope.constant(name) if name and scope.is_new(name) else None
+        if name and not scope.is_new(name):
+            # To know whether data are computed from constants takes a look at all that they come from.
+            value = scope.small_constant(name, stated=name == _DATA and node.op_type not in _OF_SHAPES)
         if name and value is None:
             return ""
         values.append(value)

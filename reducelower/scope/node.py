@@ -60,6 +60,12 @@ def small_constant_number(graph: GraphScope, name: str) -> int:
     return number if value is not None and value.size <= _SMALL else 0
 
 
+def small_stated_number(graph: GraphScope, name: str) -> int:
+    home = graph.home(name)
+    is_stated = name in home.constant_nodes or name in home.initializers
+    return small_constant_number(graph, name) if is_stated else 0
+
+
 @cache
 def _may_hold(element_type: int) -> Question:
     return lambda graph, _: graph.may_hold(element_type)
@@ -228,12 +234,13 @@ class NodeScope(Scope):
         values = self.graph.ground.values
         return values[values.number_of_attribute(node.attribute[0])]
 
-    def small_constant(self, name: str) -> Array | None:
+    def small_constant(self, name: str, *, stated: bool = False) -> Array | None:
         """The value of a constant operand of few elements; None for other operands.
 
-        Weights differ from node to node; asked for their values, each node would be worked out by itself.
+        Weights differ from node to node; asked for their values, each node would be worked out by itself. Where only
+        what the model states counts, nothing is computed to know it.
         """
-        return self.graph.ground.values[self._ask(small_constant_number, name)]
+        return self.graph.ground.values[self._ask(small_stated_number if stated else small_constant_number, name)]
 
     def reference(self, name: str) -> AttributeProto | None:
         """See `Scope.reference`."""

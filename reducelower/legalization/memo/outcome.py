@@ -15,7 +15,7 @@ from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
 from reducelower.model.rewrites import Entry
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope, blank, small_constant_number
+from reducelower.scope.node import NodeScope, blank, small_constant_number, small_stated_number
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
@@ -185,7 +185,7 @@ def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
         operand = blank(number) if number >= 0 else ""
         if question is GraphScope.known_of and isinstance(answer, tuple):
             answers += [("known", blank(at), known) for at, known in enumerate(answer)]
-        elif question not in (GraphScope.constant_number, small_constant_number):
+        elif question not in (GraphScope.constant_number, small_constant_number, small_stated_number):
             answers.append((question.__name__, operand, answer))
         elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
             constants[operand] = value
