@@ -21,7 +21,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.schemas import has_body, is_deprecated, versions
 from reducelower.model.text import one_line
 from reducelower.rulebook.bodies import instantiate, instantiate_function
-from reducelower.rulebook.boundaries import BoundaryRule, shipped
+from reducelower.rulebook.boundaries import Boundaries, BoundaryRule, shipped
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.body import AnyScope
 
@@ -73,14 +73,22 @@ def is_expressible(op_type: str) -> bool:
     return has_body(defs.get_schema(op_type))
 
 
-def replacement(node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], int, str]:
+def replacement(
+    node: NodeProto, opset: int, scope: AnyScope, own: Boundaries | None = None
+) -> tuple[list[NodeProto], int, str]:
     """The nodes that replace a node of an absent operator, their opset version, and the label for the report.
+
+    Rules of the user's `own` are tried first.
 
     Raises:
         RefusedError: it cannot be expressed at `scope.target_opset`.
     """
     label = f"{node.op_type} by other operators"
     ops.load(node.op_type)
+    for of_user in () if own is None else own.expressions(node.op_type):
+        found = _by_text(of_user, node, opset, scope)
+        if found is not None:
+            return found, found.opset, of_user.label(node, scope)
     for known in _EXPRESSIONS.get(node.op_type, ()):
         for crossing in crossings(node.op_type, opset, known.reads or opset):
             opset = crossing.opset

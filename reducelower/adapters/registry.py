@@ -125,6 +125,7 @@ class Crossing:
         moves: attributes of the older version that are inputs of the newer one.
         rewrite: what is registered for this boundary, if anything.
         rules: what stands in `rules/versions` for it.
+        further: rules of the user's own for it, which are tried first.
     """
 
     op_type: str
@@ -138,6 +139,7 @@ class Crossing:
     changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     rules: tuple[Row | BoundaryRule, ...] = ()
+    further: tuple[Row | BoundaryRule, ...] = ()
 
     @property
     def opset(self) -> int:
@@ -158,6 +160,7 @@ class Crossing:
         return not (
             self.rewrite
             or self.rules
+            or self.further
             or self.moves
             or self.gone
             or self.changed_defaults
@@ -181,7 +184,7 @@ class Crossing:
     def cross(self, node: NodeProto, scope: AnyScope) -> Outcome:
         """Take a node across; refused if the far side cannot express it."""
         before: list[NodeProto] = []
-        for rule in self.rules:
+        for rule in (*self.further, *self.rules):
             outcome = rule.apply(node, scope, self.boundary if self.down else self.boundary - 1)
             if isinstance(rule, BoundaryRule) and outcome is not None:
                 return Replacement(outcome, rule.label(node, scope), rule.opset)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,7 +36,9 @@ _MOST_SHOWN = 3
 )
 @JSON_OPTION
 def rules(operator: str | None, book_name: str, folder: str | None, as_json: bool) -> int:
-    """List the rules of a rule book, or show those for one operator.
+    """List the rules of a rule book, or show those for one operator and what happens at its version boundaries.
+
+    What happens there comes from the schemas, from rules in text, or from Python; the text can be copied and changed.
 
     \b
     Examples:
@@ -46,18 +50,27 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
     Where a rule is tried, each line says on how many results, and by how many units in the last place (ULP) of the
     larger of result and largest input they were off at most; in integers by how much.
     """
+    from reducelower.adapters.catalogue import boundaries
     from reducelower.rulebook import load_book
 
     book = load_book(folder or book_name)
     if folder:
         book.check()
         return _try(book, operator)
-    wanted = _rules_for(book, operator) if operator else [rule for name in book.operators for rule in book.rules(name)]
+    at_boundaries = list(boundaries(operator)) if operator else []
+    if operator is None:
+        wanted = [rule for name in book.operators for rule in book.rules(name)]
+    elif at_boundaries and book_name == "spec":
+        wanted = [*book.rules(operator)]
+    else:
+        wanted = [*_rules_for(book, operator)]
     if as_json:
         from reducelower.report.plain import rule_line
 
         for rule in wanted:
             data_result(rule_line(rule))
+        for each in at_boundaries:
+            data_result(json.dumps({"operator": operator, **asdict(each)}))
         return 0
     if operator is None:
         for line in columns((rule.name, rule.element_types, rule.identity) for rule in wanted):
@@ -67,6 +80,11 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
 
     for rule in wanted:
         result(to_text(rule.function))
+    for line in columns((each.way, each.origin, each.says) for each in at_boundaries):
+        result(line)
+    for each in at_boundaries:
+        if each.text:
+            result(f"\n# {each.way}\n\n{each.text}")
     return 0
 
 
@@ -81,8 +99,21 @@ def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
 
 def _try(book: RuleBook, operator: str | None) -> int:
     """Run rules and print the error for each element type; return 1 if a result was wrong."""
+    from reducelower.rulebook.boundaries import boundaries_of
     from reducelower.rulebook.trial import test_rules
 
+    own = boundaries_of(book.directory)
+    if own is not None and (operator is None or operator in own.operators):
+        from reducelower.conformance.boundary_trial import try_boundaries
+
+        tried = list(try_boundaries(book, own, operator))
+        for line in columns((f"{book.name}/{each.operator}", each.way, each.outcome) for each in tried):
+            result(line)
+        for each in tried:
+            for sentence in each.wrong[:_MOST_SHOWN]:
+                problem(f"{book.name}/{each.operator}: {sentence}")
+        if operator is not None or not book.own:
+            return int(any(each.wrong for each in tried))
     if operator is not None:
         _rules_for(book, operator)
     report = test_rules(book, None if operator is None else [operator])

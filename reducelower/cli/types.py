@@ -67,11 +67,17 @@ class _Rules(_Name):
         if param is not None and value == param.default:
             return str(value)
         from reducelower.rulebook import RuleError, load_book, shipped_books
+        from reducelower.rulebook.boundaries import boundaries_of
+        from reducelower.rulebook.boundary_validation import check_boundaries
 
         # Whether a folder holds rules is asked now: a model that needs none of them would never tell.
         if value not in shipped_books():
             try:
-                load_book(value).check()
+                book = load_book(value)
+                book.check()
+                own = boundaries_of(book.directory)
+                if own is not None:
+                    check_boundaries(own)
             except RuleError as error:
                 self.fail(str(error), param, ctx)
         return str(value)

@@ -20,6 +20,7 @@ from reducelower.model.schemas import (
     versions,
 )
 from reducelower.options import Target
+from reducelower.rulebook.boundaries import Boundaries
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact, Runtime
@@ -58,8 +59,10 @@ class Treatment:
 class Treatments(dict[str, "Treatment | None"]):
     """Treatments by operator, worked out on first use; None if there is nothing to do."""
 
-    def __init__(self, opset: int, target: Target) -> None:
+    def __init__(self, opset: int, target: Target, boundaries: Boundaries | None = None) -> None:
+        """Take the opset version of the nodes, the target, and the user's own rules of version boundaries."""
         super().__init__()
+        self.boundaries = boundaries
         self.opset = opset
         self.target = target
         self.dropped: dict[str, frozenset[str]] = {}
@@ -100,7 +103,11 @@ class Treatments(dict[str, "Treatment | None"]):
             return _unknown(op_type, self.opset)
         if source is None or goal is None:
             return Treatment(absent=True)
-        path = tuple(step for step in crossings(op_type, source_opset, goal_opset) if not step.is_plain)
+        steps = crossings(op_type, source_opset, goal_opset)
+        if self.boundaries is not None:
+            own = self.boundaries
+            steps = tuple(replace(step, further=own.at(op_type, step.boundary, down=step.down)) for step in steps)
+        path = tuple(step for step in steps if not step.is_plain)
         return Treatment(path, dropped=dropped_types(source, goal))
 
 

@@ -89,7 +89,7 @@ class NodeRewriter:
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""
         if opset not in self.tables:
-            self.tables[opset] = Treatments(opset, self.target)
+            self.tables[opset] = Treatments(opset, self.target, self.rules.boundaries)
         return self.tables[opset]
 
     def settle(
@@ -249,7 +249,7 @@ class NodeRewriter:
         if self._expressing.count(node.op_type) == _OFTEN:
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
         op_type = node.op_type
-        nodes, written, label = decompose.replacement(node, opset, scope)
+        nodes, written, label = decompose.replacement(node, opset, scope, self.rules.boundaries)
         return self._within_expression(op_type).settle_all(nodes, written, scope, mistyped=mistyped), label
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:

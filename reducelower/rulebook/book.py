@@ -16,14 +16,13 @@ from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.text import did_you_mean
 from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding, binding_type, claim_of
 from reducelower.rulebook.helpers import Helpers, read_out
-from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
+from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
 __all__ = [
     "Rule",
     "RuleBook",
     "bind",
-    "home",
     "load_book",
     "load_composites",
     "load_forms",
@@ -129,7 +128,7 @@ class RuleBook:
             if not directory.is_dir():
                 raise RuleError("no such folder of rules", directory)
             self._files = {path.stem: path for path in sorted(directory.glob(f"*{SUFFIX}")) if path.stem != HELPERS}
-            if not self._files:
+            if not self._files and not (directory / VERSIONS).is_dir():
                 raise RuleError(f"the folder holds no rule (a file such as ReduceL2{SUFFIX})", directory)
         self._given: dict[str, list[Source]] = {}
         for function in functions:
@@ -148,11 +147,18 @@ class RuleBook:
         return tuple(sorted({*self._files, *self._given, *inherited}))
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """The operators that it has rules of its own for."""
+        return tuple(sorted({*self._files, *self._given}))
+
+    @property
     def reductions(self) -> tuple[str, ...]:
         """What `expand` replaces by default: the Reduce operators of a shipped book, all operators of another.
 
         A normalization is a reduction as well, but most runtimes have it and users want to keep it.
         """
+        if self._extends is not None and not self.own:
+            return self._extends.reductions
         return tuple(name for name in self.operators if name.startswith("Reduce") or not self._trusted)
 
     def rules(self, op_type: str) -> tuple[Rule, ...]:
@@ -307,17 +313,9 @@ def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
 
 
 @cache
-def home() -> Path:
-    """The folder of shipped books: inside the package in a wheel, next to it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "rules"
-    return installed if installed.is_dir() else package.parent / "rules"
-
-
-@cache
 def shipped_books() -> frozenset[str]:
     """The names of the books that come with the package."""
-    return frozenset(path.name for path in home().iterdir() if path.name != "versions" and any(path.glob(f"*{SUFFIX}")))
+    return frozenset(path.name for path in home().iterdir() if path.name != VERSIONS and any(path.glob(f"*{SUFFIX}")))
 
 
 @cache
@@ -331,7 +329,9 @@ def _load_folder(path: Path) -> RuleBook:
         known = sorted(shipped_books())
         near = did_you_mean(str(path), known)
         raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(known)}){near}", path)
-    return RuleBook(path.resolve().name, path)
+    is_of_boundaries = not any(path.glob(f"*{SUFFIX}")) and (path / VERSIONS).is_dir()
+    extends = _load_shipped("stable") if is_of_boundaries else None
+    return RuleBook(path.resolve().name, path, extends=extends)
 
 
 def _function_proto(function: Any) -> FunctionProto:

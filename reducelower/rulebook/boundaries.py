@@ -23,13 +23,12 @@ from reducelower.model.attributes import drop_attribute, set_attribute
 from reducelower.model.graph import read_by
 from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.bodies import write_out
-from reducelower.rulebook.book import home
 from reducelower.rulebook.guards import Asked, check_guard, evaluated, filled
-from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
+from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
 from reducelower.rulebook.specializing import specialized, with_all
 from reducelower.scope.body import AnyScope
 
-__all__ = ["Boundaries", "BoundaryRule", "Row", "shipped"]
+__all__ = ["Boundaries", "BoundaryRule", "Occasion", "Row", "boundaries_of", "shipped"]
 
 Way: TypeAlias = Literal["below", "from", "absent"]
 
@@ -126,6 +125,7 @@ class BoundaryRule:
     source: Source
     occasion: Occasion
     helpers: Mapping[str, Source] = field(repr=False)
+    book: str = ""
 
     @property
     def opset(self) -> int:
@@ -135,9 +135,9 @@ class BoundaryRule:
     def label(self, node: NodeProto, scope: AnyScope) -> str:
         """What reports say of it beyond the boundary: its doc string, if that has something to fill in."""
         function = self.source.function
-        return (
-            filled(function.doc_string, Asked(function, node, scope, self.opset)) if "{" in function.doc_string else ""
-        )
+        if "{" in function.doc_string:
+            return filled(function.doc_string, Asked(function, node, scope, self.opset))
+        return f"{self.book}/{function.name}" if self.book else ""
 
     def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | None:
         """The nodes that replace a node, written for `opset`; None if the guard does not hold.
@@ -160,9 +160,16 @@ class BoundaryRule:
 class Boundaries:
     """The boundary rules of a folder; the file of an operator is parsed when it is first asked for."""
 
-    def __init__(self, folder: Path, helpers: Mapping[str, Source]) -> None:
-        """Find the files, by their names or by the operators that their first lines name."""
+    def __init__(self, folder: Path, helpers: Mapping[str, Source], *, name: str = "") -> None:
+        """Find the files, by their names or by the operators that their first lines name.
+
+        Args:
+            folder: where they are.
+            helpers: helper functions for all of them.
+            name: what reports call a book of one's own; empty for that of the package.
+        """
         self.folder = folder
+        self.name = name
         self._given_helpers = helpers
         self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
 
@@ -188,7 +195,8 @@ class Boundaries:
         return found
 
     @cached_property
-    def _helpers(self) -> Mapping[str, Source]:
+    def helpers(self) -> Mapping[str, Source]:
+        """The helper functions for all rules of the folder."""
         path = self.folder / f"{HELPERS}{SUFFIX}"
         own = {source.function.name: source for source in read_rules(path)} if path.is_file() else {}
         return {**self._given_helpers, **own}
@@ -224,12 +232,12 @@ class Boundaries:
 
     def _read(self, path: Path, op_type: str) -> Iterable[BoundaryRule]:
         sources = read_rules(path)
-        helpers = {**self._helpers, **{source.function.name: source for source in sources if _is_helper(source)}}
+        helpers = {**self.helpers, **{source.function.name: source for source in sources if _is_helper(source)}}
         for source in sources:
             if _is_helper(source):
                 continue
             try:
-                yield BoundaryRule(source, Occasion.of(source.function.overload), helpers)
+                yield BoundaryRule(source, Occasion.of(source.function.overload), helpers, self.name)
             except ValueError as error:
                 raise source.error(str(error), "overload") from None
 
@@ -252,4 +260,12 @@ def _row(written: Mapping[str, Any]) -> Row:
 @cache
 def shipped() -> Boundaries:
     """The boundary rules that come with the package."""
-    return Boundaries(home() / "versions", {})
+    return Boundaries(home() / VERSIONS, {})
+
+
+def boundaries_of(directory: Path | None) -> Boundaries | None:
+    """The boundary rules in a folder of rules of one's own, with the shipped helpers; None if it has none."""
+    folder = None if directory is None else directory / VERSIONS
+    if folder is None or not folder.is_dir():
+        return None
+    return Boundaries(folder, shipped().helpers, name=folder.parent.resolve().name)

@@ -75,6 +75,8 @@ def _check_nodes(source: Source, nodes: Iterable[NodeProto], defined: set[str], 
             if name not in defined:
                 raise source.error(f"{node.op_type} takes {name!r}, which nothing before it gives", word)
         for attribute in node.attribute:
+            if any(tensor.external_data for tensor in (attribute.t, *attribute.tensors)):
+                raise source.error("a rule states its values itself and reads no other file", word)
             if found is not None and attribute.name not in found.attributes:
                 raise source.error(f"{node.op_type} has no attribute {attribute.name!r}", word)
         for _, _, graph in subgraphs(node):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -13,10 +14,13 @@ from onnx import AttributeProto, FunctionProto, parser
 from reducelower.errors import RuleError
 from reducelower.model.schemas import attribute_type, opset_of
 
-__all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "read_rules"]
+__all__ = ["HELPERS", "SUFFIX", "VERSIONS", "Source", "complete_references", "home", "read_rules"]
 
 SUFFIX = ".onnxtxt"
 """The suffix of rule files; the rest of the file name is the operator."""
+
+VERSIONS = "versions"
+"""The folder with rules of version boundaries, in a folder of rules."""
 
 HELPERS = "helpers"
 """The stem of the file with helper functions for all rules of a folder."""
@@ -57,6 +61,14 @@ class Source:
                     if pattern.search(line):
                         return RuleError(reason, source.path, number)
         return RuleError(reason, self.path, self.first if self.path else None)
+
+
+@cache
+def home() -> Path:
+    """The folder of shipped books: inside the package in a wheel, next to it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "rules"
+    return installed if installed.is_dir() else package.parent / "rules"
 
 
 def read_rules(path: Path) -> list[Source]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
@@ -11,6 +12,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import parse_element_type
+from reducelower.rulebook.boundaries import Boundaries, boundaries_of
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -41,6 +43,13 @@ class Rules:
 
             self._book = load_book(self._book)
         return self._book
+
+    @cached_property
+    def boundaries(self) -> Boundaries | None:
+        """The rules of version boundaries that the book has of its own."""
+        if isinstance(self._book, str) and self._book in SHIPPED:
+            return None
+        return boundaries_of(self.book.directory) if self.book.name not in SHIPPED else None
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
         """The rule for a node.

@@ -309,3 +309,38 @@ def test_every_command_has_json(name: str) -> None:
     command = app.get_command(click.Context(app), name)
     assert command is not None
     assert any("--json" in parameter.opts for parameter in command.params)
+
+
+def test_rules_shows_every_boundary_of_an_operator_and_where_it_comes_from(cli: Cli) -> None:
+    lines = cli("rules", "ReduceMean").out.splitlines()
+    table = [line.split()[:4] for line in lines[: lines.index("")]]
+    assert table == [
+        ["18", "to", "17", "text"],
+        ["17", "to", "18", "text"],
+        ["13", "to", "12", "schemas"],
+        ["12", "to", "13", "schemas"],
+        ["11", "to", "10", "text"],
+        ["10", "to", "11", "schemas"],
+    ]
+    assert any("below 11 if negative(axes)" in line for line in lines)
+
+
+def test_what_the_schemas_say_is_shown_as_a_rule(cli: Cli) -> None:
+    assert 'overload: "from 13 if given(axes)"' in cli("rules", "Squeeze").out
+
+
+def test_rules_of_boundaries_are_tried(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "versions").mkdir()
+    rule = tmp_path / "versions" / "Shape.onnxtxt"
+    rule.write_text(
+        '<domain: "mine", overload: "below 15 if start == 1 and absent(end)", opset_import: ["" : 14]>\n'
+        "Shape <start, first: ints = [1], end: ints = [64]> (data) => (shape)\n"
+        "{\n  sizes = Shape (data)\n  shape = Slice (sizes, first, end)\n}\n"
+    )
+    right = cli("rules", "--test", tmp_path)
+    assert right.status == 0
+    assert " right in " in right.out
+    rule.write_text(rule.read_text().replace("[1]", "[0]"))
+    wrong = cli("rules", "--test", tmp_path)
+    assert wrong.status == 1
+    assert "test_shape_start_1" in wrong.err

@@ -1,0 +1,146 @@
+"""The version boundaries of an operator, both ways: what happens there, where that comes from, and the text to copy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from reducelower.adapters import ops
+from reducelower.adapters.registry import Crossing, crossings
+from reducelower.model.graph import subgraphs
+from reducelower.model.schemas import schema, versions
+from reducelower.rulebook.boundaries import BoundaryRule, Row
+from reducelower.rulebook.reading import Source
+
+__all__ = ["Boundary", "boundaries"]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """One boundary of an operator, in one direction.
+
+    Attributes:
+        way: such as ``18 to 17``.
+        origin: ``schemas``, ``text`` or ``Python``.
+        says: what happens.
+        text: rules that say the same, to copy and change; empty if it is Python, or nothing happens.
+    """
+
+    way: str
+    origin: str
+    says: str
+    text: str
+
+
+def boundaries(op_type: str) -> Iterator[Boundary]:
+    """Yield the boundaries of an operator, the newest first, each on the way down and then up."""
+    ops.load(op_type)
+    known = [version for version in versions(op_type) if schema(op_type, version) is not None]
+    for below, above in reversed(list(itertools.pairwise(known))):
+        for source, goal in ((above, below), (below, above)):
+            for crossing in crossings(op_type, source, goal):
+                yield _boundary(crossing)
+
+
+def _boundary(crossing: Crossing) -> Boundary:
+    far = (crossing.boundary, crossing.boundary - 1)
+    way = "{} to {}".format(*(far if crossing.down else reversed(far)))
+    rules = [each for each in crossing.rules if isinstance(each, BoundaryRule)]
+    rows = [each for each in crossing.rules if isinstance(each, Row)]
+    text = "\n\n".join(_written(rules))
+    said = list(dict.fromkeys([rule.source.function.doc_string for rule in rules] + [row.why for row in rows]))
+    if len(said) > _MOST_SAID:
+        said = [f"{len(said)} rules, such as: {said[-1]}"]
+    if crossing.rewrite is not None:
+        lines = (crossing.rewrite.__doc__ or "").strip().splitlines()
+        return Boundary(way, "Python", lines[0] if lines else "", text)
+    if crossing.rules:
+        return Boundary(way, "text", "; ".join(said), text)
+    return Boundary(way, "schemas", _derived(crossing), _as_rule(crossing))
+
+
+_MOST_SAID = 3
+"""So many rules of a boundary are named in the table; of more there is one."""
+
+
+def _written(rules: Iterable[BoundaryRule]) -> Iterator[str]:
+    """The text of rules, and of the helpers that they use."""
+    wanted: dict[str, Source] = {}
+    for rule in rules:
+        yield "\n".join(rule.source.lines[rule.source.first - 1 :])
+        waiting = [rule.source]
+        while waiting:
+            for name in _called(waiting.pop().function.node):
+                if name in rule.helpers and name not in wanted:
+                    wanted[name] = rule.helpers[name]
+                    waiting.append(wanted[name])
+    for helper in wanted.values():
+        yield "\n".join(helper.lines[helper.first - 1 :])
+
+
+def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """The operators of nodes, those in their subgraphs and the steps of a Fold among them."""
+    for node in nodes:
+        yield node.op_type
+        for attribute in node.attribute:
+            if attribute.name == "step":
+                yield attribute.s.decode()
+        for _, _, graph in subgraphs(node):
+            yield from _called(graph.node)
+
+
+def _derived(crossing: Crossing) -> str:
+    """What follows from the schemas."""
+    if crossing.unhandled_meaning:
+        return f"refused: {crossing.unhandled_meaning}"
+    moved = "input to attribute" if crossing.down else "attribute to input"
+    said = [f"{move.attribute}: {moved}" for move in crossing.moves]
+    said += [f"{name} goes where it says nothing" for name in sorted(crossing.gone)]
+    said += [f"{name} is stated, since its default changed" for name in sorted(crossing.changed_defaults)]
+    said += [f"{name} has to be there" for name in crossing.required]
+    return "; ".join(said) or "nothing but element types"
+
+
+def _as_rule(crossing: Crossing) -> str:
+    """A rule that moves attributes and inputs as the schemas say."""
+    if not crossing.moves:
+        return ""
+    schema_above = crossing.source if crossing.down else crossing.goal
+    inputs = [formal.name for formal in schema_above.inputs]
+    outputs = [formal.name for formal in schema_above.outputs]
+    moved = [move.input_name for move in crossing.moves]
+    names = ", ".join(move.attribute for move in crossing.moves)
+    if crossing.down:
+        guard = " and ".join(f"constant({name})" for name in moved)
+        occasion, header = f"below {crossing.boundary} if {guard}", ""
+        said = ", ".join(f"{one.attribute}: {_KINDS[one.attribute_type]} = @{one.input_name}" for one in crossing.moves)
+        body = f"Self <{said}> ({', '.join(name for name in inputs if name not in moved)})"
+        says = f"{names}: input to attribute"
+    else:
+        guard = " or ".join(f"given({move.attribute})" for move in crossing.moves)
+        occasion, header = f"from {crossing.boundary} if {guard}", f" <{names}>"
+        by_input = {move.input_name: move.attribute for move in crossing.moves}
+        body = f"Self ({', '.join(by_input.get(name, name) for name in inputs)})"
+        inputs = [name for name in inputs if name not in moved]
+        says = f"{names}: attribute to input"
+    return "\n".join(
+        [
+            "<",
+            '  domain: "my_rules",',
+            f'  overload: "{occasion}",',
+            f'  opset_import: ["" : {crossing.opset}],',
+            f'  doc_string: "{says}"',
+            ">",
+            f"{crossing.op_type}{header} ({', '.join(inputs)}) => ({', '.join(outputs)})",
+            "{",
+            f"  {', '.join(outputs)} = {body}",
+            "}",
+        ]
+    )
+
+
+_KINDS = {1: "float", 2: "int", 6: "floats", 7: "ints"}
+"""How the text spells the types of attributes that can become inputs."""

@@ -1,0 +1,206 @@
+"""Try rules of version boundaries: onnx's own cases of the operator go over the boundary, and give what they gave.
+
+Each case of one node is brought to the near side, and over the boundary by the rules, to every opset version from there
+on. onnx.reference runs both, on the values of the case and on edge values; where they differ there, onnxruntime is
+asked. What no rule's guard holds for goes over as the schemas and the shipped rules say, and has to be right as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, defs
+
+from reducelower.api import convert_version, legalize
+from reducelower.errors import ConversionError
+from reducelower.legalization.tidying import is_repeatable
+from reducelower.model.schemas import opset_of, versions
+from reducelower.options import Target
+from reducelower.rulebook import RuleBook
+from reducelower.rulebook.boundaries import Boundaries
+
+__all__ = ["BoundaryTrial", "try_boundaries"]
+
+_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, np.inf, -np.inf, np.nan)
+_OLDEST = 7
+"""The oldest opset version whose operators onnx.reference runs as their pages say."""
+
+
+@dataclass
+class BoundaryTrial:
+    """How the rules of one operator fared at one boundary.
+
+    Attributes:
+        taken: conversions in which a rule's guard held.
+        passed_by: conversions in which none did.
+        refused: conversions that are refused without the rules, too.
+        wrong: what came out wrong, a sentence each.
+    """
+
+    operator: str
+    way: str
+    taken: int = 0
+    passed_by: int = 0
+    refused: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> str:
+        """For people."""
+        said = f"right in {self.taken} conversions by a rule, {self.passed_by} others"
+        if not self.taken:
+            said = f"not tried: no case of onnx took a rule, {self.passed_by} others"
+        if self.wrong:
+            said = f"wrong in {len(self.wrong)} of {self.taken + self.passed_by + len(self.wrong)} conversions"
+        return f"{said}, {self.refused} refused" if self.refused else said
+
+
+def try_boundaries(
+    book: RuleBook, own: Boundaries, operator: str | None = None, *, at_every_opset: bool = True
+) -> Iterator[BoundaryTrial]:
+    """Yield how the rules of each operator fared at each of their boundaries.
+
+    Args:
+        book: the rule book of the conversions.
+        own: its boundary rules.
+        operator: the only operator to try.
+        at_every_opset: whether cases go on to every opset version behind the boundary.
+    """
+    for op_type in own.operators if operator is None else (operator,):
+        known = versions(op_type)
+        occasions = [each.occasion for each in own.rules(op_type)] + [each.occasion for each in own.rows(op_type)]
+        for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in occasions}):
+            at = known[0] if way == "absent" and known else boundary
+            yield _tried(book, op_type, way, at, at_every_opset=at_every_opset)
+
+
+def _tried(book: RuleBook, op_type: str, way: str, boundary: int, *, at_every_opset: bool) -> BoundaryTrial:
+    down = way != "from"
+    trial = BoundaryTrial(op_type, f"{boundary} to {boundary - 1}" if down else f"{boundary - 1} to {boundary}")
+    goals = range(boundary - 1, _OLDEST - 1, -1) if down else range(boundary, defs.onnx_opset_version() + 1)
+    for name, model, feeds in _cases(op_type):
+        near = max(boundary, opset_of(model)) if down else boundary - 1
+        try:
+            source = model if opset_of(model) == near else convert_version(model, near)
+        except ConversionError:
+            continue  # the near side cannot say it
+        for values in (feeds, *_at_edges(feeds)):
+            wanted = _run(source, values)
+            if wanted is None:
+                continue
+            for goal in goals if at_every_opset else goals[:1]:
+                _compare(trial, book, (name, source, goal), values, wanted)
+    return trial
+
+
+def _compare(
+    trial: BoundaryTrial,
+    book: RuleBook,
+    case: tuple[str, ModelProto, int],
+    feeds: Mapping[str, Any],
+    wanted: list[Any],
+) -> None:
+    name, source, goal = case
+    try:
+        outcome = legalize(source, Target(opset=goal), rules=book)
+    except ConversionError as error:
+        if _is_convertible(source, goal):
+            reason = error.refusals[0].reason if error.refusals else str(error)
+            trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: refused, {reason}")
+        else:
+            trial.refused += 1
+        return
+    found = _run(outcome.model, feeds)
+    if found is None:
+        return  # the evaluator has no such version
+    if not _all_same(found, wanted) and not _agrees_in_onnxruntime(source, outcome.model, feeds):
+        trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: another result than the operator's own")
+    elif any(book.name in site.rule for site in outcome.plan.sites):
+        trial.taken += 1
+    else:
+        trial.passed_by += 1
+
+
+def _is_convertible(source: ModelProto, goal: int) -> bool:
+    """Whether the rules that come with the package take a model there."""
+    try:
+        convert_version(source, goal)
+    except ConversionError:
+        return False
+    return True
+
+
+def _agrees_in_onnxruntime(source: ModelProto, result: ModelProto, feeds: Mapping[str, Any]) -> bool:
+    """Whether both sides give the same in onnxruntime: onnx.reference is wrong on some old versions."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    found = []
+    for model in (source, result):
+        try:
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+            found.append(session.run(None, dict(feeds)))
+        except Exception:  # it raises classes of its own, without a common base
+            return False
+    return _all_same(*found)
+
+
+def _all_same(found: list[Any], wanted: list[Any]) -> bool:
+    return all(_same(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return bool(one == other)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.dtype.kind != "f":
+        return bool((one == other).all())
+    close = 1e-2 if one.dtype.itemsize == 2 else 1e-5
+    return bool(np.allclose(one, other, rtol=close, atol=close, equal_nan=True))
+
+
+def _at_edges(feeds: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same feeds with the values of floating-point inputs replaced by edge values, one input at a time."""
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+            with np.errstate(over="ignore"):
+                edges = np.resize(np.array(_EDGES), value.shape).astype(value.dtype)
+            yield {**feeds, name: edges}
+
+
+def _run(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        with np.errstate(all="ignore"):
+            result: Any = ReferenceEvaluator(model).run(None, dict(feeds))
+    except Exception:  # the evaluator lacks versions, and raises what numpy raises
+        return None
+    return list(result)
+
+
+def _cases(op_type: str) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
+    """onnx's cases of one node of the operator, with the values they feed."""
+    for case in _all_cases():
+        model, data = case.model, case.data_sets
+        if model is None or not data or [node.op_type for node in model.graph.node] != [op_type]:
+            continue
+        names = [value.name for value in model.graph.input]
+        if is_repeatable(model.graph.node[0]) and all(isinstance(value, np.ndarray) for value in data[0][0]):
+            yield case.name, model, dict(zip(names, data[0][0], strict=True))
+
+
+@cache
+def _all_cases() -> list[Any]:
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():  # the cases are computed when they are loaded
+        warnings.simplefilter("ignore")
+        return list(load_model_tests(kind="node"))

@@ -1,0 +1,112 @@
+"""Rules of version boundaries, tried on onnx's own cases: those that come with the package, and those of a user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import parser
+
+import reducelower
+from reducelower.conformance.boundary_trial import BoundaryTrial, try_boundaries
+from reducelower.rulebook import load_book
+from reducelower.rulebook.boundaries import boundaries_of, shipped
+
+SHAPE = """<
+  domain: "mine", overload: "below 15 if start == 1 and absent(end)", opset_import: ["" : 14],
+  doc_string: "all sizes but the first"
+>
+Shape <start, first: ints = [1], end: ints = [64]> (data) => (shape)
+{
+  sizes = Shape (data)
+  shape = Slice (sizes, first, end)
+}
+"""
+CELU = """<domain: "mine", overload: "absent", opset_import: ["" : 8]>
+Celu <alpha> (X) => (Y)
+{
+  Y = Elu <alpha: float = @alpha> (X)
+}
+"""
+ROW = 'Concat = [{ at = "below 13 if axis == 1", set = { axis = "axis - 1" }, why = "wrong" }]\n'
+
+
+def folder(path: Path, **files: str) -> Path:
+    """A folder of rules with these files for version boundaries."""
+    (path / "versions").mkdir()
+    for name, text in files.items():
+        (path / "versions" / f"{name}{'.toml' if name == 'attributes' else '.onnxtxt'}").write_text(text)
+    return path
+
+
+def tried(path: Path) -> list[BoundaryTrial]:
+    book = load_book(path)
+    own = boundaries_of(book.directory)
+    assert own is not None
+    return list(try_boundaries(book, own, at_every_opset=False))
+
+
+SLOW = {"Abs", "Clip", "LpPool"}
+"""Operators whose cases have so many values that onnx.reference takes half a minute; they have tests elsewhere."""
+
+
+@pytest.mark.parametrize("operator", sorted({*shipped().operators} - SLOW))
+def test_what_crosses_a_boundary_by_a_shipped_rule_gives_what_it_gave(operator: str) -> None:
+    for trial in try_boundaries(load_book("stable"), shipped(), operator, at_every_opset=False):
+        assert not trial.wrong
+
+
+def test_a_right_rule_is_right_and_the_cases_that_take_it_are_counted(tmp_path: Path) -> None:
+    (trial,) = tried(folder(tmp_path, Shape=SHAPE))
+    assert trial.wrong == []
+    assert trial.taken > 0
+    assert trial.passed_by > 0
+    assert trial.outcome.startswith("right in ")
+
+
+@pytest.mark.parametrize("wrong", ["first: ints = [0]", "first: ints = [2]"])
+def test_a_wrong_rule_is_told_with_its_case(tmp_path: Path, wrong: str) -> None:
+    (trial,) = tried(folder(tmp_path, Shape=SHAPE.replace("first: ints = [1]", wrong)))
+    assert "test_shape_start_1" in trial.wrong[0]
+
+
+def test_a_wrong_row_is_told(tmp_path: Path) -> None:
+    (trial,) = tried(folder(tmp_path, attributes=ROW))
+    assert any(said.startswith("test_concat_2d_axis_1") for said in trial.wrong)
+
+
+def test_a_rule_for_an_absent_operator_is_tried_below_its_first_version(tmp_path: Path) -> None:
+    """Elu is Celu with alpha 1 only: (exp(x) - 1) * alpha is not (exp(x / alpha) - 1) * alpha."""
+    (trial,) = tried(folder(tmp_path, Celu=CELU))
+    assert trial.way == "12 to 11"
+    assert trial.wrong
+
+
+def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[a,b] x) => (int64[n] y) { y = Shape <start = 1> (x) }'
+    )
+    outcome = reducelower.legalize(model, reducelower.Target(opset=13), rules=folder(tmp_path, Shape=SHAPE))
+    assert [site.rule for site in outcome.plan.sites] == [f"{tmp_path.name}/Shape"]
+    assert [node.op_type for node in outcome.model.graph.node] == ["Shape", "Slice"]
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (SHAPE.replace("below 15", "below 16"), "Shape has no boundary 16"),
+        (SHAPE.replace("start == 1", "starts(data)"), "'starts' is nothing that a guard asks"),
+        (SHAPE.replace("start == 1", "start =="), "cannot be read as a guard"),
+        (SHAPE.replace("below 15", "under 15"), "says neither"),
+        (SHAPE.replace("Slice (", "Slices ("), "no operator Slices"),
+        (SHAPE.replace("(sizes,", "(size,"), "'size', which nothing before it gives"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said_with_its_line(tmp_path: Path, written: str, says: str) -> None:
+    from reducelower.rulebook.boundary_validation import check_boundaries
+
+    own = boundaries_of(folder(tmp_path, Shape=written))
+    assert own is not None
+    with pytest.raises(reducelower.RuleError, match=says) as raised:
+        check_boundaries(own)
+    assert raised.value.line
