@@ -9,7 +9,6 @@ from dataclasses import fields
 
 import numpy as np
 import onnxruntime
-import pytest
 from onnx import checker, load_model_from_string
 
 from reducelower import Target, legalize
@@ -20,10 +19,11 @@ from reducelower.conformance.process import Answer
 from reducelower.conformance.suite import suite
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import latest_opset
-from reducelower.runtimes import Evidence, Fact, Ranges, Runtime, search
+from reducelower.runtimes import Evidence, Fact, Ranges, Runtime
 from reducelower.runtimes.facts import When
 from reducelower.runtimes.features import Features as Found
 from tests.conformance.made import DAY, everything, reductions
+from tests.watching import calls_of
 
 EXTREME = ("huge", "tiny")
 
@@ -113,29 +113,16 @@ def test_integers_tell_truncation_from_rounding() -> None:
                 assert (np.round(real) != np.trunc(real)).any(), case.name
 
 
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Found]:
-    """What the engine finds out of each node that it looks at for a runtime."""
-    found: list[Found] = []
-
-    def record(*arguments: object) -> Found:
-        found.append(Found(*arguments))  # type: ignore[arg-type]
-        return found[-1]
-
-    monkeypatch.setattr(search, "Features", record)
-    return found
-
-
-def test_features_are_those_that_the_engine_sees(recorded: list[Found]) -> None:
+def test_features_are_those_that_the_engine_sees() -> None:
     nowhere = When(rank=Ranges.parse("99"))
     fact = Fact("Nothing.", "wrong", Evidence(measured="fake 1.0", on=DAY), frozenset(REDUCTIONS), when=nowhere)
     for case in reductions(*REDUCTIONS):
-        recorded.clear()
         runtime = Runtime(
             case.name, "1.0", "", Ranges.parse("7-"), case.opset, (fact,)
         )  # of which nothing is remembered
-        legalize(load_model_from_string(case.model), Target(case.opset, runtime=runtime))
-        assert _seen(recorded[0]) == case.features, case.name
+        with calls_of(Found.__init__) as calls:
+            legalize(load_model_from_string(case.model), Target(case.opset, runtime=runtime))
+        assert _seen(calls[0][1]["self"]) == case.features, case.name
 
 
 def _seen(found: Found) -> Features:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import onnx.parser
 import onnx.printer
-import pytest
 
 from tools.fuzz import processes
 from tools.fuzz.drawing import NotDrawableError
@@ -25,12 +25,11 @@ for number in range(start, stop):
 """
 
 
-def test_a_run_goes_on_behind_a_case_that_ends_the_process(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_behind_a_case_that_ends_the_process(tmp_path: Path) -> None:
     script = tmp_path / "dying"
     script.write_text(f"#!{sys.executable}\n{DYING}")
     script.chmod(0o755)
-    monkeypatch.setattr(processes.sys, "executable", str(script))
-    found = list(processes.results("nodes", 1, 0, 5))
+    found = list(processes.results("nodes", 1, 0, 5, python=str(script)))
     assert [one.number for one in found] == [0, 1, 2, 3, 4]
     assert [one.kind for one in found] == ["equal", "source ends the process", "death", "equal", "equal"]
 

@@ -22,6 +22,7 @@ from reducelower.scope.ground import Ground
 from reducelower.scope.node import ALL_OPERANDS
 from reducelower.scope.scope import Scope
 from reducelower.types import Inference
+from tests.watching import calls_of
 from tools.memo_graphs import converted, differing
 
 
@@ -90,32 +91,28 @@ def test_random_graphs_come_out_the_same_without_it() -> None:
     assert not list(differing(7, 25))
 
 
-def test_a_type_without_a_shape_does_not_set_off_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_without_a_shape_does_not_set_off_inference() -> None:
     # Else what is known of types would depend on which node was worked out and which repeated.
-    def types(*_: Any) -> Any:
-        raise AssertionError("types were inferred")
-
-    monkeypatch.setattr(Inference, "types", types)
     nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("ReduceMean", ["a"], ["y"], axes=[1])]
     unshaped = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "ay"]
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
     graph = helper.make_graph(nodes, "g", [given], unshaped[1:], value_info=unshaped[:1])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    newer = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 18))
+    with calls_of(Inference.types) as calls:
+        newer = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 18))
+    assert not calls
     assert [len(node.input) for node in newer.graph.node] == [1, 2]
 
 
-def test_a_graph_inside_what_is_written_is_no_reason_for_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_inside_what_is_written_is_no_reason_for_doubt() -> None:
     # It reads values from around it; looking through the whole model for many of them takes onnx minutes.
-    def look(*_: Any) -> Any:
-        raise AssertionError("the whole model was looked into")
-
-    monkeypatch.setattr(run, "new_objection", look)
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 18]>
         g (float[a,b,c] x, int64[k] axes) => (float[d,e,f] y) { y = ReduceMax<keepdims = 1>(x, axes) }"""
     )
-    older = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 13))
+    with calls_of(run.new_objection) as calls:
+        older = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 13))
+    assert not calls
     assert "If" in [node.op_type for node in older.graph.node]
 
 
@@ -147,17 +144,10 @@ def _reductions(spelling: str, count: int = 12) -> ModelProto:
 
 
 @pytest.mark.parametrize("spelling", ["own", "shared", "value", "value_ints"])
-def test_constants_answer_by_value_however_they_are_spelled(spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    settle = NodeRewriter.settle
-
-    def counted(self: NodeRewriter, node: NodeProto, *rest: Any, **more: Any) -> Any:
-        calls.append(node.op_type)
-        return settle(self, node, *rest, **more)
-
-    monkeypatch.setattr(NodeRewriter, "settle", counted)
-    older = reducelower.convert_version(_reductions(spelling), 13)
-    assert calls.count("ReduceMax") == 1
+def test_constants_answer_by_value_however_they_are_spelled(spelling: str) -> None:
+    with calls_of(NodeRewriter.settle) as calls:
+        older = reducelower.convert_version(_reductions(spelling), 13)
+    assert [call["node"].op_type for _, call in calls].count("ReduceMax") == 1
     reductions = [node for node in older.graph.node if node.op_type == "ReduceMax"]
     assert all(list(node.input) == [f"y{number - 1}" if number else "x"] for number, node in enumerate(reductions))
     assert not older.graph.initializer

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import NodeProto, parser
+from onnx import parser
 
 import reducelower
 from reducelower import Target
@@ -14,6 +15,7 @@ from reducelower.legalization import run
 from reducelower.legalization.memo import memory, outcome
 from reducelower.legalization.memo.alone import Alone
 from reducelower.legalization.node_rewriter import NodeRewriter
+from tests.watching import calls_of
 from tools.memo_graphs import converted
 
 _TEXT = """<ir_version: 8, opset_import: ["" : 18]>
@@ -23,27 +25,18 @@ _TEXT = """<ir_version: 8, opset_import: ["" : 18]>
 _RENAMED = _TEXT.replace("first", "data").replace("Neg(data)", "Abs(data)")
 
 
-@pytest.fixture
-def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The operators of the nodes that were worked out, as they are."""
-    operators: list[str] = []
-    settle = NodeRewriter.settle
-
-    def counted(self: NodeRewriter, node: NodeProto, *rest: Any, **more: Any) -> Any:
-        operators.append(node.op_type)
-        return settle(self, node, *rest, **more)
-
-    monkeypatch.setattr(NodeRewriter, "settle", counted)
-    return operators
+def worked_out(work: Callable[[], object]) -> set[str]:
+    """The operators of the nodes that were worked out."""
+    with calls_of(NodeRewriter.settle) as calls:
+        work()
+    return {call["node"].op_type for _, call in calls}
 
 
-def test_like_nodes_of_the_next_model_are_not_worked_out_again(worked_out: list[str]) -> None:
-    reducelower.convert_version(parser.parse_model(_TEXT), 13)
-    assert worked_out
-    worked_out.clear()
+def test_like_nodes_of_the_next_model_are_not_worked_out_again() -> None:
+    assert worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 13))
     data = parser.parse_model(_RENAMED).SerializeToString()
+    assert not worked_out(lambda: converted(data, Target(13), memo=True))
     found = converted(data, Target(13), memo=True)
-    assert not worked_out
     assert found == converted(data, Target(13), memo=False)
 
 
@@ -61,11 +54,9 @@ def test_like_nodes_of_the_next_model_are_not_worked_out_again(worked_out: list[
     ],
     ids=lambda settings: ", ".join(settings if len(settings) > 1 else map(str, settings.values()))[:60],
 )
-def test_runs_of_another_kind_start_afresh(settings: dict[str, Any], worked_out: list[str]) -> None:
+def test_runs_of_another_kind_start_afresh(settings: dict[str, Any]) -> None:
     reducelower.convert_version(parser.parse_model(_TEXT), 13)
-    worked_out.clear()
-    reducelower.legalize(parser.parse_model(_TEXT), **settings)
-    assert "ReduceMax" in worked_out
+    assert "ReduceMax" in worked_out(lambda: reducelower.legalize(parser.parse_model(_TEXT), **settings))
 
 
 def test_a_run_within_a_run_has_a_memory_of_its_own() -> None:
@@ -77,22 +68,17 @@ def test_a_run_within_a_run_has_a_memory_of_its_own() -> None:
         assert later is outer
 
 
-def test_what_has_grown_large_is_dropped(monkeypatch: pytest.MonkeyPatch, worked_out: list[str]) -> None:
+def test_what_has_grown_large_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_OUTCOMES", 1)
     for _ in range(2):
-        worked_out.clear()
-        reducelower.convert_version(parser.parse_model(_TEXT), 13)
-        assert "ReduceMax" in worked_out
+        assert "ReduceMax" in worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 13))
 
 
-def test_only_the_kinds_of_late_are_kept(worked_out: list[str]) -> None:
+def test_only_the_kinds_of_late_are_kept() -> None:
     for opset in (17, 16, 15, 14, 13, 12):
         reducelower.convert_version(parser.parse_model(_TEXT), opset)
-    worked_out.clear()
-    reducelower.convert_version(parser.parse_model(_TEXT), 13)
-    assert not worked_out
-    reducelower.convert_version(parser.parse_model(_TEXT), 17)
-    assert worked_out
+    assert not worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 13))
+    assert worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 17))
 
 
 @pytest.mark.parametrize("memo", [True, False])

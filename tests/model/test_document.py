@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
@@ -16,6 +15,7 @@ from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.pipeline import conversion, verifying
 from reducelower.pipeline.task import Task
+from tests.watching import calls_of
 
 MODEL = parser.parse_model(
     """<ir_version: 8, opset_import: ["" : 13]>
@@ -39,13 +39,12 @@ def test_a_message_stays_the_message_and_is_serialized_once() -> None:
 
 
 @pytest.mark.parametrize("target", [11, 18])
-def test_bytes_are_converted_without_parsing_the_whole_model(target: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(document: Document) -> ModelProto:
-        raise AssertionError("the nodes of the whole model were parsed")
-
+def test_bytes_are_converted_without_parsing_the_whole_model(target: int) -> None:
     expected = convert_version(MODEL, target)
-    monkeypatch.setattr(Document, "message", property(never))
-    assert ModelProto.FromString(convert_bytes(MODEL.SerializeToString(), target)) == expected
+    with calls_of(Document.message.fget) as calls:  # the nodes of the whole model
+        made = convert_bytes(MODEL.SerializeToString(), target)
+    assert not calls
+    assert ModelProto.FromString(made) == expected
 
 
 def test_a_file_is_at_hand_as_both(tmp_path: Path) -> None:
@@ -55,28 +54,15 @@ def test_a_file_is_at_hand_as_both(tmp_path: Path) -> None:
     assert (document.data, document.message) == (path.read_bytes(), MODEL)
 
 
-def test_one_document_is_checked_verified_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, Document]] = []
-
-    def watched(module: Any, name: str, place: int) -> None:
-        honest = getattr(module, name)
-
-        def watching(*arguments: Any, **options: Any) -> Any:
-            seen.append((name, arguments[place]))
-            return honest(*arguments, **options)
-
-        monkeypatch.setattr(module, name, watching)
-
-    watched(conversion, "what_is_wrong_with_source", 0)
-    watched(conversion, "legalized", 0)
-    watched(conversion, "what_is_wrong", 0)
-    watched(verifying, "verify_models", 1)
-    watched(conversion, "write_model", 0)
+def test_one_document_is_checked_verified_and_written(tmp_path: Path) -> None:
     onnx.save(MODEL, tmp_path / "m.onnx")
     settings = Settings(Target(18), verify=True)
-    outcome = convert_file(Task(str(tmp_path / "m.onnx"), str(tmp_path / "out.onnx")), settings)
+    stages = ("what_is_wrong_with_source", "legalized", "what_is_wrong", "write_model")
+    with calls_of(*(getattr(conversion, stage) for stage in stages), verifying.verify_models) as calls:
+        outcome = convert_file(Task(str(tmp_path / "m.onnx"), str(tmp_path / "out.onnx")), settings)
+    seen = [(name, list(call.values())[name == "verify_models"]) for name, call in calls]
     assert outcome.output, outcome.problems
-    (_, given), (_, engine), *after = seen
+    (_, given), _, (_, engine), *after = seen  # the second is asked by the first
     assert given is engine
     assert [name for name, _ in after] == ["what_is_wrong", "verify_models", "write_model"]
     assert len({id(document) for _, document in after}) == 1

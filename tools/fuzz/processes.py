@@ -38,7 +38,9 @@ class Result:
     text: str = ""
 
 
-def results(kind: str, seed: int, start: int, count: int, *, shrinks: bool = True) -> Iterator[Result]:
+def results(
+    kind: str, seed: int, start: int, count: int, *, shrinks: bool = True, python: str = sys.executable
+) -> Iterator[Result]:
     """Run cases one after another and yield what became of each.
 
     Args:
@@ -47,17 +49,18 @@ def results(kind: str, seed: int, start: int, count: int, *, shrinks: bool = Tru
         start: number of the first.
         count: how many.
         shrinks: whether a smaller case is looked for where there is a finding.
+        python: the interpreter that runs them.
     """
     number, stop = start, start + count
     while number < stop:
-        for result in _until_it_ends(kind, seed, number, stop, shrinks=shrinks):
+        for result in _until_it_ends(python, kind, seed, number, stop, shrinks=shrinks):
             yield result
             number = result.number + 1
 
 
-def _until_it_ends(kind: str, seed: int, start: int, stop: int, *, shrinks: bool) -> Iterator[Result]:
+def _until_it_ends(python: str, kind: str, seed: int, start: int, stop: int, *, shrinks: bool) -> Iterator[Result]:
     """The results of one process; where it dies or hangs, the case it was at is the last."""
-    command = [sys.executable, "-m", "tools.fuzz.worker", kind, str(seed), str(start), str(stop), str(int(shrinks))]
+    command = [python, "-m", "tools.fuzz.worker", kind, str(seed), str(start), str(stop), str(int(shrinks))]
     process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     lines: queue.Queue[str | None] = queue.Queue()
     assert process.stdout is not None
