@@ -45,7 +45,7 @@ _MOST_OPERATORS = 12
 """How many operators a fact names on the page; target files name all."""
 
 MEASURED = Path(__file__).parent / "measured"
-"""What was found before and after ``--for``: of the suites what ``python -m tests.conformance.proof --keep`` writes."""
+"""What was found before and after ``--for``: of the suites what ``python -m tools.conformance.proof --keep`` writes."""
 
 _HEAD = """\
 <!-- Made by `python docs/runtimes.py > docs/runtimes.md`; change rules/targets/*.toml instead. -->
@@ -72,7 +72,7 @@ nothing mends it. *Refused by reducelower* counts the models that it refuses to 
 counts the models that were right before and are wrong or refused after. What tinygrad refuses is float16, for want of a
 compiler that has it; what OpenVINO 2022 and 2023 refuse after `--for` are results whose rank is known at run time only.
 
-A line is what `python -m tests.conformance.proof --runtime NAME --interpreter PYTHON --for TARGET --keep` printed, with
+A line is what `python -m tools.conformance.proof --runtime NAME --interpreter PYTHON --for TARGET --keep` printed, with
 `--suite nodes` for the second table; PYTHON is one that has the runtime.
 
 Not in the table, as of 2026-11-22: RKNN-Toolkit2 1.6 is in no registry; OpenCV 4.5.5 installs, and its importer refuses
@@ -104,7 +104,7 @@ _NODES = """\
 ## Other operators
 
 onnx's own node tests of a single node, as they are and with all inputs but the first as initializers. What comes out
-wrong is told, and replaced or refused where it can be (`python -m tests.conformance.proof --suite nodes`).
+wrong is told, and replaced or refused where it can be (`python -m tools.conformance.proof --suite nodes`).
 
 | take | measured | models | right / wrong / refused | after `--for` | told | refused by reducelower | made worse |
 |---|---|--:|--:|--:|--:|--:|--:|

@@ -26,7 +26,7 @@ from onnx import ModelProto
 
 import reducelower
 from reducelower.verification import verify
-from tests.backend.node_cases import cases
+from tools.node_cases import cases
 
 MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 TARGETS = (9, 13, 18, 21)

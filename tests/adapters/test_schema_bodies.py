@@ -7,7 +7,7 @@ from collections import Counter
 from onnx import NodeProto, TypeProto, defs
 
 from reducelower.adapters.decompose import BY_ELEMENT_TYPE
-from tests.backend.node_cases import cases
+from tools.node_cases import cases
 
 
 def body(node: NodeProto, opset: int, types: list[bytes]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import reducelower
-from tests.backend.node_cases import cases, convert, runs_as_expected
+from tools.node_cases import cases, convert, runs_as_expected
 
 CHUNKS = 24
 TARGETS = (21, 18, 17, 15, 13, 11, 9)

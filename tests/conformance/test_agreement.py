@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reducelower.runtimes import Ranges, load_runtime
-from tests.conformance.agreement import compare
 from tests.conformance.made import distilled, reductions
+from tools.conformance.agreement import compare
 
 CASES = reductions("ReduceL1", "ReduceSum")
 

@@ -17,7 +17,7 @@ from reducelower.conformance.running import probe
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError, Refusal
 from tests.conformance.made import reductions
-from tests.conformance.proof import sample
+from tools.conformance.proof import sample
 
 CASES = [
     case

@@ -7,9 +7,9 @@ import pytest
 from onnx import ModelProto, checker
 
 import reducelower
-from tests.backend.node_cases import Case, cases
 from tests.legalization.models import OPERATORS
 from tests.legalization.running import run
+from tools.node_cases import Case, cases
 
 CASES = {op_type: [case for case in cases() if case.operator == op_type] for op_type in OPERATORS}
 

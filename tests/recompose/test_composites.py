@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 import reducelower
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
-from tests.recompose.spelled import Written, choices, right, values
+from tools.spelled import Written, choices, right, values
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]

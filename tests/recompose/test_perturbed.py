@@ -8,7 +8,7 @@ import pytest
 
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.view import Remembered
-from tests.recompose.perturbed import case, wrong
+from tools.perturbed import case, wrong
 
 SEEDS = {"a": range(314, 326), "b": range(520, 532), "c": range(2000, 2012)}
 

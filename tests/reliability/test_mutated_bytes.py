@@ -11,8 +11,8 @@ from onnx import GraphProto, ModelProto, NodeProto, parser
 
 import reducelower
 from reducelower.errors import UnreadableModelError
-from tests.reliability.bytes_run import run_numbers
-from tests.reliability.mutation import mutated, seeds
+from tools.bytes_run import run_numbers
+from tools.mutation import mutated, seeds
 
 FOUND = (
     27, 1005, 1063, 1123, 1247, 1519, 2599, 3205, 4161, 5007, 10383, 12368, 14526, 14887, 17997, 23677, 26963,

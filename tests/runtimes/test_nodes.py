@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reducelower.runtimes import load_runtime
-from tests.conformance.nodes import WRONG, is_told, node_cases
-from tests.conformance.proof import MEASURED as PAGE
+from tools.conformance.nodes import WRONG, is_told, node_cases
+from tools.conformance.proof import MEASURED as PAGE
 
 MEASURED: dict[str, list[str]] = json.loads(WRONG.read_text("utf-8"))
 

@@ -16,7 +16,7 @@ from reducelower.model.inference import protected
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from tests.adapters.single import yields
-from tests.backend.node_cases import Case, cases
+from tools.node_cases import Case, cases
 
 
 def scope_of(model: ModelProto) -> GraphScope:

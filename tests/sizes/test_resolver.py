@@ -12,7 +12,7 @@ from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.types import Atoms, Resolver, Size
-from tests.backend.node_cases import Case, cases
+from tools.node_cases import Case, cases
 
 
 class _Told(Atoms):

@@ -26,7 +26,7 @@ from onnx.reference import ReferenceEvaluator
 
 from reducelower.numerics.measure import Array
 from reducelower.verification import verify
-from tests.backend.node_cases import Case, cases
+from tools.node_cases import Case, cases
 
 __all__ = ["changed", "verdicts_of"]
 

@@ -2,7 +2,7 @@
 
 As a program it prints what became of them, by operator::
 
-    python -m tests.backend.node_cases --ops Pad,Clip --to 13,11 [--reasons]
+    python -m tools.node_cases --ops Pad,Clip --to 13,11 [--reasons]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hands broken models to the command line, in worker processes of limited time and memory, and says what came of it.
 
-    python -m tests.reliability.bytes_run --count 200000 --jobs 2
+    python -m tools.bytes_run --count 200000 --jobs 2
 
 A broken model may be converted or refused. Anything else is a finding, and its number gives the same model again:
 a traceback, a fault of ours, more than one line a problem, output without success, a death of the process, a model
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.reliability.mutation import mutated, seeds
+from tools.mutation import mutated, seeds
 
 __all__ = ["Finding", "run_numbers"]
 

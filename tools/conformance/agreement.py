@@ -1,6 +1,6 @@
 """Whether two targets say the same of every case of the conformance suite.
 
-    python -m tests.conformance.agreement measured.toml openvino
+    python -m tools.conformance.agreement measured.toml openvino
 
 It prints the cases of which only one of them says that they fail, by opset version and form, and exits with 1 if there
 is a case that the first says fails and the second does not.

@@ -1,6 +1,6 @@
 """Which operators a runtime does not take: onnx's own node tests, at every opset version.
 
-    python -m tests.conformance.operators opencv=~/venvs/opencv/bin/python tract=~/venvs/tract/bin/python
+    python -m tools.conformance.operators opencv=~/venvs/opencv/bin/python tract=~/venvs/tract/bin/python
 
 Not part of the test run: it needs the runtimes. Each case of onnx is tried as it is and brought to each older version
 of its operator that reducelower can bring it to, until one is taken. What it prints goes into facts: the operators of
@@ -22,7 +22,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.process import Subject, Worker
 from reducelower.model.schemas import versions
 from reducelower.runtimes import load_runtime
-from tests.conformance.nodes import node_cases
+from tools.conformance.nodes import node_cases
 
 _MOST = 5
 """Cases of one operator at one version: where none of so many is taken, the operator is not."""

@@ -15,7 +15,7 @@ from tests.legalization.models import FORMS, OPERATORS, PLACES, Case
 
 __all__ = ["mutated", "seeds"]
 
-_DATA = Path(__file__).parents[1] / "data" / "models"
+_DATA = Path(__file__).parents[1] / "tests" / "data" / "models"
 _INTEGERS = (0, 1, -1, 2, 7, 13, 17, 18, 127, 128, 255, 2**15, 2**31 - 1, 2**31, -(2**31), 2**40, 2**63 - 1, -(2**63))
 _TEXTS = ("", "x", "y", "axes", "ReduceSum", "If", "Loop", "ai.onnx", "local", "\0", "\x1b[2J", "é" * 50, "a/b", "{}%s")
 

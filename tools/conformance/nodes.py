@@ -18,7 +18,7 @@ from reducelower.conformance.process import Answer
 from reducelower.options import Target
 from reducelower.runtimes import Runtime
 
-WRONG = Path(__file__).parents[1] / "runtimes" / "measured" / "wrong_nodes.json"
+WRONG = Path(__file__).parents[2] / "tests" / "runtimes" / "measured" / "wrong_nodes.json"
 """What comes out wrong of them, by target."""
 
 _CHANCE = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}

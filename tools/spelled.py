@@ -81,6 +81,7 @@ class Written:
         self.model: ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
     def name_of(self, expression: Expression) -> str:
+        """What a value of the form is called in the model."""
         if isinstance(expression, AnyOf):
             return self.name_of(expression.alternatives[self.choice[id(expression)]])
         if isinstance(expression, Variable):

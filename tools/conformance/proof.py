@@ -1,9 +1,9 @@
 """What a conversion does for a runtime: the conformance suite before and after it, run on the runtime itself.
 
-    python -m tests.conformance.proof --runtime openvino
-    python -m tests.conformance.proof --runtime openvino --suite nodes
-    python -m tests.conformance.proof --runtime tvm --interpreter ~/venvs/tvm/bin/python --for my_tvm.toml
-    python -m tests.conformance.proof --runtime openvino --transform my_module:rewrite
+    python -m tools.conformance.proof --runtime openvino
+    python -m tools.conformance.proof --runtime openvino --suite nodes
+    python -m tools.conformance.proof --runtime tvm --interpreter ~/venvs/tvm/bin/python --for my_tvm.toml
+    python -m tools.conformance.proof --runtime openvino --transform my_module:rewrite
 
 Not part of the test run: it needs the runtime. It exits with 1 where a case that was right comes out wrong or is
 refused, or one that was wrong or refused stays so and the conversion neither says so nor gives a reason. `--transform`
@@ -34,7 +34,7 @@ from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
 from reducelower.runtimes import load_runtime
 from reducelower.runtimes.ranges import release
-from tests.conformance.nodes import WRONG, judge_roughly, judged_cases
+from tools.conformance.nodes import WRONG, judge_roughly, judged_cases
 
 MEASURED = Path(__file__).parents[2] / "docs" / "measured"
 

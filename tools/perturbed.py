@@ -1,6 +1,6 @@
 """Forms with one thing changed at random, several in one model: what is raised of them computes what it did.
 
-python -m tests.recompose.perturbed --seed 0 --count 1000
+python -m tools.perturbed --seed 0 --count 1000
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 import reducelower
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
-from tests.recompose.spelled import LAST, SHAPE, Written, choices, values
+from tools.spelled import LAST, SHAPE, Written, choices, values
 
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
 OPSETS = (13, 17, 18, 20, 21, 23)

@@ -1,0 +1,1 @@
+"""Programs around the conformance suite that need the runtimes themselves."""
