@@ -133,8 +133,11 @@ class Sets:
         yield from self._alone(base)
         yield from self._rows(base)
         yield from self._tables(base, accepts)
-        yield from self._places(base, accepts)
-        yield from self._named_sizes(base, accepts) if self.known else self._other_sizes(base, accepts)
+        if self.known:
+            yield from self._named_sizes(base, accepts)
+        else:
+            yield from self._places(base, accepts)
+            yield from self._other_sizes(base, accepts)
         yield from self._declared(accepts)
 
     # Sizes to begin with
