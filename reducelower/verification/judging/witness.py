@@ -26,7 +26,6 @@ _ABOUT = 2.0  # the error of a replacement against the source's own
 _GARBAGE = 0.1
 _CLOSE = 1e-4
 _MOST = 0.75
-_NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True)
@@ -149,9 +148,10 @@ class Witness:
             close = error <= tolerance_for(element_type_of(left)).relative * np.abs(exact)
             as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
             told = np.isfinite(exact) & (close | near | garbage | overflown) | as_right
-        # An element may be right by chance, next to others that have lost every digit in the source.
-        nothing = error <= _NEGLIGIBLE * (np.median(off[told]) if told.any() else 0)
-        if not (told | ((~np.isfinite(other) | nothing) & (told.mean() >= _MOST))).all():
+        # An element may be right by chance, next to others that have lost their digits in the source.
+        lost = off[told & np.isfinite(off)]
+        slight = error <= (np.median(lost) if lost.size else 0)
+        if not (told | ((~np.isfinite(other) | slight) & (told.mean() >= _MOST))).all():
             return ""
         return f"the source loses {int(where.sum())} values to its element type; the result is as exact or closer"
 
