@@ -99,6 +99,7 @@ class _Run:
         self._left = left
         self._right = right
         self._reduction = reduction
+        self._last: tuple[dict[str, Any], list[Any]] | None = None
         self._are_apart = left.runtime != right.runtime
         self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
         self._unsteady = Unsteady(left.model, left.runtime)
@@ -120,7 +121,7 @@ class _Run:
                 self._tally.notes.setdefault(_LEFT_OPEN)
                 continue
             try:
-                expected = self._left.session.run(case.feeds, clock.left)
+                expected = self._source_gives(case.feeds)
             except OutOfTimeError:
                 raise
             except CannotRunError as error:
@@ -205,6 +206,13 @@ class _Run:
             self._tally.refused.append(objection)
         return objection is None
 
+    def _source_gives(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """What the source gives; not run again where it was last asked whether it takes these very inputs."""
+        known, results = self._last or ({}, [])
+        if self._last and known.keys() == feeds.keys() and all(known[name] is feeds[name] for name in known):
+            return results
+        return self._left.session.run(feeds, self._setup.clock.left)
+
     def _objection(self, feeds: Mapping[str, Any]) -> str | None:
         if is_ruled_out(self._left.model, feeds):
             return "inputs of these shapes are none that its operators take"
@@ -212,7 +220,9 @@ class _Run:
         if self._setup.limits.least > 1 and any(leaves_nothing(model, feeds) for model in models):
             return "a window has nothing to look at on data so small"
         try:
-            ranks = [getattr(value, "ndim", None) for value in self._left.session.run(feeds, self._setup.clock.left)]
+            results = self._source_gives(feeds)
+            self._last = dict(feeds), results
+            ranks = [getattr(value, "ndim", None) for value in results]
             stated = self._setup.pair.ranks
             if any(None not in both and both[0] != both[1] for both in zip(stated, ranks, strict=False)):
                 return "of inputs of these ranks, it gives other ranks than the model states"

@@ -153,7 +153,8 @@ class Sets:
         elif base.count < _SOME:
             more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, _SOME + 1))
             tried = [each for each in more if _SOME <= _count(base, each) <= _LARGE][:1]
-            tried += [sizes | {dim: size * (_SOME // max(base.count, 1) + 1)} for dim, size in sizes.items()]
+            alone = ({dim: size * (_SOME // max(base.count, 1) + 1)} for dim, size in sizes.items())
+            tried += [sizes | each for each in alone][:_DRAWS]
         found = (self._at(base, each, suits) for each in tried if not self.known)
         return next(filter(None, found), base)
 
@@ -351,7 +352,8 @@ class Sets:
     def _row(self, name: str, like: Array, how: str, rng: np.random.Generator) -> Array:
         drawn = rng.standard_normal(like.shape)
         if how == "alike":
-            drawn = np.broadcast_to(drawn[..., :1], like.shape)
+            # Means of halves are exact, so that a variance of zero is zero.
+            drawn = np.broadcast_to(np.round(2 * drawn[..., :1]) / 2, like.shape)
         elif how == "scaled":
             drawn = drawn * 10.0 ** rng.integers(-8, 1, (*like.shape[:-1], 1))
         elif self._fillings[name].takes_special and not self.limits.rounds_to_integers:
@@ -380,7 +382,7 @@ class Sets:
     def _places(self, base: _Base, accepts: Accepts) -> Iterator[Case]:
         """Other values of operands that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        told = [spec for spec in self.specs if spec.name in self.limits.where]
+        told = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
         draws = 2 * _DRAWS if base.count >= _FEW else 8 * _DRAWS
         for draw in range(draws if told else 0):
             rng = np.random.default_rng([self.seed, 6, draw])
@@ -402,7 +404,7 @@ class Sets:
             if found is None:
                 continue
             yield Case(f"random values, {[list(value.shape) for value in found.feeds.values()]}", dict(found.feeds))
-            beside: tuple[str, ...] = _BESIDE if self.limits.has_steps or most == _MOST or not at else ("mixed",)
+            beside: tuple[str, ...] = _BESIDE if self.limits.has_steps or most == _MOST else () if at else ("mixed",)
             beside += ("random",) * (_DRAWS if most == _MOST else 0)  # each row of a table is to be taken
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
             is_plain = 0 in key or self.limits.only_moves or found.count > _LARGE
