@@ -29,7 +29,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["column", "of_kind"]
+__all__ = ["column", "of_kind", "read"]
 
 
 @cache
@@ -73,12 +73,16 @@ _COLUMNS: Mapping[str, Callable[[Any], Any]] = {
 
 @cache
 def _table() -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]:
-    """The properties, each with what it means, and the rows.
+    return read(files(__package__).joinpath("operators.toml").read_text("utf-8"))
+
+
+def read(text: str) -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]:
+    """The properties of a table, each with what it means, and the rows.
 
     Raises:
-        ValueError: the table has a column or a property that is not described.
+        ValueError: it has a column or a property that is not described.
     """
-    rows = tomllib.loads(files(__package__).joinpath("operators.toml").read_text("utf-8"))
+    rows = tomllib.loads(text)
     described: Mapping[str, str] = rows.pop("kinds")
     for operator, row in rows.items():
         unknown = row.keys() - _COLUMNS.keys() or set(row.get("kinds", ())) - described.keys()

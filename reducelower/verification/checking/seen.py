@@ -26,6 +26,7 @@ from reducelower.verification.judging.judge import Judgement, Sight, are_extreme
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Differing, Witness
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import INFINITE, SiteStatus
@@ -38,7 +39,7 @@ _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose range, chosen or not
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
-_MIXING = frozenset({"DFT", "GridSample", "Resize", "RoiAlign", "STFT", "Upsample"})
+_MIXING = of_kind("mixing")
 
 
 @dataclass(frozen=True)

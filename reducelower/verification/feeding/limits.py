@@ -15,63 +15,19 @@ from reducelower.verification.feeding.held import FEW, constants_of, held_in, ke
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
 from reducelower.verification.feeding.shapes import window
-from reducelower.verification.operators import column
-from reducelower.verification.regions.bounded import MOVING
-from reducelower.verification.regions.elementwise import ELEMENTWISE
+from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 
 __all__ = ["FED", "INTEGERS", "Limits", "becoming", "limits_of", "open_to_special", "takes_any", "takes_empty"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
-_DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
-
-# What they give is a size, or a place within what they are given, whatever is in it.
-_OF_ANYTHING = frozenset({"ArgMax", "ArgMin", "NonZero", "Shape", "Size"})
-
-# What they give are places within what they are given, at which a table may be read.
-_PLACING = frozenset({"ArgMax", "ArgMin", "NonZero", "TopK"})
-
-# Operators whose pages leave open what a NaN or an infinity does: they order or index by values, round them to
-# integers, or interpolate between coordinates. https://onnx.ai/onnx/operators
-_OPEN = frozenset(
-    {
-        "AffineGrid", "ArgMax", "ArgMin", "Col2Im", "DFT", "Det", "DynamicQuantizeLinear", "GlobalMaxPool",
-        "GridSample", "Hardmax", "LRN", "LpNormalization", "MaxPool", "MaxRoiPool", "MaxUnpool", "Multinomial",
-        "NonMaxSuppression", "QuantizeLinear", "Resize", "RoiAlign", "STFT", "TopK", "Unique", "Upsample",
-    }
-)  # fmt: skip
-
-# Operators whose kernels in onnxruntime 1.31 end the process on some empty tensors, or do not come back: they divide by
-# sizes, or step through none. All others were run on each of onnx's own cases with sizes of zero in its place.
-_ENDING_ON_EMPTY = frozenset(
-    {
-        "Attention", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Einsum", "GRU",
-        "LSTM", "QLinearConv", "RNN", "STFT", "Scan", "Unique",
-    }
-)  # fmt: skip
-
-# Operators whose kernels take data of any rank, or object to it, and for which empty data is not unusual.
-_TAKES_ANY = (
-    ELEMENTWISE
-    | MOVING
-    | {
-        "Concat", "ConstantOfShape", "Expand", "Gather", "If", "MatMul", "Range", "ReduceL1", "ReduceL2",
-        "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
-        "ReduceSumSquare", "Shape", "Size", "Slice", "Softmax", "Split", "Tile",
-    }
-) - {"BitShift"}  # fmt: skip
-
-# They give elements of what they are given, and what that is does not matter to them.
-_MOVES = MOVING | {"Concat", "Constant", "DepthToSpace", "Expand", "Shape", "Size", "SpaceToDepth", "Split", "Tile"}
-
-# What they give jumps where what they are given changes little.
-_STEPS = frozenset(
-    {
-        "ArgMax", "ArgMin", "Ceil", "DynamicQuantizeLinear", "Equal", "Floor", "Greater", "GreaterOrEqual", "Hardmax",
-        "Less", "LessOrEqual", "Mod", "NonMaxSuppression", "QuantizeLinear", "Round", "TfIdfVectorizer", "TopK",
-        "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor",
-    }
-)  # fmt: skip
+_OF_ANYTHING = of_kind("ignoring values")
+_PLACING = of_kind("placing")
+_OPEN = of_kind("open to special")
+_ENDING_ON_EMPTY = of_kind("ending on empty")
+_OF_ANY_RANK = of_kind("any rank")
+_HANDING_ON = of_kind("handing on")
+_STEPS = of_kind("stepping")
 
 INTEGERS = frozenset(
     getattr(TensorProto, name)
@@ -189,7 +145,7 @@ def limits_of(pair: Pair) -> Limits:
         called = _with_bodies(flat, place.model)
         both += called
         limits.where |= becoming(flat, column("where")) & free
-        limits.divisors |= becoming(flat, _DIVISORS) & integers
+        limits.divisors |= becoming(flat, column("divisors")) & integers
         roles = roles_of(reversed(flat)).items()
         # The class that is ignored is the source's, and of data that the region computes the sizes are not known.
         known = {role.data for role in limits.roles.values()} & (free | pair.constants[0].keys())
@@ -220,7 +176,7 @@ def limits_of(pair: Pair) -> Limits:
         limits.tables = tables_of(held)
         limits.wholes = vectors_of(held)
     limits.is_carried = pair.is_carried
-    limits.only_moves = all(node.op_type in _MOVES for node in both)
+    limits.only_moves = all(node.op_type in _HANDING_ON for node in both)
     numbers = {
         item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()
     }
@@ -258,7 +214,7 @@ def takes_empty(nodes: Iterable[NodeProto]) -> bool:
 
 def takes_any(nodes: Iterable[NodeProto]) -> bool:
     """Whether all of these operators take data of any rank and size, or object to it."""
-    return all(node.op_type in _TAKES_ANY and node.domain in DEFAULT_DOMAINS for node in nodes)
+    return all(node.op_type in _OF_ANY_RANK and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
 def open_to_special(nodes: Iterable[NodeProto]) -> str:
@@ -282,7 +238,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
     limits.open_to_special = limits.open_to_special or open_to_special([node])
     if node.op_type == "Cast":
         limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
-    limits.rounds_to_integers |= node.op_type in ("GridSample", "QLinearConv", "QLinearMatMul", "RoiAlign")
+    limits.rounds_to_integers |= node.op_type in of_kind("rounding")
     limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
 
 
@@ -310,7 +266,8 @@ def _divisors(nodes: Sequence[NodeProto]) -> set[str]:
     found: set[str] = set()
     for node in reversed(nodes):
         if node.domain in DEFAULT_DOMAINS:
-            found.update(name for at, name in enumerate(node.input) if at in _DIVISORS.get(node.op_type, ()) and name)
+            places = column("divisors").get(node.op_type, ())
+            found.update(name for at, name in enumerate(node.input) if at in places and name)
             if node.op_type in HANDING_ON and node.output[0] in found:
                 found.add(node.input[0])
     return found

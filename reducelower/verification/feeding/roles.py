@@ -11,66 +11,19 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
-from reducelower.numerics.reductions import REDUCTIONS
-from reducelower.verification.regions.bounded import MOVING
+from reducelower.verification.operators import column, of_kind
 
 __all__ = ["HANDING_ON", "Role", "roles_of", "vectors"]
 
-HANDING_ON = MOVING | {"Cast", "Expand"}
+HANDING_ON = of_kind("converting")
 """What they give is what they are given, in another type or shape."""
 
-# What they give has elements of what they are given first, or of all that they are given.
-_TAKING = frozenset({"Gather", "GatherElements", "GatherND", "Slice", "Split", "Tile"})
-_JOINING = frozenset({"Concat"})
+_TAKING = of_kind("taking")
+_JOINING = of_kind("joining")
 
 # What each element says by itself, whatever stands beside it.
 _OF_ELEMENTS = frozenset({"class", "count", "diagonal", "end", "index", "index of elements", "whole number"})
 
-_CLASSES = {1: ("class", "", 1)}
-_LENGTHS = {4: ("count", "layout", 0)}  # the axis of time is 1 where batches come first
-_AXES = {1: ("axes", "", 0)}
-
-# By operator and place of the input: what it is, the attribute that says along which axis of the first input, and
-# which axis that is else.
-_ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
-    "AffineGrid": {1: ("grid", "", 0)},
-    "ArrayFeatureExtractor": {1: ("class", "", -1)},
-    "CumProd": _AXES,
-    "CumSum": _AXES,
-    "DFT": {2: ("axes", "", 0)},
-    "Expand": {1: ("shape", "", 0)},
-    "GRU": _LENGTHS,
-    "Gather": {1: ("index", "axis", 0)},
-    "GatherElements": {1: ("index of elements", "axis", 0)},
-    "GatherND": {1: ("places", "batch_dims", 0)},
-    "LSTM": _LENGTHS,
-    "NegativeLogLikelihoodLoss": _CLASSES,
-    "OneHot": {0: ("whole number", "", 0)},
-    "Pad": {1: ("pad", "", 0), 3: ("axes", "", 0)},
-    "RNN": _LENGTHS,
-    "Range": {0: ("start", "", 0)},
-    "Reshape": {1: ("new shape", "", 0)},
-    "Resize": {1: ("part", "", 0), 2: ("scales", "", 0), 3: ("sizes", "", 0)},
-    "ReverseSequence": {1: ("count", "time_axis", 0)},
-    "ScatterElements": {1: ("index of elements", "axis", 0)},
-    "ScatterND": {1: ("places", "", 0)},
-    "Slice": {1: ("end", "", 0), 2: ("end", "", 0), 3: ("axes", "", 0), 4: ("step", "", 0)},
-    "SoftmaxCrossEntropyLoss": _CLASSES,
-    "Split": {1: ("parts", "axis", 0)},
-    "SplitToSequence": {1: ("parts", "axis", 0)},
-    "Squeeze": _AXES,
-    "TopK": {1: ("count", "axis", -1)},
-    "Trilu": {1: ("diagonal", "", -1)},
-    "Upsample": {1: ("scales", "", 0)},
-    **dict.fromkeys(REDUCTIONS, _AXES),
-}
-_OF_CHANNELS: Mapping[str, slice] = {
-    "BatchNormalization": slice(1, 5),
-    "Conv": slice(2, 3),
-    "ConvTranspose": slice(2, 3),
-    "GroupNormalization": slice(1, 3),
-    "InstanceNormalization": slice(1, 3),
-}
 _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))
 _FAR = 10_000
@@ -200,7 +153,7 @@ def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, in
 
 def vectors(nodes: Iterable[NodeProto]) -> set[str]:
     """What has a number for each channel, which kernels take in other ranks, too, and read otherwise."""
-    known = ((node, _OF_CHANNELS.get(node.op_type)) for node in nodes if node.domain in DEFAULT_DOMAINS)
+    known = ((node, column("of_channels").get(node.op_type)) for node in nodes if node.domain in DEFAULT_DOMAINS)
     return {name for node, places in known if places is not None for name in node.input[places] if name}
 
 
@@ -210,11 +163,12 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
     for node in nodes:
         if node.domain not in _DOMAINS:
             continue
-        known = _ROLES.get("Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type, {})
-        for place, (kind, attribute, default) in known.items():
+        kind = "Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type
+        known: Mapping[int, tuple[str, str, int]] = column("roles").get(kind, {})
+        for place, (what, attribute, default) in known.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
             ignored = next((item.i for item in node.attribute if item.name == "ignore_index"), None)
-            role = Role(kind, node.input[0], axis, ignored, _writes_once(node))
+            role = Role(what, node.input[0], axis, ignored, _writes_once(node))
             found.update((name, role) for name in node.input[place : place + 1] if name)
         told = next((found[name] for name in node.output if name in found), None)
         if told is not None and (node.op_type in HANDING_ON or (node.op_type in _TAKING and _is_of_elements(told))):

@@ -12,30 +12,16 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.inputs.made import tensor_dims
+from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import FreeInput
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.fed import as_fed, inferred
 
 __all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
 
-# Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
-_ENDING = frozenset(
-    {
-        "AffineGrid", "Conv", "ConvInteger", "DFT", "GridSample", "MaxRoiPool", "Multinomial", "QLinearConv",
-        "ReverseSequence", "RoiAlign", "STFT",
-    }
-)  # fmt: skip
+_ENDING = of_kind("ending on ranks")
 
-_ALL, _FIRST, _BUT_LAST = slice(None), slice(1), slice(-1)
-_AGREEING: Mapping[str, Sequence[tuple[int, int, slice, slice]]] = {  # two inputs, and which of their sizes
-    "Attention": [(0, 1, _FIRST, _FIRST), (1, 2, _BUT_LAST, _BUT_LAST)],  # batches; heads, lengths of keys and values
-    "LinearAttention": [(0, 1, _FIRST, _FIRST), (1, 2, _FIRST, _FIRST)],
-    "NonMaxSuppression": [(0, 1, slice(2), slice(0, 3, 2))],  # batches and boxes
-    "Scatter": [(1, 2, _ALL, _ALL)],
-    "ScatterElements": [(1, 2, _ALL, _ALL)],
-}
-_NUMBERS = {"NonMaxSuppression": slice(2, 5), "OneHot": slice(1, 2), "Trilu": slice(1, 2)}
-"""Inputs that are one number; onnxruntime 1.31 takes several and uses the first."""
+_NUMBERS: Mapping[str, slice] = column("numbers")
 _CHECKED = _ENDING | _NUMBERS.keys()
 _SPATIAL = 2  # the first axis that a window moves along
 
@@ -100,8 +86,9 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
 def _agreeing(node: NodeProto) -> Sequence[tuple[int, int, slice, slice]]:
     """Which inputs agree in which sizes: onnxruntime 1.31 reads beside them where they do not."""
-    if node.domain in DEFAULT_DOMAINS and node.op_type in _AGREEING:
-        return _AGREEING[node.op_type]
+    if node.domain in DEFAULT_DOMAINS and node.op_type in column("agreeing"):
+        found: Sequence[tuple[int, int, slice, slice]] = column("agreeing")[node.op_type]
+        return found
     batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
     return [(0, 1, slice(count), slice(count)) for count in batches if count]
 

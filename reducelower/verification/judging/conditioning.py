@@ -15,6 +15,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.numbers import FLOATS, HALVES
 from reducelower.numerics.measure import Array, Difference, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.runtimes import Session, try_run
@@ -29,7 +30,7 @@ _MOST_FLIPPED = 0.01
 _MASKS = 12  # from this opset version on, Dropout takes whether it is training
 
 
-_WAVES = frozenset({"DFT", "STFT"})
+_WAVES = of_kind("summing waves")
 """Operators whose results are sums over a whole axis, most of which cancel out."""
 
 

@@ -14,6 +14,7 @@ from reducelower.numerics.measure import Array, identical, is_float, measure
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.judging.runs import Clock, Run
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.reference_gaps import wrong_in_reference
@@ -50,7 +51,7 @@ def random_outputs(
     return withdrawn(outputs, reason, lambda item: item.name in unstable and item.shape_before == item.shape_after)
 
 
-_OF_PROBABILITIES = frozenset({"Bernoulli", "Multinomial"})  # their pages leave open what others than these do
+_OF_PROBABILITIES = of_kind("drawing by probability")  # their pages leave open what others than these do
 
 
 def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:

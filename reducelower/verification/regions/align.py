@@ -22,12 +22,13 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference, function_key
+from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Alignment", "Claim", "Level", "align"]
 
-_CONTROL = frozenset({"If", "Loop", "Scan"})
+_CONTROL = of_kind("control")
 _SCAN_OF_TODAY = 9  # the version before took a batch axis
 
 

@@ -14,6 +14,7 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.value_info import size_of
+from reducelower.verification.operators import of_kind
 
 __all__ = ["GROWING", "Peak", "elements"]
 
@@ -176,8 +177,5 @@ _WINDOWS: Mapping[str, Callable[..., int]] = {
 }
 """What the reference evaluator needs."""
 
-GROWING = frozenset(_WINDOWS) | {
-    "Col2Im", "ConstantOfShape", "EyeLike", "Expand", "Loop", "MaxPool", "MaxUnpool", "NonMaxSuppression", "OneHot",
-    "Pad", "QLinearConv", "RandomNormal", "RandomUniform", "Range", "Resize", "Scan", "STFT", "Tile", "Upsample",
-}  # fmt: skip
+GROWING = frozenset(_WINDOWS) | of_kind("growing")
 """Operators that make much of little."""

@@ -1,0 +1,45 @@
+"""The table of what verification knows of operators."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import defs
+
+from reducelower.verification import operators
+from reducelower.verification.operators import column, of_kind
+
+COLUMNS = ("kinds", "where", "roles", "divisors", "agreeing", "not_negative_of", "same", "reference")
+
+
+def test_every_row_is_of_an_operator_that_there_is() -> None:
+    known = {item.name for item in defs.get_all_schemas_with_history()}
+    assert {name for each in COLUMNS for name in column(each)} <= known
+
+
+def test_inputs_that_a_row_speaks_of_are_those_of_the_operator() -> None:
+    most = {item.name: 0 for item in defs.get_all_schemas_with_history()}
+    for item in defs.get_all_schemas_with_history():
+        most[item.name] = max(most[item.name], item.max_input)
+    for each in ("where", "divisors", "roles"):
+        assert all(at < most[name] for name, places in column(each).items() for at in places)
+
+
+def test_versions_that_a_row_speaks_of_are_those_of_the_operator() -> None:
+    versions = {(item.name, item.since_version) for item in defs.get_all_schemas_with_history()}
+    newest = defs.onnx_opset_version()
+    said = {(name, version) for name, each in column("same").items() for version in each if version <= newest}
+    assert said <= versions
+
+
+def test_operators_are_found_by_what_they_do() -> None:
+    assert "Add" in of_kind("elementwise")
+    assert "Reshape" in of_kind("moving", "random")
+    assert "Dropout" in of_kind("moving", "random")
+    assert "MatMul" not in of_kind("elementwise")
+
+
+@pytest.mark.parametrize("row", ['kinds = ["unheard"]', "unheard = 1"])
+def test_what_the_table_does_not_describe_is_an_error(row: str) -> None:
+    text = f'[kinds]\n"moving" = "gives what it is given"\n[Abs]\n{row}\n'
+    with pytest.raises(ValueError, match="unheard of Abs"):
+        operators.read(text)
