@@ -13,7 +13,8 @@ from reducelower.plan import Site
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.regions.bounded import bounded, moved, not_negative
 from reducelower.verification.regions.cut import Region, cut_region
-from reducelower.verification.regions.pairs import Pair, keyed
+from reducelower.verification.regions.keys import keyed
+from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.source import CannotRunError
 

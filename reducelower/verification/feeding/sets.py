@@ -23,8 +23,7 @@ from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Fil
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array
-from reducelower.verification.regions.elementwise import any_size
-from reducelower.verification.regions.places import Dims
+from reducelower.verification.regions.places import Dims, any_size
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["Accepts", "Sets", "is_large"]

@@ -19,8 +19,9 @@ from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.verification.regions.align import Claim, Level
 from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.numbering import Numbers, read_by
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, keyed
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import CannotRunError
 

@@ -1,45 +1,26 @@
-"""A region as two small models with the same inputs, and what tells it from others."""
+"""A region: the nodes of both sides, what they are given, and what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
     NodeProto,
     TensorProto,
-    TypeProto,
     helper,
-    inliner,
-    numpy_helper,
-    shape_inference,
 )
 
-from reducelower.model.calls import (
-    attributes_given,
-    attributes_of_call,
-    bind,
-    functions_of,
-    reached,
-    spell_out_defaults,
-)
-from reducelower.model.graph import subgraphs, walk
-from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Site
-from reducelower.verification.regions.elementwise import by_axis, is_elementwise
-from reducelower.verification.regions.numbering import attribute_key, attributes, brief, read_by
+from reducelower.verification.regions.numbering import attributes
 from reducelower.verification.regions.places import Dims, Place
-from reducelower.verification.running.source import plainly_spelled
 
-__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "keyed", "small_models"]
+__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "free_input"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 
@@ -142,193 +123,3 @@ def free_input(place: Place, name: str) -> FreeInput:
             return FreeInput(name, value.data_type, tuple(value.dims))
         return FreeInput(name, 0, None)
     return FreeInput(name, *known)
-
-
-def keyed(pair: Pair) -> Pair:
-    """The pair with its key, without calls of functions, and without sizes that mean nothing to it."""
-    pair.nodes = _opened(pair, pair.nodes, pair.before, pair.constants[0])
-    pair.replacement = _opened(pair, pair.replacement, pair.after, pair.constants[1])
-    if is_elementwise([*pair.nodes, *pair.replacement]):
-        held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
-        pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
-    pair.inputs = _by_grid(_by_letters(pair.inputs, pair.nodes), pair.nodes, pair.constants[0])
-    if any(item.dims is None for item in pair.inputs):
-        shapes = map(pair.before.shape, pair.outputs)
-        pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
-    pair.key, pair.sizes = _key_of(pair)
-    return pair
-
-
-def _opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
-    """Nodes with the bodies of the functions that they call, which tell what may be fed."""
-    if not place.model.functions or not reached(nodes, functions_of(place.model)):
-        return nodes
-    if any(attribute.ref_attr_name for node in walk(nodes) for attribute in node.attribute):
-        return nodes  # what they refer to is another in each call of the function that they stand in
-    model = _model(pair, nodes, place, constants, {})
-    spell_out_defaults(model)
-    try:
-        return list(inliner.inline_local_functions(model).graph.node)
-    except Exception:  # a body for another opset version than its caller's
-        return nodes
-
-
-def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:
-    """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
-    known = {item.name: item for item in inputs}
-    for node in walk(nodes):
-        said = (item.s.decode() for item in node.attribute if node.op_type == "Einsum" and item.name == "equation")
-        terms = next(said, "").split("->")[0]
-        sizes: dict[str, int | str | None] = {}
-        letters = {
-            name: term.strip() for name, term in zip(node.input, terms.split(","), strict=False) if name in known
-        }
-        for name, term in letters.items():
-            for letter, dim in zip(term, known[name].dims or (), strict=False):
-                sizes[letter] = dim if isinstance(dim, int) else sizes.get(letter, dim)
-        for name, term in letters.items():
-            dims = known[name].dims or (None,) * len(term)
-            if len(dims) == len(term) and term.isalpha():
-                fitting = (
-                    dim if isinstance(dim, int) else sizes.get(at) or at for at, dim in zip(term, dims, strict=True)
-                )
-                known[name] = replace(known[name], dims=tuple(fitting))
-    return list(known.values())
-
-
-def _by_grid(inputs: list[FreeInput], nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> list[FreeInput]:
-    """Matrices of an AffineGrid of known size: one for each of its batch, of two rows in a plane and three in space."""
-    sizes = {
-        node.input[0]: constants[node.input[1]].tolist()
-        for node in walk(nodes)
-        if node.op_type == "AffineGrid" and len(node.input) > 1 and node.input[1] in constants
-    }
-    return [
-        replace(item, dims=(size[0], len(size) - 2, len(size) - 1)) if (size := sizes.get(item.name)) else item
-        for item in inputs
-    ]
-
-
-def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What makes two sites the same up to names and sizes, and their sizes."""
-    numbers: dict[str, int] = {}
-
-    def local(name: str) -> int:
-        return numbers.setdefault(name, len(numbers)) if name else -1
-
-    inputs = tuple(
-        (
-            local(item.name),
-            item.element_type,
-            item.is_not_negative,
-            len(item.dims) if item.dims is not None else None,
-            None if pair.is_reduction and item.name == pair.node.input[0] else _of_one(item.dims),
-        )
-        for item in pair.inputs
-    )
-    constants = tuple(
-        # Element types of less than a byte, and of eight bits, differ only in their names.
-        (
-            local(name),
-            value.dtype.name,
-            value.shape,
-            brief(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()),
-        )
-        for held in pair.constants
-        for name, value in held.items()
-    )
-    nodes = tuple(
-        (
-            item.domain,
-            item.op_type,
-            tuple(map(local, item.input)),
-            tuple(map(local, item.output)),
-            tuple(sorted(map(attribute_key, item.attribute))),
-            # Graphs inside a node are compared as they are, so the names that they read from around them count.
-            tuple((name, local(name)) for name in read_by(item)[len(item.input) :]),
-        )
-        for item in (*pair.nodes, *pair.replacement)
-    )
-    opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
-    outputs = tuple(map(local, pair.outputs))
-    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs, pair.ranks)
-    symbols: dict[str | None, int] = {}
-    return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
-
-
-def _of_one(dims: Dims | None) -> tuple[bool, ...] | None:
-    """Which sizes are one, along which others are repeated."""
-    return None if dims is None else tuple(dim == 1 for dim in dims)
-
-
-def _anonymous(dims: Dims | None, symbols: dict[str | None, int]) -> tuple[int | None, ...] | None:
-    """Sizes with a negative number for each symbol."""
-    if dims is None:
-        return None
-    return tuple(-1 - symbols.setdefault(dim, len(symbols)) if isinstance(dim, str) else dim for dim in dims)
-
-
-def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
-    """The two models; several pairs where the node refers to attributes of the function it stands in."""
-    for values in _attribute_values(pair):
-        yield (
-            _model(pair, pair.nodes, pair.before, pair.constants[0], values),
-            _model(pair, pair.replacement, pair.after, pair.constants[1], values),
-        )
-
-
-def _model(
-    pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array], values: dict[str, AttributeProto]
-) -> ModelProto:
-    graph = GraphProto(name="site")
-    graph.node.extend(nodes)
-    bind(graph.node, values)
-    for item in pair.inputs:
-        graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
-    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
-    produced = {name for node in nodes for name in node.output if name}
-    for name in pair.outputs:
-        if name in produced:
-            graph.output.add(name=name)
-    model = ModelProto(ir_version=max(place.model.ir_version, 4), graph=graph)
-    model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
-    if any(node.domain not in DEFAULT_DOMAINS for node in nodes):
-        model.functions.extend(place.model.functions)
-        known = {item.domain for item in model.opset_import} | DEFAULT_DOMAINS
-        model.opset_import.extend(item for item in place.model.opset_import if item.domain not in known)
-    return _typed(plainly_spelled(model))
-
-
-def _typed(model: ModelProto) -> ModelProto:
-    """The model with the element types of its outputs, which the reference evaluator does not always keep to."""
-    try:
-        outputs = infer_shapes(model).graph.output
-    except shape_inference.InferenceError:
-        return model
-    for value, inferred in zip(model.graph.output, outputs, strict=True):
-        if inferred.type.tensor_type.elem_type:
-            value.type.tensor_type.elem_type = inferred.type.tensor_type.elem_type
-    return model
-
-
-def _value_type(item: FreeInput) -> TypeProto:
-    """Rank only, so that every size can be fed; float where the element type is not known."""
-    dims = None if item.dims is None else [None] * len(item.dims)
-    return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
-
-
-def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
-    """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
-    nodes = walk([*pair.nodes, *pair.replacement])
-    references = {attribute.ref_attr_name for node in nodes for attribute in node.attribute if attribute.ref_attr_name}
-    function = pair.before.function
-    if not references or function is None:
-        yield {}
-        return
-    seen = set()
-    for given in attributes_given(pair.before.model, function) or [dict(attributes_of_call(function, NodeProto()))]:
-        values = {name: given[name] for name in sorted(references) if name in given}
-        key = tuple(value.SerializeToString(deterministic=True) for value in values.values())
-        if key not in seen:
-            seen.add(key)
-            yield values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.running.weights import held_array, is_held
 
-__all__ = ["Dims", "Place"]
+__all__ = ["Dims", "Place", "any_size"]
 
 Dims = tuple[int | str | None, ...]
 
@@ -209,3 +210,10 @@ def _constant_value(node: NodeProto) -> Array | TensorProto | None:
                 return _value(value)
             return np.array(value, np.float32 if "float" in attribute.name else np.int64)
     return None
+
+
+def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
+    """Sizes of an input with symbols for all numbers but the kept ones, where they mean only that they are equal."""
+    if dims is None:
+        return None
+    return tuple(f"size {dim}" if isinstance(dim, int) and dim > 1 and dim not in kept else dim for dim in dims)

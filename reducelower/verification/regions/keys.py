@@ -1,0 +1,127 @@
+"""What tells regions apart, up to names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from onnx import (
+    NodeProto,
+)
+
+from reducelower.model.graph import walk
+from reducelower.numerics.measure import Array
+from reducelower.verification.regions.numbering import attribute_key, brief, read_by
+from reducelower.verification.regions.pairs import FreeInput, Pair
+from reducelower.verification.regions.places import Dims
+from reducelower.verification.regions.small_models import opened
+
+__all__ = ["keyed"]
+
+
+def keyed(pair: Pair) -> Pair:
+    """The pair with its key, and without calls of functions."""
+    pair.nodes = opened(pair, pair.nodes, pair.before, pair.constants[0])
+    pair.replacement = opened(pair, pair.replacement, pair.after, pair.constants[1])
+    pair.inputs = _by_grid(_by_letters(pair.inputs, pair.nodes), pair.nodes, pair.constants[0])
+    if any(item.dims is None for item in pair.inputs):
+        shapes = map(pair.before.shape, pair.outputs)
+        pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
+    pair.key, pair.sizes = _key_of(pair)
+    return pair
+
+
+def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:
+    """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
+    known = {item.name: item for item in inputs}
+    for node in walk(nodes):
+        said = (item.s.decode() for item in node.attribute if node.op_type == "Einsum" and item.name == "equation")
+        terms = next(said, "").split("->")[0]
+        sizes: dict[str, int | str | None] = {}
+        letters = {
+            name: term.strip() for name, term in zip(node.input, terms.split(","), strict=False) if name in known
+        }
+        for name, term in letters.items():
+            for letter, dim in zip(term, known[name].dims or (), strict=False):
+                sizes[letter] = dim if isinstance(dim, int) else sizes.get(letter, dim)
+        for name, term in letters.items():
+            dims = known[name].dims or (None,) * len(term)
+            if len(dims) == len(term) and term.isalpha():
+                fitting = (
+                    dim if isinstance(dim, int) else sizes.get(at) or at for at, dim in zip(term, dims, strict=True)
+                )
+                known[name] = replace(known[name], dims=tuple(fitting))
+    return list(known.values())
+
+
+def _by_grid(inputs: list[FreeInput], nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> list[FreeInput]:
+    """Matrices of an AffineGrid of known size: one for each of its batch, of two rows in a plane and three in space."""
+    sizes = {
+        node.input[0]: constants[node.input[1]].tolist()
+        for node in walk(nodes)
+        if node.op_type == "AffineGrid" and len(node.input) > 1 and node.input[1] in constants
+    }
+    return [
+        replace(item, dims=(size[0], len(size) - 2, len(size) - 1)) if (size := sizes.get(item.name)) else item
+        for item in inputs
+    ]
+
+
+def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What makes two sites the same up to names and sizes, and their sizes."""
+    numbers: dict[str, int] = {}
+
+    def local(name: str) -> int:
+        return numbers.setdefault(name, len(numbers)) if name else -1
+
+    inputs = tuple(
+        (
+            local(item.name),
+            item.element_type,
+            item.is_not_negative,
+            len(item.dims) if item.dims is not None else None,
+            None if pair.is_reduction and item.name == pair.node.input[0] else _of_one(item.dims),
+        )
+        for item in pair.inputs
+    )
+    constants = tuple(
+        # Element types of less than a byte, and of eight bits, differ only in their names.
+        (
+            local(name),
+            value.dtype.name,
+            value.shape,
+            brief(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()),
+        )
+        for held in pair.constants
+        for name, value in held.items()
+    )
+    nodes = tuple(
+        (
+            item.domain,
+            item.op_type,
+            tuple(map(local, item.input)),
+            tuple(map(local, item.output)),
+            tuple(sorted(map(attribute_key, item.attribute))),
+            # Graphs inside a node are compared as they are, so the names that they read from around them count.
+            tuple((name, local(name)) for name in read_by(item)[len(item.input) :]),
+        )
+        for item in (*pair.nodes, *pair.replacement)
+    )
+    opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
+    outputs = tuple(map(local, pair.outputs))
+    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs, pair.ranks)
+    symbols: dict[str | None, int] = {}
+    return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
+
+
+def _of_one(dims: Dims | None) -> tuple[bool, ...] | None:
+    """Which sizes are one, along which others are repeated."""
+    return None if dims is None else tuple(dim == 1 for dim in dims)
+
+
+def _anonymous(dims: Dims | None, symbols: dict[str | None, int]) -> tuple[int | None, ...] | None:
+    """Sizes with a negative number for each symbol."""
+    if dims is None:
+        return None
+    return tuple(-1 - symbols.setdefault(dim, len(symbols)) if isinstance(dim, str) else dim for dim in dims)
