@@ -1,20 +1,19 @@
 """The ancestors of one value by number, with a record of what was asked about them.
 
-Thousands of places in a model are alike. The result for one holds for the next if every question has the same answer.
-So values go by number in order of appearance, and every question is recorded with its answer. The next place answers
-the recorded questions, as long as its answers are the same. A new answer means that the place is worked out, and adds a
-branch.
+Thousands of places in a model are alike. So values go by number in order of appearance, and every question is recorded
+with its answer; see `scope/trail`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
 
 from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Exact, is_near
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.node import blank
+from reducelower.scope.trail import Branch, Question, learn
 
 __all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]
 
@@ -24,9 +23,6 @@ OUTPUT, ABSENT = 0, 1
 _BLANKS: list[str] = []
 """Blanks by number, as far as they were needed."""
 
-_Argument = TypeVar("_Argument")
-_Answer = TypeVar("_Answer")
-
 
 class View:
     """The ancestors of a value by number; every question is recorded."""
@@ -35,7 +31,7 @@ class View:
         self.names = [output, ""]
         self.numbers = {output: OUTPUT, "": ABSENT}
         self.surroundings = surroundings
-        self.answers: dict[_Question, Any] = {}
+        self.answers: dict[Question, Any] = {}
 
     @property
     def blanks(self) -> dict[str, str]:
@@ -48,29 +44,29 @@ class View:
         """The position of the node that computes a value."""
         return self.surroundings.producers[self.names[value]]
 
-    def _ask(self, answer: Callable[[View, int, _Argument], _Answer], value: int, argument: _Argument) -> _Answer:
-        question = answer, value, argument
+    def _ask(self, name: str, value: int, argument: Hashable = None) -> Any:
+        question = Question(name, value, argument)
         if question not in self.answers:
-            self.answers[question] = answer(self, value, argument)
-        found: _Answer = self.answers[question]
-        return found
+            answer = _ANSWERS[name]
+            self.answers[question] = answer(self, value) if argument is None else answer(self, value, argument)
+        return self.answers[question]
 
     def made(self, value: int) -> tuple[Kind, list[int]] | None:
         """The kind of node that computes a value, and its inputs; None if no node of this graph does."""
-        found = self._ask(_made, value, None)
+        found = self._ask("made", value)
         return None if found is None else (found[0], list(found[1:]))
 
     def dimensions_near(self, value: int, wanted: float) -> int:
         """The rank of a constant of one element near this number; -1 if it is not one."""
-        return self._ask(_near, value, wanted)
+        return self._ask("near", value, wanted)  # type: ignore[no-any-return]
 
     def dimensions_beyond(self, value: int, wanted: Exact) -> int:
         """By how much the rank of a constant of exactly this value exceeds the expected one; -1 if it is not one."""
-        return self._ask(_same, value, wanted)
+        return self._ask("same", value, wanted)  # type: ignore[no-any-return]
 
     def constant_number(self, value: int) -> int:
         """The number of a constant's value; 0 if it is not constant."""
-        return self._ask(_constant_number, value, None)
+        return self._ask("constant_number", value)  # type: ignore[no-any-return]
 
     def constant(self, value: int | None) -> Array | None:
         """The value of a constant; None if it is not constant or the operand is absent."""
@@ -78,24 +74,21 @@ class View:
 
     def element_type(self, value: int) -> int | None:
         """The element type of a value; None if unknown."""
-        return self._ask(_element_type, value, None)
+        return self._ask("element_type", value)  # type: ignore[no-any-return]
 
     def rank(self, value: int) -> int | None:
         """The rank of a value; None if unknown."""
-        return self._ask(_rank, value, None)
+        return self._ask("rank", value)  # type: ignore[no-any-return]
 
     def shape(self, value: int) -> tuple[int | None, ...] | None:
         """The shape of a value, with None for unknown sizes; None if the rank is unknown."""
-        return self._ask(_shape, value, None)
-
-
-_Question: TypeAlias = tuple[Callable[[View, int, Any], Any], int, Any]
+        return self._ask("shape", value)  # type: ignore[no-any-return]
 
 
 # The questions; every answer can be compared.
 
 
-def _made(view: View, value: int, _: None) -> tuple[Any, ...] | None:
+def _made(view: View, value: int) -> tuple[Any, ...] | None:
     names, numbers, surroundings = view.names, view.numbers, view.surroundings
     index = surroundings.producers.get(names[value])
     if index is None:
@@ -109,46 +102,46 @@ def _made(view: View, value: int, _: None) -> tuple[Any, ...] | None:
     return tuple(answer)
 
 
-def _constant_number(view: View, value: int, _: None) -> int:
+def _constant_number(view: View, value: int) -> int:
     return view.surroundings.constant_number(view.names[value])
 
 
-def _element_type(view: View, value: int, _: None) -> int | None:
+def _element_type(view: View, value: int) -> int | None:
     return view.surroundings.element_type(view.names[value])
 
 
-def _rank(view: View, value: int, _: None) -> int | None:
+def _rank(view: View, value: int) -> int | None:
     return view.surroundings.rank(view.names[value])
 
 
-def _shape(view: View, value: int, _: None) -> tuple[int | None, ...] | None:
+def _shape(view: View, value: int) -> tuple[int | None, ...] | None:
     return view.surroundings.shape(view.names[value])
 
 
 def _near(view: View, value: int, wanted: float) -> int:
-    found = view.surroundings.constants[_constant_number(view, value, None)]
+    found = view.surroundings.constants[_constant_number(view, value)]
     is_it = found is not None and found.size == 1 and is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
     return found.ndim if found is not None and is_it else -1
 
 
 def _same(view: View, value: int, wanted: Exact) -> int:
-    found, known = view.surroundings.constants[_constant_number(view, value, None)], wanted.value
+    found, known = view.surroundings.constants[_constant_number(view, value)], wanted.value
     if found is None or found.dtype != known.dtype or found.tobytes() != known.tobytes():
         return -1
     return 0 if found.shape == known.shape else found.ndim if found.size == 1 and not known.ndim else -1
 
 
+_ANSWERS: dict[str, Callable[..., Any]] = {
+    "constant_number": _constant_number,
+    "element_type": _element_type,
+    "made": _made,
+    "near": _near,
+    "rank": _rank,
+    "same": _same,
+    "shape": _shape,
+}
+
 _Result = TypeVar("_Result")
-
-
-class _Branch:
-    """A question, and the next branch or the result for each answer."""
-
-    __slots__ = ("answer", "answers", "argument", "value")
-
-    def __init__(self, question: _Question) -> None:
-        self.answer, self.value, self.argument = question
-        self.answers: dict[Any, Any] = {}
 
 
 class Remembered(Generic[_Result]):
@@ -161,16 +154,13 @@ class Remembered(Generic[_Result]):
 
     def of(self, view: View) -> _Result:
         """The function's result for a view."""
-        branch = self._first.get(None)
-        while branch.__class__ is _Branch:
-            branch = branch.answers.get(branch.answer(view, branch.value, branch.argument))
-        return self._learn(view) if branch is None else branch
+        found = self._first.get(None)
+        while found.__class__ is Branch:
+            found = found.answers.get(found.answer(view, found.value))
+        return self._learn(view) if found is None else found
 
     def _learn(self, view: View) -> _Result:
         view.answers = {}
         result = self._work(view)
-        answers, answer = self._first, None
-        for question, following in view.answers.items():
-            answers, answer = answers.setdefault(answer, _Branch(question)).answers, following
-        answers[answer] = result
+        learn(self._first, None, view.answers, result, _ANSWERS.__getitem__)
         return result

@@ -71,6 +71,9 @@ class Described(NamedTuple):
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
+_SMALL = 16
+"""The most elements of a constant that counts as small."""
+
 LARGEST_SHAPE = 64
 """Inference gets the values of integer vectors of at most this length, which may be shapes."""
 
@@ -243,6 +246,21 @@ class GraphScope:
             return self.constant_number(name)
         except RefusedError:
             return 0
+
+    def small_constant_number(self, name: str) -> int:
+        """The number of a constant's value if it has few elements; 0 for any other value.
+
+        Weights differ from node to node; asked for their values, each node would be worked out by itself.
+        """
+        number = self.readable_number(name)
+        value = self.ground.values[number]
+        return number if value is not None and value.size <= _SMALL else 0
+
+    def small_stated_number(self, name: str) -> int:
+        """The same of an initializer or Constant node only."""
+        home = self.home(name)
+        is_stated = name in home.constant_nodes or name in home.initializers
+        return self.small_constant_number(name) if is_stated else 0
 
     def stated_constant(self, name: str) -> int:
         """The number of the value of an initializer or Constant node of this graph; 0 for anything else.
@@ -612,9 +630,10 @@ class GraphScope:
 
     # Additions
 
-    def may_hold(self, element_type: int) -> bool:
-        """Whether a constant of an element type can be added directly: Constant takes floats only before opset 9."""
-        return self.writes_initializers or constant_takes(element_type, self.ground.opset)
+    def may_hold(self, _: str, element_type: int) -> bool:
+        """Whether a constant of an element type can be added directly: an initializer, as it has to be for type 0, or a
+        Constant node, which takes floats only before opset 9."""
+        return self.writes_initializers or (element_type > 0 and constant_takes(element_type, self.ground.opset))
 
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
         """Add a constant and return its name: one initializer per value and graph; in functions a Constant node."""

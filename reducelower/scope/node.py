@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import deepcopy
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
@@ -19,6 +19,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.value_info import tensor_type
 from reducelower.scope.graph import GraphScope, as_doubles
 from reducelower.scope.scope import Scope
+from reducelower.scope.trail import Question
 from reducelower.scope.values import value_key
 from reducelower.types import Atoms, Known
 
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["ALL_OPERANDS", "Added", "Mark", "NodeScope", "Question", "blank"]
-
-Question: TypeAlias = Callable[[GraphScope, Any], Any]
-"""A question about a value of a graph, given its name, or about several; answers can be compared and hashed."""
+__all__ = ["ALL_OPERANDS", "NO_OPERAND", "Added", "Mark", "NodeScope", "blank"]
 
 
 def blank(what: int | str) -> str:
@@ -39,36 +37,11 @@ def blank(what: int | str) -> str:
     return f"⟦{what}⟧"
 
 
-_NO_OPERAND = -1
+NO_OPERAND = -1
 """The operand number under which questions about the surroundings are recorded."""
 
 ALL_OPERANDS = -2
 """The operand number under which questions are recorded that are about all operands together."""
-
-
-def _writes_initializers(graph: GraphScope, _: str) -> bool:
-    return graph.writes_initializers
-
-
-_SMALL = 16
-"""The most elements of a constant that counts as small."""
-
-
-def small_constant_number(graph: GraphScope, name: str) -> int:
-    number = graph.readable_number(name)
-    value = graph.ground.values[number]
-    return number if value is not None and value.size <= _SMALL else 0
-
-
-def small_stated_number(graph: GraphScope, name: str) -> int:
-    home = graph.home(name)
-    is_stated = name in home.constant_nodes or name in home.initializers
-    return small_constant_number(graph, name) if is_stated else 0
-
-
-@cache
-def _may_hold(element_type: int) -> Question:
-    return lambda graph, _: graph.may_hold(element_type)
 
 
 _OF_ATTRIBUTES: Mapping[int, tuple[int, bool]] = {
@@ -141,7 +114,7 @@ class NodeScope(Scope):
     """What rules may know about a node of a graph, and what they add for it.
 
     Attributes:
-        trail: every question about an operand, by its number, with the answer.
+        trail: every question with its answer.
         is_repeatable: whether the trail has every question.
         added: constants and references by their blanks.
         released: numbers of operands that are no longer read.
@@ -164,7 +137,7 @@ class NodeScope(Scope):
         self.opset = graph.opset
         self.target_opset = graph.ground.opset
         self.is_last_attempt = graph.ground.is_last_attempt
-        self.trail: dict[tuple[Question, int], Hashable] = {}
+        self.trail: dict[Question, Hashable] = {}
         self.is_repeatable = operands is not None
         self.added: dict[str, Added] = {}
         self.released: list[int] = []
@@ -184,36 +157,44 @@ class NodeScope(Scope):
         """This scope; nested scopes return it as well."""
         return self
 
-    def _ask(self, question: Question, name: str) -> Any:
+    def _ask(self, question: str, name: str) -> Any:
         """The only access to the graph: it records question and answer.
 
         A question that is refused has no answer to record, as when the data of a constant is damaged. So what comes of
         the node holds for this model only.
         """
-        if self._operands is None:
-            return question(self.graph, name)
-        operand = self._operands.get(name)
+        operand = None if self._operands is None else self._operands.get(name)
         if operand is None:
             # A name of the model that is no operand of the node: the answer holds for this node only.
             self.is_repeatable = False
-            return question(self.graph, name)
+            return getattr(self.graph, question)(name)
         number, real = operand
-        key = question, number
-        if key not in self.trail:
-            try:
-                self.trail[key] = question(self.graph, real)
-            except RefusedError:
-                self.is_repeatable = False
-                raise
-        return self.trail[key]
+        try:
+            return self.trail[question, number, None]  # type: ignore[index]  # equal to a Question, and made faster
+        except KeyError:
+            pass
+        try:
+            found = getattr(self.graph, question)(real)
+        except RefusedError:
+            self.is_repeatable = False
+            raise
+        self.trail[Question(question, number)] = found
+        return found
 
-    def _ask_of_all(self, question: Callable[[GraphScope, tuple[str, ...]], Any]) -> Any:
+    def _ask_of_all(self, question: str) -> Any:
         """Ask a question about all operands together."""
-        key = question, ALL_OPERANDS
+        key = Question(question, ALL_OPERANDS)
         if key not in self.trail:
             assert self._operands is not None
-            self.trail[key] = question(self.graph, tuple(real for _, real in self._operands.values()))
+            self.trail[key] = getattr(self.graph, question)(tuple(real for _, real in self._operands.values()))
         return self.trail[key]
+
+    def _ask_of_place(self, question: str, argument: Hashable) -> bool:
+        """Ask a question that is not about an operand."""
+        key = Question(question, NO_OPERAND, argument)
+        if key not in self.trail:
+            self.trail[key] = getattr(self.graph, question)("", argument)
+        return bool(self.trail[key])
 
     def is_new(self, name: str) -> bool:
         """Whether a rule added the value."""
@@ -225,7 +206,7 @@ class NodeScope(Scope):
         """The value of a constant."""
         if self.is_new(name):
             return self.added[name].value if name in self.added else None
-        return self.graph.ground.values[self._ask(GraphScope.constant_number, name)]
+        return self.graph.ground.values[self._ask("constant_number", name)]
 
     def value_of(self, node: NodeProto) -> Array | None:
         """The value of a new Constant node; None for any other node."""
@@ -237,23 +218,22 @@ class NodeScope(Scope):
     def small_constant(self, name: str, *, stated: bool = False) -> Array | None:
         """The value of a constant operand of few elements; None for other operands.
 
-        Weights differ from node to node; asked for their values, each node would be worked out by itself. Where only
-        what the model states counts, nothing is computed to know it.
+        Where only what the model states counts, nothing is computed to know it.
         """
-        return self.graph.ground.values[self._ask(small_stated_number if stated else small_constant_number, name)]
+        return self.graph.ground.values[self._ask("small_stated_number" if stated else "small_constant_number", name)]
 
     def reference(self, name: str) -> AttributeProto | None:
         """See `Scope.reference`."""
         if self.is_new(name):
             return self.added[name].attribute if name in self.added else None
-        found = self._ask(GraphScope.reference, name)
+        found = self._ask("reference", name)
         return AttributeProto.FromString(found) if found else None
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value."""
         if self.is_new(name):
             return self.added[name].type if name in self.added else None
-        found = self._ask(GraphScope.type_bytes, name)
+        found = self._ask("type_bytes", name)
         return None if found is None else TypeProto.FromString(found)
 
     def type_string(self, name: str) -> str | None:
@@ -261,7 +241,7 @@ class NodeScope(Scope):
         if self.is_new(name):
             found = self.element_type(name)
             return None if found is None else f"tensor({element_type_name(found)})"
-        return self._ask(GraphScope.type_string, name)  # type: ignore[no-any-return]
+        return self._ask("type_string", name)  # type: ignore[no-any-return]
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor."""
@@ -269,7 +249,7 @@ class NodeScope(Scope):
             return self._declared[name]
         if self.is_new(name):
             return (self.added[name].type.tensor_type.elem_type or None) if name in self.added else None
-        return self._ask(GraphScope.element_type, name)  # type: ignore[no-any-return]
+        return self._ask("element_type", name)  # type: ignore[no-any-return]
 
     def declared_element_type(self, name: str) -> int | None:
         """The element type that a rule or the user declared for a value; None if none."""
@@ -277,25 +257,25 @@ class NodeScope(Scope):
             return self._declared[name]
         if self.is_new(name) or not self.graph.ground.element_types:
             return None
-        return self._ask(GraphScope.declared_element_type, name)  # type: ignore[no-any-return]
+        return self._ask("declared_element_type", name)  # type: ignore[no-any-return]
 
     def declared_rank(self, name: str) -> int | None:
         """The rank that the user declared for a value; None if none."""
         if self.is_new(name) or not self.graph.ground.ranks:
             return None
-        return self._ask(GraphScope.declared_rank, name)  # type: ignore[no-any-return]
+        return self._ask("declared_rank", name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor."""
         if self.is_new(name):
             return self.added[name].shape if name in self.added else None
-        return self._ask(GraphScope.shape, name)  # type: ignore[no-any-return]
+        return self._ask("shape", name)  # type: ignore[no-any-return]
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor."""
         if self.is_new(name):
             return len(self.added[name].shape) if name in self.added else None
-        return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
+        return self._ask("rank", name)  # type: ignore[no-any-return]
 
     def known(self, name: str) -> Known:
         """See `Scope.known`."""
@@ -310,7 +290,7 @@ class NodeScope(Scope):
     def _facts(self) -> Mapping[str, Known]:
         """What is known about the operands."""
         assert self._operands is not None
-        return dict(zip(self._operands, self._ask_of_all(GraphScope.known_of), strict=True))
+        return dict(zip(self._operands, self._ask_of_all("known_of"), strict=True))
 
     @cached_property
     def atoms(self) -> Atoms:
@@ -321,7 +301,7 @@ class NodeScope(Scope):
 
     def never_zero(self) -> Collection[int]:
         """See `Scope.never_zero`."""
-        return () if self._operands is None else frozenset(self._ask_of_all(GraphScope.never_zero))
+        return () if self._operands is None else frozenset(self._ask_of_all("never_zero"))
 
     def heeds_zero(self) -> bool:
         """See `Scope.heeds_zero`."""
@@ -332,25 +312,27 @@ class NodeScope(Scope):
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
         if self.is_new(name):
-            is_initializer = name in self.added and self.added[name].value is not None and self._writes_initializers()
+            is_initializer = (
+                name in self.added and self.added[name].value is not None and self._ask_of_place("may_hold", 0)
+            )
             return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
-        return self._ask(GraphScope.written_as, name)  # type: ignore[no-any-return]
+        return self._ask("written_as", name)  # type: ignore[no-any-return]
 
     def made_by(self, name: str) -> str:
         """The operator that computes a value."""
-        return "" if self.is_new(name) else self._ask(GraphScope.made_by, name)
+        return "" if self.is_new(name) else self._ask("made_by", name)
 
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
-        return name not in self._made and bool(self._ask(GraphScope.is_read, name))
+        return name not in self._made and bool(self._ask("is_read", name))
 
     def is_yielded(self, name: str) -> bool:
         """Whether a value is an output of the model."""
-        return not self.is_new(name) and bool(self._ask(GraphScope.is_yielded, name))
+        return not self.is_new(name) and bool(self._ask("is_yielded", name))
 
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
-        return not self.is_new(name) and bool(self._ask(GraphScope.is_function_input, name))
+        return not self.is_new(name) and bool(self._ask("is_function_input", name))
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
@@ -359,13 +341,6 @@ class NodeScope(Scope):
     def after_subgraphs(self, work: Callable[[], object]) -> None:
         """See `Scope.after_subgraphs`."""
         self.graph.deferred.append(work)
-
-    def _ask_of_place(self, question: Question) -> bool:
-        """Ask a question that is not about an operand."""
-        return bool(self.trail.setdefault((question, _NO_OPERAND), question(self.graph, "")))
-
-    def _writes_initializers(self) -> bool:
-        return self._ask_of_place(_writes_initializers)
 
     # Additions
 
@@ -413,7 +388,7 @@ class NodeScope(Scope):
 
     def check_constant(self, tensor: TensorProto) -> None:
         """Raise RefusedError if neither an initializer nor Constant nodes can hold the constant here."""
-        is_held = self._ask_of_place(_may_hold(tensor.data_type))
+        is_held = self._ask_of_place("may_hold", tensor.data_type)
         if not is_held and as_doubles(tensor, self.target_opset) is None:
             raise RefusedError(
                 f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
@@ -429,7 +404,7 @@ class NodeScope(Scope):
         """Let the graph state the type of a value; functions state none."""
         if not self.graph.is_graph or self.is_new(name):
             return
-        found = self._ask(GraphScope.type_bytes, name)
+        found = self._ask("type_bytes", name)
         if found is not None and self._operands is None:
             self.graph.state(name, found)
         elif found is not None:

@@ -218,14 +218,14 @@ def _node_scope() -> tuple[NodeProto, Any]:
 def test_every_question_about_an_operand_is_written_down(question: str) -> None:
     node, scope = _node_scope()
     getattr(scope, question)(node.input[1])
-    assert [number for _, number in scope.trail] == [1]
+    assert [asked.value for asked in scope.trail] == [1]
 
 
 @pytest.mark.parametrize("question", _OF_ALL)
 def test_every_question_about_all_operands_is_written_down(question: str) -> None:
     _, scope = _node_scope()
     getattr(scope, question)(*_OF_ALL[question])
-    assert [number for _, number in scope.trail] == [ALL_OPERANDS]
+    assert [asked.value for asked in scope.trail] == [ALL_OPERANDS]
 
 
 def test_a_rule_sees_no_name_of_the_model() -> None:

@@ -13,7 +13,8 @@ takes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
@@ -23,7 +24,8 @@ from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import ALL_OPERANDS, NodeScope, Question
+from reducelower.scope.node import ALL_OPERANDS, NO_OPERAND, NodeScope
+from reducelower.scope.trail import Branch, learn
 
 __all__ = [
     "NOTHING",
@@ -39,18 +41,7 @@ __all__ = [
 ]
 
 
-class _Branch:
-    """A question about an operand, and the next branch or the outcome for each answer."""
-
-    __slots__ = ("answers", "number", "question")
-
-    def __init__(self, question: Question, number: int) -> None:
-        self.question = question
-        self.number = number
-        self.answers: dict[Hashable, _Known] = {}
-
-
-_Known: TypeAlias = "_Branch | Outcome"
+_Known: TypeAlias = "Branch | Outcome"
 
 _NONE: Mapping[bytes, _Known] = {}
 
@@ -140,7 +131,7 @@ class Memo:
             else:
                 read = read_node(data)
                 found = known.get(read.signature, _NONE).get(read.rest)
-            outcome = _follow(found, graph, read.names) if isinstance(found, _Branch) else found
+            outcome = _follow(found, graph, read.names) if isinstance(found, Branch) else found
             if outcome is None:
                 yield index, read
             elif outcome in writings:
@@ -152,15 +143,10 @@ class Memo:
         """Add the result of a node."""
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
-        place: dict[Any, Any] = self._known_in(stage, graph).setdefault(read.signature, {})
-        key: Hashable = read.rest
-        for (question, number), answer in () if scope is None else scope.trail.items():
-            branch = place.setdefault(key, _Branch(question, number))
-            if not isinstance(branch, _Branch) or (branch.question, branch.number) != (question, number):
-                return  # equal answers, but another question follows: something else decides, so do not reuse it
-            place, key = branch.answers, answer
-        place[key] = outcome
-        self._memory.outcomes += 1
+        place = self._known_in(stage, graph).setdefault(read.signature, {})
+        trail = {} if scope is None else scope.trail
+        if learn(place, read.rest, trail, outcome, _ANSWERING):
+            self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply an outcome to a node."""
@@ -180,20 +166,23 @@ class Memo:
         writing.put(edit, index, read)
 
 
-def _follow(branch: _Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
+_ANSWERING = partial(getattr, GraphScope)
+
+
+def _follow(branch: Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
     """The outcome of an earlier node with the same answers; None if there is none."""
     found: _Known | None = branch
-    number = -1
+    number = NO_OPERAND
     operand: str | tuple[str, ...] = ""
     try:
-        while isinstance(found, _Branch):
-            if found.number != number:
-                number = found.number
+        while isinstance(found, Branch):
+            if found.value != number:
+                number = found.value
                 if number == ALL_OPERANDS:
                     operand = tuple(map(bytes.decode, names[:-1]))
                 else:
                     operand = names[number].decode() if number >= 0 else ""
-            found = found.answers.get(found.question(graph, operand))
+            found = found.answers.get(found.answer(graph, operand))
     except RefusedError:
         return None
     return found

@@ -15,13 +15,14 @@ from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
 from reducelower.model.rewrites import Entry
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope, blank, small_constant_number, small_stated_number
+from reducelower.scope.node import NodeScope, blank
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.legalization.memo.reading import ReadNode
     from reducelower.scope.graph import Described
-    from reducelower.scope.node import Added, Question
+    from reducelower.scope.node import Added
+    from reducelower.scope.trail import Question
     from reducelower.scope.values import Values
 
 __all__ = ["NOTHING", "Outcome", "entry_of", "in_blanks", "scope_of"]
@@ -47,7 +48,7 @@ class Outcome:
         types: types to state for new values that inference may not find.
         unmended: sentences about problems on the target runtime that no form avoids.
         zeros: see `NodeScope`.
-        trail: every question that led to it, by the operand's number, with the answer; its scope's.
+        trail: every question that led to it, with the answer; its scope's.
     """
 
     op_type: str
@@ -64,7 +65,7 @@ class Outcome:
     types: Sequence[tuple[str, bytes]] = ()
     unmended: Sequence[str] = ()
     zeros: Collection[str] = ()
-    trail: Mapping[tuple[Question, int], Hashable] = field(default_factory=dict, repr=False)
+    trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
     _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
     _templates: dict[int, Template] = field(default_factory=dict, repr=False)
 
@@ -181,12 +182,12 @@ def scope_of(read: ReadNode, graph: GraphScope) -> NodeScope:
 def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
     """The outcome of a node of a graph as data, together with what was asked about the node."""
     constants, answers = {}, []
-    for (question, number), answer in outcome.trail.items():
-        operand = blank(number) if number >= 0 else ""
-        if question is GraphScope.known_of and isinstance(answer, tuple):
+    for question, answer in outcome.trail.items():
+        operand = blank(question.value) if question.value >= 0 else ""
+        if question.name == "known_of" and isinstance(answer, tuple):
             answers += [("known", blank(at), known) for at, known in enumerate(answer)]
-        elif question not in (GraphScope.constant_number, small_constant_number, small_stated_number):
-            answers.append((question.__name__, operand, answer))
+        elif question.name not in ("constant_number", "small_constant_number", "small_stated_number"):
+            answers.append((question.name, operand, answer))
         elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
             constants[operand] = value
     added = {name: each.attribute_of_constant or each.tensor for name, each in outcome.added}
