@@ -8,7 +8,7 @@ import pytest
 
 __all__ = ["measured"]
 
-_MEASURED = {"onnx": "1.23", "onnxruntime": "1.31"}
+_MEASURED = {"onnx": "1.23", "onnxruntime": "1.32"}
 _INSTALLED = {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__}
 
 measured = pytest.mark.skipif(
