@@ -92,6 +92,19 @@ _LARGE_INSIDE = {
         "onnxruntime",
         {"x": (1000,)},
     ),
+    "of each turn of a loop": (
+        "g (float[1000] x) => (float[A, B] y) <int64 n = {20}, bool c = {1}> "
+        "{ z = Loop (n, c) <body = b (int64 i, bool d) => (bool e, float[1000000] s) "
+        "{ e = Identity (d) k = Constant <value_ints = [1000]> () s = Tile (x, k) }> y = ReduceMax (z) }",
+        "onnxruntime",
+        {"x": (1000,)},
+    ),
+    "a sequence": (
+        "g (float[1000] x) => (float[A, B] y) <int64[2] s = {10000, 1000}> "
+        "{ a = Expand (x, s) q = SequenceConstruct (a, a, a) c = ConcatFromSequence <axis = 0> (q) y = ReduceMax (c) }",
+        "onnxruntime",
+        {"x": (1000,)},
+    ),
     "kept by the reference evaluator": (
         "g (float[1000] x) => (float[A, B] y) <int64[2] s = {10000, 1000}> "
         "{ a = Expand (x, s) b = Relu (a) c = Exp (b) d = Neg (c) y = ReduceMax (d) }",

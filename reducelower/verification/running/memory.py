@@ -16,7 +16,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.verification.running.fed import inferred
-from reducelower.verification.running.needs import GROWING, Peak, elements
+from reducelower.verification.running.needs import GROWING, Peak
 from reducelower.verification.running.source import CannotRunError
 
 __all__ = [
@@ -160,8 +160,8 @@ class _Needs:
         graph = inferred(self._flat, feeds)
         if graph is None:
             return 0.0  # the runtime says what it makes of shapes that inference objects to
-        results = sum(elements(value) for value in graph.output)
-        return Peak(self.keeps_all).of(graph, {}) + results * _JUDGED
+        inside, results = Peak(self.keeps_all).of(graph)
+        return inside + results * _JUDGED
 
 
 def _key(value: Any) -> Any:

@@ -5,26 +5,20 @@ The latter was measured with onnxruntime 1.32 and onnx.reference 1.23.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.value_info import size_of
 from reducelower.verification.operators import of_kind
 
-__all__ = ["GROWING", "Peak", "elements"]
+__all__ = ["GROWING", "Peak"]
 
 _STRING = 64
-
-
-def elements(value: ValueInfoProto) -> int:
-    """How many elements a value has, as far as its sizes are known."""
-    kind = value.type.tensor_type
-    return prod(size_of(dim) or 1 for dim in kind.shape.dim) if kind.HasField("shape") else 0
 
 
 @dataclass(frozen=True)
@@ -61,30 +55,46 @@ class Peak:
 
     keeps_all: bool
 
-    def of(self, graph: GraphProto, outer: Mapping[str, _Size]) -> int:
-        """In bytes; `outer` are the values around the graph."""
-        sizes = dict(outer)
+    def of(self, graph: GraphProto) -> tuple[int, int]:
+        """In bytes, and how many elements the graph gives."""
+        return self._of(graph, {}, {})
+
+    def _of(self, graph: GraphProto, outer: Mapping[str, _Size], around: Mapping[str, int]) -> tuple[int, int]:
+        """As `of`; `outer` are the values around the graph, and those `around` it that are known numbers."""
+        sizes, numbers = dict(outer), dict(around)
         for value in (*graph.input, *graph.value_info, *graph.output):
             found = _Size.of(value)
             if found is not None:
                 sizes[value.name] = found
-        sizes |= {tensor.name: _Size(tuple(tensor.dims), _item(tensor.data_type)) for tensor in graph.initializer}
+        for tensor in graph.initializer:
+            sizes[tensor.name] = _Size(tuple(tensor.dims), _item(tensor.data_type))
+            numbers |= _number(tensor.name, tensor)
         last = {name: at for at, node in enumerate(graph.node) for name in read_by(node)}
         last |= {value.name: len(graph.node) for value in graph.output}
         held: dict[str, int] = {}
         live = most = 0
         for at, node in enumerate(graph.node):
-            read = [sizes[name] for name in node.input if name in sizes]
-            largest = max(read, key=lambda size: size.bytes, default=_Size((), 1))
+            for item in node.attribute:
+                if item.HasField("t") and node.op_type == "Constant":
+                    numbers |= _number(node.output[0], item.t)
+            inner = [(self._of(each, sizes, numbers), each) for _, _, each in subgraphs(node)]
+            work = self._work(node, sizes) + max((most_inside for (most_inside, _), _ in inner), default=0)
+            if node.op_type == "Loop" and inner:
+                turns = max(numbers.get(node.input[0], 1), 1)
+                (_, body), carried = inner[0], len(node.input) - 2
+                for name, value in zip(node.output[carried:], body.output[carried + 1 :], strict=False):
+                    found = _Size.of(value)
+                    if found is not None:
+                        sizes[name] = _Size((turns, *found.shape), found.item)
+                        work += sizes[name].bytes  # what each turn gave, before it is put together
+            guess = _guess(node, [sizes[name] for name in node.input if name in sizes])
             for name in filter(None, node.output):
-                size = sizes.setdefault(name, largest)  # what is not known is taken to be no larger than what is read
-                held[name] = size.bytes
-                live += size.bytes
-            inside = max((self.of(inner, sizes) for _, _, inner in subgraphs(node)), default=0)
-            most = max(most, live + inside + self._work(node, sizes))
+                held[name] = sizes.setdefault(name, guess).bytes
+                live += held[name]
+            most = max(most, live + work)
             for name in () if self.keeps_all else [name for name in held if last.get(name, at) <= at]:
                 live -= held.pop(name)
-        return most
+        return most, sum(prod(sizes[value.name].shape) for value in graph.output if value.name in sizes)
 
     def _work(self, node: NodeProto, sizes: Mapping[str, _Size]) -> int:
         """What the kernel needs besides its inputs and outputs."""
@@ -93,6 +103,22 @@ class Peak:
         wanted = [*filter(None, node.input[:2]), *node.output[:1]]
         known = [sizes[name] for name in wanted if name in sizes]
         return maker(node, *known) if maker is not None and len(known) == len(wanted) else 0
+
+
+def _number(name: str, tensor: TensorProto) -> dict[str, int]:
+    """The number that a tensor holds, which may be how often a loop turns."""
+    is_one = tensor.data_type == TensorProto.INT64 and prod(tensor.dims) == 1 and not tensor.external_data
+    return {name: int(numpy_helper.to_array(tensor).reshape(-1)[0])} if is_one else {}
+
+
+def _guess(node: NodeProto, read: Sequence[_Size]) -> _Size:
+    """The size of a value of which inference knows none: that of the largest that is read, or of all in a sequence."""
+    if node.op_type in _TOGETHER:
+        return _Size((sum(size.bytes for size in read) // 4,), 4)
+    return max(read, key=lambda size: size.bytes, default=_Size((), 1))
+
+
+_TOGETHER = frozenset({"Concat", "SequenceConstruct", "SequenceInsert"})
 
 
 def _kernel(node: NodeProto, weights: _Size | None = None) -> tuple[int, int]:
