@@ -17,7 +17,6 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from numpy.typing import NDArray
 
-from reducelower.model.numbering import numbered
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
 __all__ = [
@@ -40,9 +39,6 @@ _Field = descriptor_pb2.FieldDescriptorProto
 
 INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 """The tags of the first fields of NodeProto, as protobuf writes them."""
-
-_MANY = 2048
-"""From this many nodes on, it pays to number the operator types of all nodes at once."""
 
 _GRAPH, _NODE, _OP_TYPE = 7, 1, 4
 
@@ -145,13 +141,6 @@ def graph_field(model: bytes) -> Field | None:
         return None
 
 
-def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
-    """The same result as `numbered`, for any strings."""
-    codes: dict[bytes, int] = {}
-    stated = np.fromiter((codes.setdefault(name, len(codes)) for name in column), np.int32, len(column))
-    return list(codes), stated
-
-
 class Columns:
     """The fields of all nodes, column by column, from the bytes of a graph that holds only nodes."""
 
@@ -170,12 +159,10 @@ class Columns:
     @cached_property
     def operator_of_each(self) -> tuple[list[str], NDArray[np.int32]]:
         """The distinct operator types, and for each node that states one its index among them."""
+        codes: dict[bytes, int] = {}
         column = self._columns.op_type
-        found = None
-        if len(column) >= _MANY:
-            found = numbered(self._columns.SerializeToString(), _OP_TYPE << 3 | LENGTH, len(column))
-        names, stated = found or _numbered_one_by_one(column)
-        return [name.decode() for name in names], stated
+        stated = np.fromiter((codes.setdefault(name, len(codes)) for name in column), np.int32, len(column))
+        return [name.decode() for name in codes], stated
 
     @cached_property
     def is_even(self) -> bool:

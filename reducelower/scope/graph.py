@@ -630,10 +630,9 @@ class GraphScope:
 
     # Additions
 
-    def may_hold(self, _: str, element_type: int) -> bool:
-        """Whether a constant of an element type can be added directly: an initializer, as it has to be for type 0, or a
-        Constant node, which takes floats only before opset 9."""
-        return self.writes_initializers or (element_type > 0 and constant_takes(element_type, self.ground.opset))
+    def may_hold(self, element_type: int) -> bool:
+        """Whether a constant of an element type can be added directly: Constant takes floats only before opset 9."""
+        return self.writes_initializers or constant_takes(element_type, self.ground.opset)
 
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
         """Add a constant and return its name: one initializer per value and graph; in functions a Constant node."""

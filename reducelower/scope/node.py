@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["ALL_OPERANDS", "NO_OPERAND", "Added", "Mark", "NodeScope", "blank"]
+__all__ = ["ALL_OPERANDS", "Added", "Mark", "NodeScope", "blank"]
 
 
 def blank(what: int | str) -> str:
@@ -37,10 +37,7 @@ def blank(what: int | str) -> str:
     return f"⟦{what}⟧"
 
 
-NO_OPERAND = -1
-"""The operand number under which questions about the surroundings are recorded."""
-
-ALL_OPERANDS = -2
+ALL_OPERANDS = -1
 """The operand number under which questions are recorded that are about all operands together."""
 
 
@@ -189,13 +186,6 @@ class NodeScope(Scope):
             self.trail[key] = getattr(self.graph, question)(tuple(real for _, real in self._operands.values()))
         return self.trail[key]
 
-    def _ask_of_place(self, question: str, argument: Hashable) -> bool:
-        """Ask a question that is not about an operand."""
-        key = Question(question, NO_OPERAND, argument)
-        if key not in self.trail:
-            self.trail[key] = getattr(self.graph, question)("", argument)
-        return bool(self.trail[key])
-
     def is_new(self, name: str) -> bool:
         """Whether a rule added the value."""
         return name in self._made or name in self.added
@@ -312,10 +302,10 @@ class NodeScope(Scope):
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
         if self.is_new(name):
-            is_initializer = (
-                name in self.added and self.added[name].value is not None and self._ask_of_place("may_hold", 0)
-            )
-            return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
+            if name not in self.added:
+                return "dynamic"
+            is_initializer = self.added[name].value is not None and self.graph.writes_initializers
+            return "initializer" if is_initializer else "constant"
         return self._ask("written_as", name)  # type: ignore[no-any-return]
 
     def made_by(self, name: str) -> str:
@@ -388,7 +378,7 @@ class NodeScope(Scope):
 
     def check_constant(self, tensor: TensorProto) -> None:
         """Raise RefusedError if neither an initializer nor Constant nodes can hold the constant here."""
-        is_held = self._ask_of_place("may_hold", tensor.data_type)
+        is_held = self.graph.may_hold(tensor.data_type)
         if not is_held and as_doubles(tensor, self.target_opset) is None:
             raise RefusedError(
                 f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
 
 from reducelower.model import census
 from reducelower.model.census import Census, Stated, end_of_leading_nodes
@@ -136,3 +137,35 @@ def test_the_end_of_leading_nodes_is_found(sizes: tuple[int, ...]) -> None:
 )
 def test_nodes_that_end_behind_the_graph_are_none(cut_short: bytes) -> None:
     assert end_of_leading_nodes(field(7, field(1, b"") + cut_short), 9) is None
+
+
+def model(op_types: Sequence[str], domain: str = "") -> ModelProto:
+    nodes = [helper.make_node(op_type, ["x"], ["y"], domain=domain) for op_type in op_types]
+    return helper.make_model(helper.make_graph(nodes, "g", [], []))
+
+
+@pytest.mark.parametrize("domain", ["", "com.microsoft"])
+@pytest.mark.parametrize("names", [["Abs", "ReduceLogSumExp", "Abs", "Neg"], ["", "Abs", "", ""]])
+def test_operators_are_told_apart_by_position(names: list[str], domain: str) -> None:
+    taken = Census.of_model(model(names * 3, domain).SerializeToString())
+    assert list(taken.operators) == list(dict.fromkeys(names))
+    wanted = taken.positions({"Abs", "ReduceLogSumExp"}.__contains__)
+    assert wanted == [at for at, name in enumerate(names * 3) if name in ("Abs", "ReduceLogSumExp")]
+
+
+def test_nodes_without_an_operator_type() -> None:
+    given = model(["Abs"] * 3)
+    given.graph.node.append(NodeProto(input=["x"], output=["y"]))
+    taken = Census.of_model(given.SerializeToString())
+    assert not taken.is_even
+    assert taken.positions(lambda op_type: False) == [0, 1, 2, 3]
+
+
+def test_models_of_exporters(models: Path) -> None:
+    for path in sorted(models.glob("*.onnx")):
+        serialized = path.read_bytes()
+        expected = [node.op_type for node in ModelProto.FromString(serialized).graph.node]
+        taken = Census.of_model(serialized)
+        assert sorted(taken.operators) == sorted(set(expected))
+        for name in taken.operators:
+            assert taken.positions(name.__eq__) == [at for at, each in enumerate(expected) if each == name]

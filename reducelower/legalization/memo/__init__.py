@@ -24,7 +24,7 @@ from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import ALL_OPERANDS, NO_OPERAND, NodeScope
+from reducelower.scope.node import ALL_OPERANDS, NodeScope
 from reducelower.scope.trail import Branch, learn
 
 __all__ = [
@@ -82,7 +82,8 @@ class Memo:
         if graph.is_function:
             # References to attributes depend on the function, so these results are not shared with other models.
             return self._in_functions.setdefault((stage, graph.opset, graph.root, graph.is_graph), {})
-        return self._memory.known.setdefault((stage, graph.opset), {})
+        # How constants are added is the same for all nodes of a graph, so it is not asked for each.
+        return self._memory.known.setdefault((stage, graph.opset, graph.writes_initializers), {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Apply known results to nodes of one graph or function body; yield position and names of every other node.
@@ -172,16 +173,14 @@ _ANSWERING = partial(getattr, GraphScope)
 def _follow(branch: Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
     """The outcome of an earlier node with the same answers; None if there is none."""
     found: _Known | None = branch
-    number = NO_OPERAND
+    number: int | None = None
     operand: str | tuple[str, ...] = ""
     try:
         while isinstance(found, Branch):
             if found.value != number:
                 number = found.value
-                if number == ALL_OPERANDS:
-                    operand = tuple(map(bytes.decode, names[:-1]))
-                else:
-                    operand = names[number].decode() if number >= 0 else ""
+                is_of_all = number == ALL_OPERANDS
+                operand = tuple(map(bytes.decode, names[:-1])) if is_of_all else names[number].decode()
             found = found.answers.get(found.answer(graph, operand))
     except RefusedError:
         return None

@@ -28,10 +28,10 @@ _BYTES = 16 << 20
 
 
 class Memory:
-    """What runs of one kind learned: outcomes by stage and opset version, and numbers of values."""
+    """What runs of one kind learned: outcomes by stage, opset version and way to add constants; numbers of values."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, int], Places] = {}
+        self.known: dict[tuple[str, int, bool], Places] = {}
         self.values = Values()
         self.outcomes = 0
 
