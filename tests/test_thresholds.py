@@ -1,0 +1,124 @@
+"""Models just below and just above every size at which the code goes another way: the results are as right.
+
+What is not written above some size is refused with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, checker, helper, numpy_helper, parser
+
+import reducelower
+from reducelower.verification import verify
+from tests.legalization.running import run
+
+_RNG = np.random.default_rng(0)
+
+
+def model(body: str, opset: int, **constants: np.ndarray) -> ModelProto:
+    found = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {body}')
+    found.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    return found
+
+
+def same_all_ways(given: ModelProto, opset: int) -> ModelProto:
+    """The result, which is the same from the message and from bytes."""
+    made = reducelower.convert_version(given, opset)
+    checker.check_model(made, full_check=True)
+    assert reducelower.convert_bytes(given.SerializeToString(), opset) == made.SerializeToString()
+    return made
+
+
+# Weights are copied without values where shapes are inferred (1,024 elements), cut off the model (16 KiB, 4 KiB a
+# node), and read in stretches (4 KiB to 1 MiB).
+@pytest.mark.parametrize("count", [1023, 1024, 1025, 1026, 2 * 4095, 2 * 4096, 2 * 4097])
+def test_weights_of_any_length_stay_as_they_are(count: int) -> None:
+    weight, x = _RNG.standard_normal(count).astype(np.float32), _RNG.standard_normal((2, count)).astype(np.float32)
+    given = model(f"(float[2, {count}] x) => (float[2, 1] y) {{ p = Mul (x, w) y = ReduceSum (p, a) }}", 13,
+                  w=weight, a=np.array([1]))  # fmt: skip
+    made = same_all_ways(given, 11)
+    assert made.graph.initializer[0] == given.graph.initializer[0]
+    expected = (x.astype(np.float64) * weight).sum(1, keepdims=True)
+    np.testing.assert_allclose(run(made, {"x": x})[0], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("length", [126, 127, 128, 129, 4095, 4096, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1])
+def test_texts_of_any_length_stay_as_they_are(length: int) -> None:
+    given = model("(float[2, 3] x) => (float[2, 1] y) { y = ReduceSum (x, a) }", 13, a=np.array([1]))
+    given.graph.node[0].name = "n" * min(length, 5000)
+    given.graph.node[0].doc_string = "d" * length
+    given.metadata_props.add(key="k", value="v" * length)
+    made = same_all_ways(given, 11)
+    (node,) = made.graph.node
+    assert (node.name, node.doc_string) == (given.graph.node[0].name, given.graph.node[0].doc_string)
+    assert made.metadata_props == given.metadata_props
+
+
+@pytest.mark.parametrize("count", [2046, 2047, 2048, 2049])
+def test_chains_of_any_length_are_rewritten_throughout(count: int) -> None:
+    """From 2,048 nodes on, operators are numbered at once."""
+    given = model("(float[2, 3] x) => (float[2, 3] y) { y = Neg (x) }", 13, a=np.array([1]))
+    del given.graph.node[:]
+    names = ["x", *(f"v{at}" for at in range(count - 1)), "y"]
+    for at in range(count):
+        inputs = [names[at], "a"] if at % 2 else [names[at]]
+        op_type = "Unsqueeze" if at % 4 == 1 else "Squeeze" if at % 4 == 3 else "Neg"
+        given.graph.node.append(helper.make_node(op_type, inputs, [names[at + 1]]))
+    if (count - 1) % 4 in (1, 2):  # the last Unsqueeze is left
+        given.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, [2, 1, 3]))
+    made = same_all_ways(given, 11)
+    assert all(len(node.input) == 1 for node in made.graph.node)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    sign = -1 if (count + 1) // 2 % 2 else 1
+    np.testing.assert_array_equal(run(made, {"x": x})[0].reshape(2, 3), sign * x)
+
+
+@pytest.mark.parametrize("count", [256, 257, 258, 259, 1040, 1041, 4200, 33_000])
+def test_products_of_bytes_are_exact_whatever_is_added_up(count: int) -> None:
+    """Float holds sums up to 2^24: from 259 products of bytes on they are added up in parts."""
+    left, right = (np.full(shape, 255, np.uint8) for shape in ((2, count), (count, 2)))
+    left[0, ::3], right[::5, 1] = 254, 1
+    given = model(f"(uint8[2, {count}] x, uint8[{count}, 2] w) => (int32[2, 2] y) {{ y = MatMulInteger (x, w) }}", 10)
+    made = reducelower.convert_version(given, 9)
+    expected = left.astype(np.int64) @ right.astype(np.int64)
+    np.testing.assert_array_equal(run(made, {"x": left, "w": right})[0], expected)
+
+
+@pytest.mark.parametrize("width", [1023, 1024, 1025])
+def test_grids_are_the_same_whether_stored_or_computed(width: int) -> None:
+    """Up to 2^20 numbers of a grid are stored."""
+    given = model("(float[1, 2, 3] t) => (float[1, H, W, 2] y) { y = AffineGrid (t, s) }", 20,
+                  s=np.array([1, 1, 512, width]))  # fmt: skip
+    theta = np.array([[[1, 0.5, -0.25], [0.125, 2, 1]]], np.float32)
+    across, down = ((2 * np.arange(size) + 1) / size - 1 for size in (width, 512))
+    base = np.stack([*np.meshgrid(across, down), np.ones((512, width))], axis=-1)
+    made = reducelower.convert_version(given, 16)
+    np.testing.assert_allclose(run(made, {"t": theta})[0][0], base @ theta[0].T, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(256, True), (257, False)])
+def test_determinants_are_written_out_up_to_a_size_that_is_said(rows: int, fits: bool) -> None:
+    given = model(f"(float[{rows}, {rows}] x) => (float y) {{ y = Det (x) }}", 11)
+    if fits:
+        checker.check_model(reducelower.convert_version(given, 10), full_check=True)
+        return
+    with pytest.raises(reducelower.ConversionError, match="its matrices have 257 rows, of at most 256"):
+        reducelower.convert_version(given, 10)
+
+
+# Weights are lent to onnxruntime from 64 KiB on; models start with threads from 1 MiB on; values are numbered in
+# stretches of 1 MiB.
+@pytest.mark.parametrize("size", [(1 << 16) - 4, 1 << 16, (1 << 16) + 4, (1 << 20) - 4, 1 << 20, (1 << 20) + 4])
+def test_models_are_verified_whatever_their_weights_take(size: int) -> None:
+    weight = _RNG.standard_normal(size // 4).astype(np.float32)
+    given = model(f"(float[2, {size // 4}] x) => (float[2, 1] y) {{ p = Mul (x, w) y = ReduceMax (p, a) }}", 18,
+                  w=weight, a=np.array([1]))  # fmt: skip
+    made = reducelower.convert_version(given, 13)
+    assert verify(given, made).equivalent
+    other = ModelProto()
+    other.CopyFrom(made)
+    changed = weight.copy()
+    changed[-1] += 1e6
+    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(changed, "w"))
+    assert verify(given, other).verdict == "different"
