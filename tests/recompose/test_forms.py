@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,80 +34,19 @@ def operators(given: ModelProto, **options: object) -> list[str]:
     return graph
 
 
-# What is meant: the form, its opset, the operator, and its value in numpy, with keepdims=1 over axis 1.
-
-TWO = "int64[1] a = {1}, float two = {2.0}"
-FORMS: dict[str, tuple[str, int, str, str, Callable[[np.ndarray], np.ndarray]]] = {
-    "L1": ("m = Abs(x) y = ReduceSum(m, a)", 18, "", "ReduceL1", lambda x: np.abs(x).sum(1, keepdims=True)),
-    "L2": ("s = Mul(x, x) t = ReduceSum(s, a) y = Sqrt(t)", 18, "", "ReduceL2", lambda x: _l2(x)),
-    "L2 below 13": ("s = Mul(x, x) t = ReduceSum<axes = [1]>(s) y = Sqrt(t)", 11, "", "ReduceL2", lambda x: _l2(x)),
-    "L2 by power": ("s = Pow(x, two) t = ReduceSum(s, a) y = Sqrt(t)", 13, TWO, "ReduceL2", lambda x: _l2(x)),
-    "L2 by an integer power": (
-        "s = Pow(x, two) t = ReduceSum(s, a) y = Sqrt(t)",
-        15,
-        "int64[1] a = {1}, int64 two = {2}",
-        "ReduceL2",
-        lambda x: _l2(x),
-    ),
-    "L2 of SumSquare": ("s = ReduceSumSquare(x, a) y = Sqrt(s)", 18, "", "ReduceL2", lambda x: _l2(x)),
-    "scaled L2": (
-        "m = Abs(x) p = ReduceMax(m, a) q = Div(x, p) s = Mul(q, q) t = ReduceSum(s, a) r = Sqrt(t) y = Mul(p, r)",
-        18,
-        "",
-        "ReduceL2",
-        lambda x: _l2(x),
-    ),
-    "LogSum": ("s = ReduceSum(x, a) y = Log(s)", 18, "", "ReduceLogSum", lambda x: np.log(x.sum(1, keepdims=True))),
-    "LogSumExp": ("e = Exp(x) s = ReduceSum(e, a) y = Log(s)", 18, "", "ReduceLogSumExp", lambda x: _lse(x)),
-    "LogSumExp of LogSum": ("e = Exp(x) y = ReduceLogSum(e, a)", 18, "", "ReduceLogSumExp", lambda x: _lse(x)),
-    "shifted LogSumExp": (
-        "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
-        18,
-        "",
-        "ReduceLogSumExp",
-        lambda x: _lse(x),
-    ),
-    "shifted LogSumExp at 13": (
-        "m = ReduceMax<axes = [1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(l, m)",
-        13,
-        "",
-        "ReduceLogSumExp",
-        lambda x: _lse(x),
-    ),
-    "SumSquare": (
-        "s = Mul(x, x) y = ReduceSum(s, a)",
-        18,
-        "",
-        "ReduceSumSquare",
-        lambda x: (x * x).sum(1, keepdims=True),
-    ),
-    "SumSquare by power": (
-        "s = Pow(x, two) y = ReduceSum(s, a)",
-        18,
-        TWO,
-        "ReduceSumSquare",
-        lambda x: (x * x).sum(1, keepdims=True),
-    ),
-    "Mean": (
-        "s = ReduceSum(x, a) y = Div(s, n)",
-        18,
-        "int64[1] a = {1}, float n = {3.0}",
-        "ReduceMean",
-        lambda x: x.mean(1, keepdims=True),
-    ),
-    "Mean by a vector of one": (
-        "s = ReduceSum(x, a) y = Div(s, n)",
-        18,
-        "int64[1] a = {1}, float[1] n = {3.0}",
-        "ReduceMean",
-        lambda x: x.mean(1, keepdims=True),
-    ),
-    "Min": ("n = Neg(x) m = ReduceMax(n, a) y = Neg(m)", 18, "", "ReduceMin", lambda x: x.min(1, keepdims=True)),
-}
+AXES = "int64[1] a = {1}"
 
 
-def _l2(data: np.ndarray) -> np.ndarray:
-    return np.sqrt((data.astype(np.float64) ** 2).sum(1, keepdims=True))
+def table(name: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+FORMS, LEFT = table("forms.toml"), table("others.toml")
+
+
+def form(name: str) -> ModelProto:
+    row = FORMS[name]
+    return model(row["nodes"], opset=row.get("opset", 18), initializers=row.get("constants", AXES))
 
 
 def _lse(data: np.ndarray) -> np.ndarray:
@@ -113,12 +55,11 @@ def _lse(data: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_becomes_its_operator_and_keeps_its_numbers(name: str) -> None:
-    body, opset, initializers, op_type, formula = FORMS[name]
-    given = model(body, opset=opset, initializers=initializers or "int64[1] a = {1}")
+    given, op_type = form(name), FORMS[name]["becomes"]
     raised = raise_with_plan(given)
     assert operators(given) == [op_type]
     (result,) = run(raised.model, {"x": DATA})
-    np.testing.assert_allclose(result, formula(DATA), rtol=1e-5)
+    np.testing.assert_allclose(result, eval(FORMS[name]["gives"], {**vars(np), "x": DATA}), rtol=1e-5)
     (site,) = raised.plan.sites
     assert (site.op_type, site.raised_from) == (op_type, tuple(range(len(given.graph.node))))
     verified = reducelower.verify(given, raised.model, plan=raised.plan, strict=True)
@@ -138,7 +79,7 @@ def test_a_squeezed_maximum_is_raised_without_the_reduced_dimension() -> None:
 
 
 def test_a_naive_form_gains_the_range_of_the_operator() -> None:
-    given = model(FORMS["LogSumExp"][0])
+    given = form("LogSumExp")
     large = np.full((2, 3, 4), 500, np.float32)
     with np.errstate(over="ignore"):
         assert np.isinf(run(given, {"x": large})[0]).all()
@@ -165,7 +106,7 @@ def test_only_the_operators_asked_for_are_raised() -> None:
 
 
 def test_forms_written_by_hand_can_be_left_alone() -> None:
-    assert operators(model(FORMS["L2"][0]), by_hand=False) == ["ReduceSumSquare", "Sqrt"]
+    assert operators(form("L2"), by_hand=False) == ["ReduceSumSquare", "Sqrt"]
 
 
 def test_axes_known_at_run_time_are_kept_where_the_operator_takes_them() -> None:
@@ -176,50 +117,16 @@ def test_axes_known_at_run_time_are_kept_where_the_operator_takes_them() -> None
     assert operators(given[13]) == ["Abs", "ReduceSum"]
 
 
-# What is not meant. A part of it may still be an operator, of other data.
-
-
-LEFT: dict[str, tuple[str, str]] = {
-    "a product of two": ("z = Neg(x) s = Mul(x, z) y = ReduceSum(s, a)", ""),
-    "a cube": ("s = Pow(x, n) y = ReduceSum(s, a)", "int64[1] a = {1}, float n = {3.0}"),
-    "another count": ("s = ReduceSum(x, a) y = Div(s, n)", "int64[1] a = {1}, float n = {4.0}"),
-    "a count over a sum": ("s = ReduceSum(x, a) y = Div(n, s)", "int64[1] a = {1}, float n = {3.0}"),
-    "a count that adds a dimension": (
-        "s = ReduceSum<keepdims = 0>(x, a) y = Div(s, n)",
-        "int64[1] a = {1}, float[1, 1, 1] n = {3.0}",
-    ),
-    "the minimum in place of the maximum": (
-        "m = ReduceMin(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
-        "",
-    ),
-    "the maximum over other axes": (
-        "m = ReduceMax(x, b) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
-        "int64[1] a = {1}, int64[1] b = {2}",
-    ),
-    "the maximum taken away twice": (
-        "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Sub(l, m)",
-        "",
-    ),
-    "the difference turned round": (
-        "m = ReduceMax(x, a) d = Sub(m, x) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
-        "",
-    ),
-    "a Neg less": ("m = ReduceMax(x, a) y = Neg(m)", ""),
-    "an operator of another domain": ("m = other.Abs(x) y = ReduceSum(m, a)", ""),
-}
-
-
 def composites(given: ModelProto) -> list[str]:
     """The composite operators that read the model's input itself."""
-    known = {op_type for _, _, _, op_type, _ in FORMS.values()}
+    known = {row["becomes"] for row in FORMS.values()}
     return [node.op_type for node in given.graph.node if node.op_type in known and node.input[0] == "x"]
 
 
 @pytest.mark.parametrize("name", LEFT)
 def test_what_means_something_else_is_left_alone(name: str) -> None:
-    body, initializers = LEFT[name]
     text = '<ir_version: 8, opset_import: ["": 18, "other": 1]> g (float[2, 3, 4] x) => (float y)'
-    given = parser.parse_model(f"{text} <{initializers or 'int64[1] a = {1}'}> {{ {body} }}")
+    given = parser.parse_model(f"{text} <{LEFT[name].get('constants', AXES)}> {{ {LEFT[name]['nodes']} }}")
     raised = raise_with_plan(given)
     assert composites(raised.model) == composites(given)
     if not raised.plan.sites:
@@ -243,8 +150,7 @@ def test_a_constant_that_adds_a_dimension_stays_where_the_result_states_it(body:
 @pytest.mark.parametrize("name", sorted(FORMS))
 @pytest.mark.parametrize("use", ["another node", "a graph output", "a branch", "an annotation"])
 def test_a_value_that_is_used_elsewhere_stays(name: str, use: str) -> None:
-    body, opset, initializers, _, _ = FORMS[name]
-    given = model(body, opset=opset, initializers=initializers or "int64[1] a = {1}")
+    given = form(name)
     inner = given.graph.node[0].output[0]
     if use == "another node":
         given.graph.node.add(op_type="Identity", input=[inner], output=["z"])
@@ -269,7 +175,7 @@ def test_a_value_that_is_used_elsewhere_stays(name: str, use: str) -> None:
 
 
 def test_a_constant_that_a_caller_may_override_is_none() -> None:
-    given = model(FORMS["SumSquare by power"][0], initializers=TWO)
+    given = form("SumSquare by power")
     given.graph.input.append(helper.make_tensor_value_info("two", TensorProto.FLOAT, []))
     assert operators(given) == ["Pow", "ReduceSum"]
     assert operators(given, freeze_defaults=True) == ["ReduceSumSquare"]
@@ -336,7 +242,7 @@ def test_a_site_that_was_raised_wrongly_does_not_verify() -> None:
 
 
 def test_the_source_model_stays_as_it_is_unless_asked() -> None:
-    given = model(FORMS["L2"][0])
+    given = form("L2")
     before = given.SerializeToString()
     raised = reducelower.raise_reductions(given)
     assert given.SerializeToString() == before
@@ -345,7 +251,7 @@ def test_the_source_model_stays_as_it_is_unless_asked() -> None:
 
 
 def test_a_model_without_an_opset_is_refused() -> None:
-    given = model(FORMS["L2"][0])
+    given = form("L2")
     del given.opset_import[:]
     with pytest.raises(reducelower.ConversionError, match="imports no opset"):
         reducelower.raise_reductions(given)
