@@ -283,6 +283,14 @@ def test_a_model_in_the_place_of_a_command_is_told_what_to_type(cli: Cli) -> Non
     assert "inspect model.onnx" in ran.err
 
 
+def test_version_boundaries_are_in_the_schema_too(cli: Cli) -> None:
+    schema = json.loads((Path(reducelower.__file__).parent / "report" / "schema.json").read_text("utf-8"))
+    lines = cli("rules", "Clip", "--json").out.splitlines()
+    assert lines
+    for line in lines:
+        jsonschema.validate(json.loads(line), {"$ref": "#/$defs/boundary", "$defs": schema["$defs"]})
+
+
 @pytest.mark.parametrize(
     ("command", "kind"), [("check", "model"), ("inspect", "inspected"), ("targets", "runtime"), ("rules", "rule")]
 )

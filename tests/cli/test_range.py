@@ -63,7 +63,7 @@ def test_json_says_so(verify: str, cli: Cli, model: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("form", "place"),
     [
-        ("html", r'<header class="verdict warned">.*infinite.*</header>'),
+        ("html", r'<header class="verdict warning">.*infinite.*</header>'),
         ("md", r"^## [^\n]*infinite"),
         ("xml", r'<skipped message="[^"]*infinite'),
         ("json", r'"warnings": \[\s*"[^"]*infinite'),

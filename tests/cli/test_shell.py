@@ -191,7 +191,7 @@ def test_versions_of_all_that_matters(cli: Cli) -> None:
         (["check", "m", "--without-type", "zzz"], "use one of float, "),
         (["expand", "m", "-o", "x", "--rules", "stabel"], "did you mean 'stable'?"),
         (["check", "m", "--opset", "13", "--rules", "sepc"], "did you mean 'spec'?"),
-        (["rules", "Abs"], "the rule book 'spec' has no rule for Abs"),
+        (["rules", "Abs", "--rules", "stable"], "the rule book 'stable' has no rule for Abs"),
         (["verify", "m", "--runtime", "onnxruntimr"], "did you mean 'onnxruntime'?"),
     ],
 )
