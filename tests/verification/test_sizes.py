@@ -11,14 +11,8 @@ from onnx import numpy_helper, parser
 
 from reducelower import Target, convert_version
 from reducelower.api import legalize
-from reducelower.types import Inference
 from reducelower.verification import verify, verify_regions
 from reducelower.verification.feeding.roles import Role
-from reducelower.verification.judging.conditioning import disturbed_inside
-from reducelower.verification.judging.unsteady import Unsteady
-from reducelower.verification.regions.places import Place
-from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import Source
 
 from .models import model
 
@@ -102,26 +96,6 @@ def test_what_is_computed_from_declared_sizes_is_no_input() -> None:
     )
     made = legalize(given, Target(10))
     assert verify(given, made.model, plan=made.plan).verdict == "equivalent"
-
-
-@pytest.mark.parametrize("kind", ["float16", "float", "double"])
-def test_floats_of_every_width_are_moved_by_two_last_places(kind: str) -> None:
-    given = model(f"g ({kind}[200] x) => ({kind}[200] y) {{ n = Neg (x)  y = Neg (n) }}")
-    moving = disturbed_inside(given, [(Place(given, given.graph, Inference(lambda: given)), "n")])
-    assert moving is not None
-    x = np.random.default_rng(0).uniform(1, 2, 200).astype({"float": "float32", "double": "float64"}.get(kind, kind))
-    (found,) = runtime_named("onnxruntime").load(Source(moving)).run({"x": x})
-    apart = np.abs(found.astype(np.float64) - x) / np.finfo(x.dtype).eps
-    assert 1 < apart.max() < 5
-
-
-def test_constants_of_a_body_are_not_moved() -> None:
-    """A negative number to the power of all but three is none."""
-    given = model('g (float[2, 16, 16] x) => (float[2, 16, 16] y) { y = Gelu <approximate = "tanh"> (x) }', 20)
-    x = -np.random.default_rng(0).uniform(0.1, 9, (2, 16, 16)).astype(np.float32)
-    results = runtime_named("onnxruntime").load(Source(given)).run({"x": x})
-    move = Unsteady(given, "onnxruntime").moves({"x": x}, results)["0"]
-    assert (move.reach > 0).mean() > 0.9
 
 
 def test_a_size_that_only_one_side_asks_for_is_fed() -> None:

@@ -24,7 +24,6 @@ from reducelower.verification.judging.doubts import is_slight
 from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.runs import Clock
-from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.bounded import RANDOM
@@ -67,7 +66,6 @@ class Seen:
     expected: Sequence[Any]
     results: Sequence[Any]
     witness: Witness
-    unsteady: Unsteady
     exactness: Exactness
     are_apart: bool
 
@@ -182,7 +180,7 @@ class _Moves:
     def __init__(self, setup: Setup, seen: Seen) -> None:
         self._setup = setup
         self._seen = seen
-        self._drawn: dict[int, Mapping[str, Move]] = {}
+        self._drawn: dict[int, Mapping[int, Move]] = {}
 
     def of(self, at: int) -> tuple[Callable[[], Move | None], ...]:
         """Ways to find out how far one result moves, the cheapest first."""
@@ -190,7 +188,7 @@ class _Moves:
             return ()  # a tie goes one way or another
         when_inputs_do, seen = partial(self._when_inputs_do, at), self._seen
         mixed = partial(_mixed, self._setup.pair, seen.expected[at], seen.case)
-        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), partial(self._inside, at), mixed
+        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), mixed
 
     @cached_property
     def _rounds_nothing(self) -> bool:
@@ -202,14 +200,7 @@ class _Moves:
             self._setup.clock.check()
             seed = [self._setup.sets.seed, at]
             self._drawn[draws] = moved_by(seen.source, seen.case.feeds, seen.expected, seed, draws)
-        return _rounding(self._drawn[draws].get(str(at)), seen.expected[at], seen.case)
-
-    def _inside(self, at: int) -> Move | None:
-        seen = self._seen
-        self._setup.clock.check()
-        found = seen.unsteady.moves(seen.case.feeds, seen.expected).get(str(at))
-        # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
-        return _rounding(found and replace(found, flipped=0.0), seen.expected[at], seen.case)
+        return _rounding(self._drawn[draws].get(at), seen.expected[at], seen.case)
 
 
 def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:

@@ -17,7 +17,6 @@ from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
 from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.exactness import Exactness
-from reducelower.verification.judging.unsteady import Unsteady
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.memory import allowed_bytes, held_bytes
@@ -102,7 +101,6 @@ class _Run:
         self._last: tuple[dict[str, Any], list[Any]] | None = None
         self._are_apart = left.runtime != right.runtime
         self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
-        self._unsteady = Unsteady(left.model, left.runtime)
         self._exactness = Exactness((left.model, right.model), (left.runtime, right.runtime))
         self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
         self._has_powers = any(casts.has_powers for casts in self._casts)
@@ -139,7 +137,7 @@ class _Run:
             self._tally.cases += 1
             self._tally.see(expected)
             kept += held_bytes(case.feeds.values()) + 2 * held_bytes(expected)  # and the distances of these
-            witnesses = self._witness, self._unsteady, self._exactness
+            witnesses = self._witness, self._exactness
             seen = Seen(case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
             judge_case(self._tally, self._setup, seen)
             if self._tally.status == "different":
