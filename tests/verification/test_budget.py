@@ -24,7 +24,7 @@ from reducelower.verification.whole import verify as whole_module
 from .models import model
 
 CASES = 2  # sets of inputs, of which each run takes a second
-LOOKS = 1 + 4 * CASES  # runs of a second look: the same again once, and each set of inputs four times disturbed
+LOOKS = 1  # runs of a second look: the same again once
 SUM = model("g (float[3, 4] x) => (float[3, 1] y) { y = ReduceSum <axes = [1]> (x) }", 11)
 MAX = model("g (float[3, 4] x) => (float[3, 1] y) { y = ReduceMax <axes = [1]> (x) }", 11)
 NEWER_MAX = model("g (float[3, 4] x) => (float[3, 1] y) { y = ReduceMax <axes = [1]> (x) }", 13)
@@ -102,38 +102,17 @@ def test_a_budget_for_the_source_alone_leaves_the_verdict_open(seconds: Seconds)
     assert "budget" in found.reason
 
 
-@pytest.mark.parametrize("runs", range(2 * CASES + 1, 4 * CASES + LOOKS))
+@pytest.mark.parametrize("runs", range(2 * CASES + 1, 2 * CASES + LOOKS + 2))
 @pytest.mark.parametrize("after", [MAX, NEWER_MAX], ids=["same runtime", "other runtime"])
 def test_second_looks_end_with_the_budget(seconds: Seconds, after: ModelProto, runs: int) -> None:
-    """The source again, the source on disturbed inputs, and both sides in the reference evaluator."""
+    """The source again: it may draw numbers."""
     unlimited = verify(SUM, after)
     needed, seconds.gone = seconds.gone, 0
-    assert needed == (2 if after is MAX else 4) * CASES + LOOKS
+    assert needed == 2 * CASES + LOOKS
     found = verify(SUM, after, budget=runs - 0.5)
     assert seconds.gone == min(runs, needed)
     assert found.verdict == ("not shown" if runs <= needed else "different")
     assert (found.outputs == unlimited.outputs) == (runs > needed)
-
-
-def test_nothing_is_loaded_for_a_second_look_without_time(seconds: Seconds) -> None:
-    verify(SUM, NEWER_MAX, budget=2 * CASES + LOOKS)
-    assert (seconds.gone, seconds.loaded) == (2 * CASES + LOOKS, ["onnxruntime", "reference"])
-
-
-def test_a_difference_is_withdrawn_only_where_the_evaluator_ran_everything(
-    seconds: Seconds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class AddingRuntime(SlowRuntime):
-        """It adds where it should take the largest, unlike the evaluator."""
-
-        def load(self, source: Source) -> Session:
-            return super().load(Source(SUM) if source.proto == MAX else source)
-
-    monkeypatch.setitem(RUNTIMES, "onnxruntime", lambda: AddingRuntime(OnnxRuntime(), seconds))  # type: ignore[arg-type]
-    assert verify(MAX, NEWER_MAX).equivalent
-    needed, seconds.gone = seconds.gone, 0
-    assert needed == 4 * CASES + LOOKS
-    assert not verify(MAX, NEWER_MAX, budget=needed - 1.5).equivalent
 
 
 @pytest.mark.parametrize("after", [SUM, MAX, NEWER_MAX], ids=["equal", "different", "other runtime"])
