@@ -14,10 +14,11 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from reducelower import convert_version
 from reducelower.verification import verify
+from reducelower.verification.feeding.bases import Accepts
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.roles import Role
-from reducelower.verification.feeding.sets import Accepts, Sets
+from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.inputs.made import InputSpec
 
 from .models import model

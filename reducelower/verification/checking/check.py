@@ -13,7 +13,8 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
-from reducelower.verification.feeding.sets import Sets, is_large
+from reducelower.verification.feeding.bases import is_large
+from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.judging.doubts import no_evidence
 from reducelower.verification.judging.runs import Clock
