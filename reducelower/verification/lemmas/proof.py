@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto, numpy_helper
 
 from reducelower.model.graph import bodies
@@ -80,7 +81,10 @@ def values_of(
     """Values of the main graph by name: those of initializers as they are, others in a run of the source."""
     held = {tensor.name: tensor for tensor in before.graph.initializer if tensor.name in names}
     produced = [name for node in before.graph.node for name in node.output if name in names]
-    values = dict(seen(produced))
+    # numpy gives numbers of rank 0 where arrays are meant
+    values = {
+        name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in seen(produced).items()
+    }
     for name, tensor in held.items():
         with suppress(Exception):  # data in another file, and element types that numpy lacks
             values.setdefault(name, held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor))

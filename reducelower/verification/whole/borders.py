@@ -94,7 +94,7 @@ def _findings(question: Question, alignment: Alignment, run: Run, cases: Sequenc
     before = question.before
 
     def inside(at: int, names: Sequence[str]) -> dict[str, Any]:
-        return dict(zip(names, inner_values(question, before, run, at, names), strict=True))
+        return {**run.cases[at], **dict(zip(names, inner_values(question, before, run, at, names), strict=True))}
 
     groups: dict[object, list[Region]] = {}
     for claim in _in_main_graph(alignment):
@@ -102,7 +102,7 @@ def _findings(question: Question, alignment: Alignment, run: Run, cases: Sequenc
         region = cut_region(claim)
         groups.setdefault(region.pair.identity, []).append(region)
     inputs = {item.name for regions in groups.values() for region in regions for item in region.pair.inputs}
-    seen = [{**run.cases[at], **values_of(before.proto, partial(inside, at), inputs)} for at in cases]
+    seen = [values_of(before.proto, partial(inside, at), inputs) for at in cases]
     checker = Checker(question.request.seed, question.tolerances, question.clock)
     findings = []
     for regions in groups.values():

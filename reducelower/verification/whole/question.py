@@ -40,6 +40,11 @@ class Question:
         return self.regions is not None and self.regions.hold
 
     @property
+    def is_open(self) -> bool:
+        """Whether some regions were not run, and nothing speaks against the others."""
+        return self.regions is not None and not self.holds and all(item.ok for item in self.regions.findings)
+
+    @property
     def hides(self) -> bool:
         """Whether a region differs by itself, and neither on what its surroundings gave it nor in a larger one."""
         regions = self.regions
