@@ -147,6 +147,8 @@ def _whose_doing(pair: Pair, seen: Seen, at: int, found: Judgement, truth: Truth
     before, after, carried = seen.expected[at], seen.results[at], _is_carried(pair)
     if carried and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+    if status == "loses range" and _mixes(pair) and are_extreme(case.feeds.values(), before.dtype):
+        return "overflow", "sums of the largest numbers overflow in one order of additions and not in the other"
     if status == "different" and _is_random(pair, case):
         return "not run", "it draws random numbers, different ones each time"
     if status not in ("different", "loses range") or truth is not None:
@@ -212,13 +214,17 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
     return replace(move, reach=np.minimum(move.reach, most))
 
 
+def _mixes(pair: Pair) -> bool:
+    return any(node.op_type in _MIXING for node in walk(pair.nodes))
+
+
 def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
     """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
 
     No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight, and
     where values are the same all along a wave.
     """
-    if not is_float(value) or not any(node.op_type in _MIXING for node in walk(pair.nodes)):
+    if not is_float(value) or not _mixes(pair):
         return None
     _, eps, _ = smallest_and_eps(value.dtype)
     size = magnitude(case.feeds.values()) or magnitude(held_in(pair))
