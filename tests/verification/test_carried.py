@@ -165,3 +165,9 @@ def test_a_reshape_of_declared_sizes_is_run_on_shapes_that_fit() -> None:
     found = verify(source, convert_version(source, 13))
     (reshape,) = [site for site in found.sites if site.op_type == "Reshape"]
     assert reshape.status == "equal", str(found)
+
+
+def test_an_operator_of_another_constant_is_no_doing_of_the_runtime() -> None:
+    """A kernel for another version does not turn what is negative into a number."""
+    text = "g (float[2] x) => (float[2] y) <float[2] k = {%s}> { l = Log (k)  y = Add (x, l) }"
+    assert verify(model(text % "1, 2", 12), model(text % "1, -2", 13)).verdict == "different"

@@ -235,6 +235,12 @@ def _is_carried(pair: Pair) -> bool:
     """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
     if len(pair.nodes) != 1 or len(pair.replacement) != 1 or pair.node.op_type != pair.replacement[0].op_type:
         return False
+    given = zip(pair.node.input, pair.replacement[0].input, strict=False)
+    constants = [(pair.constants[0].get(one), pair.constants[1].get(other)) for one, other in given]
+    if not all(
+        one is other or (one is not None and other is not None and identical(one, other)) for one, other in constants
+    ):
+        return False
     return pair.before.opsets != pair.after.opsets or pair.is_carried
 
 
