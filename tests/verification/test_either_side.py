@@ -126,3 +126,11 @@ def test_every_threshold_of_a_tree_is_met_from_both_sides(at: int) -> None:
     other = thresholds.copy()
     other[at] += 0.001
     assert verify(chained(thresholds), chained(other)).verdict == "different"
+
+
+def test_a_value_that_is_nan_in_every_element_is_met() -> None:
+    """onnxruntime's ReduceMax keeps a NaN among other values or loses it, by its place."""
+    text = "g (float[B, 5, 8] x) => (float[5] y) <int64[2] a = {0, 2}, float z = {0}> { %s }"
+    largest = "ReduceMax <keepdims = 0> (x, a)"
+    cleared = f"m = {largest} n = IsNaN (m) y = Where (n, z, m)"
+    assert verify(model(text % f"y = {largest}"), model(text % cleared)).verdict == "different"

@@ -29,7 +29,7 @@ FAR_UP, FAR_DOWN = "far above one", "far below one"
 _OVER = "over "
 _ROOM = 48  # elements, which the inputs of a region have in all
 _EPSILON = 1e-3  # below, a constant is taken for one
-_FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
+_FAR = frozenset({"NaN", "only NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
 
@@ -253,6 +253,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         }
         if filling.takes_special:
             found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
+            found["only NaN"] = made(lambda shape, rng: np.full(shape, np.nan))  # a maximum may lose one among others
     return found
 
 

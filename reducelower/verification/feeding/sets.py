@@ -44,7 +44,7 @@ _CARRIED = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "fal
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
 _ORDINARY = ("random", "true")
 _BESIDE = ("mixed", "wide", "negative", "off steps", "from tables", "between constants")
-_SPECIAL = frozenset({"infinity", "NaN"})
+_SPECIAL = frozenset({"infinity", "NaN", "only NaN"})
 
 
 @dataclass
