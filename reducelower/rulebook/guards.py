@@ -170,6 +170,11 @@ def _values(asked: Asked, name: str) -> list[Any] | None:
     return None if value is None else value.reshape(-1).tolist()
 
 
+def _dtype(asked: Asked, name: str) -> str | None:
+    value = asked.value(name)
+    return None if value is None else value.dtype.name
+
+
 def _counted(asked: Asked, name: str, of: str = "") -> list[Any] | None:
     """The axes in a constant, counted from the front if it is said of what."""
     axes = _values(asked, name)
@@ -275,6 +280,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "shape": (_shape, "the sizes, None for those that are not known"),
     "size": (_size, "the number of elements, or the size along an axis"),
     "all_ones": (_ones, "every size is 1"),
+    "dtype": (_dtype, "numpy's name for the element type of the constant"),
     "needed_type": (
         lambda asked, name: asked.scope.needed_element_type(asked.operand(name)),
         "the element type; refused if unknown",
