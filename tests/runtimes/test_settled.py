@@ -11,8 +11,7 @@ from onnx import ModelProto, checker, parser
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
-from reducelower import ConversionError, Target, check, legalize, load_runtime
-from reducelower.verification import verify_regions
+from reducelower import ConversionError, Target, check, legalize, load_runtime, verify
 
 
 @cache
@@ -67,9 +66,9 @@ def test_what_is_written_is_looked_at_again(what: str) -> None:
     assert not check(found.model, target=target).refusals
     # The plan's sites are where the plan says that they are.
     assert [site.op_type for site in found.plan.sites] == [node.op_type for node in source.graph.node]
-    regions = verify_regions(source, found.model, found.plan)
-    assert regions.findings
-    assert all(site.ok and site.status != "not run" for site in regions.findings), regions.findings
+    verdict = verify(source, found.model, plan=found.plan)
+    assert verdict.equivalent and verdict.sites, verdict
+    assert all(site.ok and site.status != "not run" for site in verdict.sites), verdict.sites
     changed = ModelProto()
     changed.CopyFrom(source)
     legalize(changed, target, in_place=True)
