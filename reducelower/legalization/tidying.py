@@ -34,9 +34,6 @@ _RANDOM = frozenset(
 
 _OF_SIZES = ("Shape", "Size")
 
-_OF_SHAPES = frozenset({"Cast", "Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
-"""Operators that a first operand which is a shape, or axes, goes through."""
-
 _DATA = "⟦0⟧"
 """The blank of a node's first operand."""
 
@@ -149,7 +146,7 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
         value = scope.constant(name) if name and scope.is_new(name) else None
         if name and not scope.is_new(name):
             # To know whether data are computed from constants takes a look at all that they come from.
-            value = scope.small_constant(name, stated=name == _DATA and node.op_type not in _OF_SHAPES)
+            value = scope.small_constant(name, stated=name == _DATA)
         if name and value is None:
             return ""
         values.append(value)
