@@ -349,8 +349,9 @@ class Verification(InNotebooks):
 
     def _equal(self) -> str:
         """On how much both models are equal, and how near."""
-        finite = " where both are finite" if any(item.reason for item in self.outputs) else ""
-        return f"equal on {counted(self.cases, 'set')} of inputs{_where(self.runtime)} ({error(self.outputs)}{finite})"
+        outputs = tuple(item for item in self.outputs if item.name not in self.departs)
+        finite = " where both are finite" if any(item.reason for item in outputs) else ""
+        return f"equal on {counted(self.cases, 'set')} of inputs{_where(self.runtime)} ({error(outputs)}{finite})"
 
     def _mismatches(self) -> list[str]:
         wrong = [item for item in self.outputs if item.verdict == "different"]
