@@ -350,6 +350,8 @@ class Verification(InNotebooks):
     def _equal(self) -> str:
         """On how much both models are equal, and how near."""
         outputs = tuple(item for item in self.outputs if item.name not in self.departs)
+        if self.departs and not outputs:
+            return f"equal by the specification on {counted(self.cases, 'set')} of inputs{_where(self.runtime)}"
         finite = " where both are finite" if any(item.reason for item in outputs) else ""
         return f"equal on {counted(self.cases, 'set')} of inputs{_where(self.runtime)} ({error(outputs)}{finite})"
 

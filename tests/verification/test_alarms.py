@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from reducelower import convert_version
+from reducelower import Target, convert_version, legalize
 from reducelower.numerics.reductions import Reduction, evaluate
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
@@ -56,6 +56,26 @@ def test_a_scale_that_is_an_input_is_never_zero() -> None:
     found = verify(given, convert_version(given, 9))
     assert found.verdict == "equivalent"
     assert any("never fed zero" in note for site in found.sites for note in site.notes)
+
+
+@pytest.mark.opset(23)
+def test_the_runtime_is_named_where_the_evaluator_sides_with_the_result() -> None:
+    """onnxruntime gives 0 where the lowest number masks a whole row; the specification takes the mean of the values."""
+    text = "g (float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v, float[4,4] m) => (float[1,2,4,8] y{})"
+    given = model(f"{text.format(', float[1,2,4,8] z')} {{ y = Attention (q, k, v, m)  z = Relu (q) }}", 23)
+    mask = np.zeros((4, 4), np.float32)
+    mask[1] = np.finfo(np.float32).min
+    made = legalize(given, Target(13))
+    found = verify(given, made.model, plan=made.plan, inputs={"m": mask})
+    assert (found.verdict, found.departs) == ("equivalent", ("y",))
+    (said,) = found.departed
+    assert "output 'y' of the source" in said and "onnx.reference agrees with the converted model" in said
+    assert "(no difference)" in str(found)  # of z, on which both agree
+    alone = model(f"{text.format('')} {{ y = Attention (q, k, v, m) }}", 23)
+    made = legalize(alone, Target(13))
+    found = verify(alone, made.model, plan=made.plan, inputs={"m": mask})
+    assert "equal by the specification on" in str(found)
+    assert "no difference" not in str(found)
 
 
 def test_a_kernel_that_fails_where_the_reference_does_not_departs() -> None:

@@ -15,19 +15,19 @@ from onnx import ModelProto, NodeProto
 
 from reducelower.model.graph import inner_path, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.text import counted
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import nodes_of
 from reducelower.verification.judging.compare import withdrawn
-from reducelower.verification.judging.runs import Run, run_result
+from reducelower.verification.judging.runs import Run
 from reducelower.verification.lemmas.proof import values_of
 from reducelower.verification.regions.align import Alignment, Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.result import OutputComparison, SiteVerification
-from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, giving
-from reducelower.verification.whole.question import Question, compared, compared_at, differ
+from reducelower.verification.whole.question import Question, compared, compared_at, differ, far_apart, in_evaluator
 
 __all__ = ["at_borders", "inner_values"]
 
@@ -51,7 +51,7 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
         if finding.status == "not run":
             return withdrawn(outputs, f"{finding.place}: {finding.reason}", with_difference=True)
     told = [item for item in outputs if item.verdict == "different"]
-    by_source = _by_source_in_reference(question, left, right, told)
+    by_source = _sided_with(question, left, right, told)
     told = [item for item in told if item not in by_source]
     departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
     question.departed.extend(departed)
@@ -65,22 +65,16 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
     return [replace(item, verdict="equal") if item.verdict == "different" else item for item in outputs]
 
 
-def _by_source_in_reference(
-    question: Question, left: Run, right: Run, told: list[OutputComparison]
-) -> list[OutputComparison]:
-    """The outputs of which the evaluator gives of the source what onnxruntime gives of the result, which are noted."""
-    if wrong_in_reference(question.before.proto):
+def _sided_with(question: Question, left: Run, right: Run, told: Sequence[OutputComparison]) -> list[OutputComparison]:
+    """The outputs of which the evaluator gives of the source what the runtime gives of the result, which are noted."""
+    found = in_evaluator(question, question.before, left)
+    if found is None:
         return []
-    try:
-        found = run_result(question.before, ("reference",), left, question.clock, [])
-    except CannotRunError:
-        return []
-    same = {item.name for item in compared(question, found, right) if item.verdict == "equal"}
-    agreed = [item for item in told if item.name in same]
+    sided = far_apart(question, found, left) - far_apart(question, found, right)
+    agreed = [item for item in told if item.name in sided]
     question.departs.extend(item.name for item in agreed)
     if agreed:
-        others = len(agreed) - 1
-        likewise = f" ({others} more output{'s' if others > 1 else ''} likewise)" if others else ""
+        likewise = f" ({counted(len(agreed) - 1, 'more output')} likewise)" if len(agreed) > 1 else ""
         question.departed.append(
             f"onnxruntime diverges from the specification on output {agreed[0].name!r} of the source by up to "
             f"{agreed[0].max_absolute:.3g}; onnx.reference agrees with the converted model{likewise}"
@@ -91,11 +85,8 @@ def _by_source_in_reference(
 def _by_version_alone(question: Question, left: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
     """Accept what differs in the runtime alone between models that differ in versions alone: it may have a kernel for
     one version of an operator, and write out the other."""
-    if wrong_in_reference(question.after.proto):
-        return outputs
-    try:
-        found = run_result(question.after, ("reference",), left, question.clock, [])
-    except CannotRunError:
+    found = in_evaluator(question, question.after, left)
+    if found is None:
         return outputs
     same = {item.name for item in compared(question, left, found) if item.verdict == "equal"}
     told = [item for item in outputs if item.verdict == "different" and item.name in same]

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from reducelower.model.graph import all_nodes
-from reducelower.numerics.measure import identical, is_float
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import open_to_special
 from reducelower.verification.inputs.made import varied
-from reducelower.verification.judging.compare import tensors, withdrawn
-from reducelower.verification.judging.doubts import is_slight
-from reducelower.verification.judging.runs import Run, run_result
+from reducelower.verification.judging.compare import withdrawn
+from reducelower.verification.judging.runs import Run
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.result import OutputComparison
-from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 from reducelower.verification.whole.borders import at_borders
-from reducelower.verification.whole.question import Question, compared, differ
+from reducelower.verification.whole.question import Question, compared, differ, far_apart, in_evaluator
 
 __all__ = ["as_regions", "in_reference", "refuses", "searched", "without_slight"]
 
@@ -44,11 +37,8 @@ def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list
 
 def in_reference(question: Question, left: Run, reason: str) -> Run | None:
     """The converted model in the reference evaluator, for a runtime that fails on it though every region holds."""
-    if wrong_in_reference(question.after.proto):
-        return None
-    try:
-        found = run_result(question.after, ("reference",), left, question.clock, [])
-    except CannotRunError:
+    found = in_evaluator(question, question.after, left)
+    if found is None:
         return None
     question.departs.extend(question.output_names)
     question.departed.append(f"the runtime fails on the converted model, which onnx.reference runs: {reason}")
@@ -86,20 +76,8 @@ def without_slight(
 ) -> list[OutputComparison]:
     """Withdraw what rounding may explain where parts were not run, or what two runtimes differ in."""
     is_open = bool(open_to_special(all_nodes(question.before.proto)))
-    same: defaultdict[str, bool] = defaultdict(lambda: True)
-    for feeds, before, after in zip(left.cases, left.results, right.results, strict=False):
-        if is_open and any(_is_special(value) for value in feeds.values()):
-            continue
-        for name, one, other in zip(question.output_names, before, after, strict=True):
-            there = dict(tensors(name, other))
-            for part, value in tensors(name, one):
-                seen = there.get(part)
-                same[part] &= value is None or (seen is not None and (identical(value, seen) or is_slight(value, seen)))
+    far = far_apart(question, left, right, leaves_special=is_open)
     reason = f"{left.runtime} and {right.runtime} may differ as much"
     if left.runtime == right.runtime:
         reason = "rounding may explain as much, in parts that were not run"
-    return withdrawn(outputs, reason, lambda item: same[item.name], with_difference=True)
-
-
-def _is_special(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and is_float(value) and not np.isfinite(value.astype(np.float64)).all()
+    return withdrawn(outputs, reason, lambda item: item.name not in far, with_difference=True)

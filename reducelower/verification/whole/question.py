@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from reducelower.numerics.measure import identical, is_float
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.judging.compare import compare_outputs, worst_of
+from reducelower.verification.judging.compare import compare_outputs, tensors, worst_of
 from reducelower.verification.judging.conditioning import Move
-from reducelower.verification.judging.runs import Clock, Request, Run
+from reducelower.verification.judging.doubts import is_slight
+from reducelower.verification.judging.runs import Clock, Request, Run, run_result
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.providers import CPU, chosen_provider
-from reducelower.verification.running.source import Source
+from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.source import CannotRunError, Source
 
-__all__ = ["Question", "compared", "compared_at", "differ", "where_run"]
+__all__ = ["Question", "compared", "compared_at", "differ", "far_apart", "in_evaluator", "where_run"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,16 @@ def where_run(left: Run, right: Run) -> str:
     return " / ".join(dict.fromkeys(names))
 
 
+def in_evaluator(question: Question, model: Source, run: Run) -> Run | None:
+    """A model in the reference evaluator, on the inputs of a run; None where that is no evidence or does not run it."""
+    if wrong_in_reference(model.proto):
+        return None
+    try:
+        return run_result(model, ("reference",), run, question.clock, [])
+    except CannotRunError:
+        return None
+
+
 def compared(
     question: Question, left: Run, right: Run, moves: Sequence[Mapping[str, Move]] = ()
 ) -> list[OutputComparison]:
@@ -95,3 +110,25 @@ def compared_at(
         widen=1.0 if left.runtime == right.runtime else APART,
         moves=moves,
     )
+
+
+def far_apart(question: Question, left: Run, right: Run, *, leaves_special: bool = False) -> set[str]:
+    """The outputs, or parts of them, that differ by more than two runtimes may on one of the sets of inputs.
+
+    Sets with NaN or infinities may be left out.
+    """
+    found: set[str] = set()
+    for feeds, before, after in zip(left.cases, left.results, right.results, strict=False):
+        if leaves_special and any(map(_is_special, feeds.values())):
+            continue
+        for name, one, other in zip(question.output_names, before, after, strict=True):
+            there = dict(tensors(name, other))
+            for part, value in tensors(name, one):
+                seen = there.get(part)
+                if value is not None and (seen is None or not (identical(value, seen) or is_slight(value, seen))):
+                    found.add(part)
+    return found
+
+
+def _is_special(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and is_float(value) and not np.isfinite(value.astype(np.float64)).all()
