@@ -115,7 +115,6 @@ class _Body:
             if asked.operand(name)
         }
         self._unknown_rank = ""
-        self._rows: dict[str, int] = {}
 
     def written(self) -> Simplified:
         function, asked = self.function, self.asked

@@ -467,10 +467,6 @@ def _contradict(shape: Shape | None, said: Sequence[int | None] | None) -> bool:
     return not may_be_of_one_shape([None if size is None else size.number for size in shape], said)
 
 
-def _numbers_of(stated: TypeProto | None) -> Sequence[int | None] | None:
-    return None if rank_of(stated) is None or stated is None else [size_of(dim) for dim in stated.tensor_type.shape.dim]
-
-
 def _is_whole(stated: TypeProto | None) -> bool:
     """Whether a type states a shape all of whose sizes have a number or a name."""
     if stated is None or not stated.tensor_type.HasField("shape"):
