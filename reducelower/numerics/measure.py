@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "Difference",
     "element_type_of",
     "exact_numbers",
+    "holds_special",
     "identical",
     "is_float",
     "is_narrow_float",
@@ -73,6 +75,12 @@ class Difference:
 def is_float(array: Array) -> bool:
     """Whether the array has floats with a ULP distance: float16, bfloat16, float, double."""
     return array.dtype in _WIDE_FLOATS
+
+
+def holds_special(values: Iterable[Any]) -> bool:
+    """Whether NaN or an infinity is among the floats of some arrays; what is no array counts as none."""
+    floats = (value for value in values if isinstance(value, np.ndarray) and is_float(value))
+    return any(not np.isfinite(value.astype(np.float64)).all() for value in floats)
 
 
 def is_narrow_float(array: Array) -> bool:

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from reducelower.numerics.measure import Array, is_float
+from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.types.sizes import Size
 from reducelower.verification.feeding.bases import Accepts, Base, Bases, count_of, is_large
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
@@ -69,9 +69,9 @@ class Sets(Bases):
             yield Case("no inputs", {})
             return
         is_open = self.limits.open_to_special or self.limits.rounds_to_integers
-        samples = [each for each in self.samples if not (is_open and _is_special(each)) and accepts(each)]
+        samples = [each for each in self.samples if not (is_open and holds_special(each.values())) and accepts(each)]
         for each in samples:
-            is_special = _is_special(each)
+            is_special = holds_special(each.values())
             yield Case("values of the model", dict(each), is_special, is_special)
         if self.alone:
             return
@@ -293,11 +293,6 @@ class Sets(Bases):
                 value = np.array(elements, value.dtype).reshape(value.shape)
             found[name] = value
         return found
-
-
-def _is_special(feeds: Mapping[str, Array]) -> bool:
-    """Whether NaN or an infinity is among values."""
-    return any(is_float(value) and not np.isfinite(value.astype(np.float64)).all() for value in feeds.values())
 
 
 def _number(size: Size, sizes: Mapping[int, int]) -> int:

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from reducelower.numerics.measure import identical, is_float
+from reducelower.numerics.measure import holds_special, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs, tensors, worst_of
@@ -119,7 +117,7 @@ def far_apart(question: Question, left: Run, right: Run, *, leaves_special: bool
     """
     found: set[str] = set()
     for feeds, before, after in zip(left.cases, left.results, right.results, strict=False):
-        if leaves_special and any(map(_is_special, feeds.values())):
+        if leaves_special and holds_special(feeds.values()):
             continue
         for name, one, other in zip(question.output_names, before, after, strict=True):
             there = dict(tensors(name, other))
@@ -128,7 +126,3 @@ def far_apart(question: Question, left: Run, right: Run, *, leaves_special: bool
                 if value is not None and (seen is None or not (identical(value, seen) or is_slight(value, seen))):
                     found.add(part)
     return found
-
-
-def _is_special(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and is_float(value) and not np.isfinite(value.astype(np.float64)).all()
