@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto, helper, numpy_helper
+from onnx import AttributeProto, helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
@@ -18,9 +18,7 @@ def _lower_shorthand(op: Writer) -> None:
     """``value_int`` and its like are short for a tensor."""
     if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
         return
-    if not op.node.attribute:
-        raise RefusedError("it holds no value, so the model is not valid", "correct the model")
-    attribute = op.node.attribute[0]
+    attribute = op.node.attribute[0] if op.node.attribute else AttributeProto()
     if attribute.ref_attr_name:
         raise RefusedError(
             f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until opset 12",
@@ -28,9 +26,7 @@ def _lower_shorthand(op: Writer) -> None:
         )
     tensor = tensor_of(op.node)
     if tensor is None:
-        strings = [attribute.s] if attribute.name == "value_string" else list(attribute.strings)
-        shape = [] if attribute.name == "value_string" else [len(strings)]
-        tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
+        raise RefusedError("it holds no value, so the model is not valid", "correct the model")
     del op.node.attribute[:]
     op.node.attribute.append(helper.make_attribute("value", tensor))
 

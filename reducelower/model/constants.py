@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
-if TYPE_CHECKING:
-    from reducelower.model.numbers import Array
+__all__ = ["HELD_IN", "element_type_of_constant", "tensor_in", "tensor_of"]
 
-__all__ = ["HELD_IN", "element_type_of_constant", "tensor_of"]
-
-HELD_IN: Mapping[str, Callable[[AttributeProto], Array]] = {
-    "value_int": lambda attribute: np.array(attribute.i, dtype=np.int64),
-    "value_ints": lambda attribute: np.array(attribute.ints, dtype=np.int64),
-    "value_float": lambda attribute: np.array(attribute.f, dtype=np.float32),
-    "value_floats": lambda attribute: np.array(attribute.floats, dtype=np.float32),
+HELD_IN: Mapping[str, tuple[int, str]] = {
+    "value_int": (TensorProto.INT64, "i"),
+    "value_ints": (TensorProto.INT64, "ints"),
+    "value_float": (TensorProto.FLOAT, "f"),
+    "value_floats": (TensorProto.FLOAT, "floats"),
+    "value_string": (TensorProto.STRING, "s"),
+    "value_strings": (TensorProto.STRING, "strings"),
 }
-"""The numbers that an attribute holds, by its name; `value` and `sparse_value` hold tensors."""
-
-_ELEMENT_TYPES = {
-    "value_int": TensorProto.INT64,
-    "value_ints": TensorProto.INT64,
-    "value_float": TensorProto.FLOAT,
-    "value_floats": TensorProto.FLOAT,
-    "value_string": TensorProto.STRING,
-    "value_strings": TensorProto.STRING,
-}
+"""For attributes of Constant that are short for a tensor: its element type, and the field with its elements."""
 
 
 def tensor_of(node: NodeProto) -> TensorProto | None:
     """The dense tensor of a Constant node; None if it refers to a function attribute or has none."""
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            return None
-        if attribute.name == "value":
-            return attribute.t
-        if attribute.name in HELD_IN:
-            return numpy_helper.from_array(HELD_IN[attribute.name](attribute))
-    return None
+    return next(filter(None, map(tensor_in, node.attribute)), None)
+
+
+def tensor_in(attribute: AttributeProto) -> TensorProto | None:
+    """The dense tensor that an attribute of a Constant node holds; None if it refers to a function attribute."""
+    if attribute.ref_attr_name:
+        return None
+    if attribute.name == "value":
+        return attribute.t
+    if attribute.name not in HELD_IN:
+        return None
+    element_type, field = HELD_IN[attribute.name]
+    held = getattr(attribute, field)
+    if element_type != TensorProto.STRING:
+        return numpy_helper.from_array(np.array(held, helper.tensor_dtype_to_np_dtype(element_type)))
+    # Not through numpy, which holds text: bytes of any kind stay as they are.
+    is_list = attribute.name == "value_strings"
+    return helper.make_tensor("", element_type, [len(held)] if is_list else [], held if is_list else [held])
 
 
 def element_type_of_constant(node: NodeProto) -> int:
@@ -50,6 +49,6 @@ def element_type_of_constant(node: NodeProto) -> int:
             return attribute.t.data_type
         if attribute.name == "sparse_value":
             return attribute.sparse_tensor.values.data_type
-        if attribute.name in _ELEMENT_TYPES:
-            return _ELEMENT_TYPES[attribute.name]
+        if attribute.name in HELD_IN:
+            return HELD_IN[attribute.name][0]
     return 0

@@ -24,7 +24,7 @@ from reducelower.model.schemas import element_type_name, schema_in_force
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.scope.scope import Scope
 
-__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled"]
+__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled", "refuse_reference"]
 
 Expression: TypeAlias = ast.expr
 
@@ -86,11 +86,8 @@ class Asked:
             RefusedError: it is an attribute of the enclosing function, whose value differs between calls.
         """
         given = attribute_of(self.node, name)
-        if given is not None and given.ref_attr_name:
-            raise RefusedError(
-                f"its attribute {name} refers to {given.ref_attr_name!r} of the function, so its value is not known",
-                "inline the function first",
-            )
+        if given is not None:
+            refuse_reference(given)
         given = self.default(name) if given is None else given
         value = None if given is None else helper.get_attribute_value(given)
         return value.decode() if isinstance(value, bytes) else value
@@ -102,6 +99,16 @@ class Asked:
             return self.scope.constant(operand) if operand else None
         found = self.attribute(name)
         return None if found is None else np.asarray(found)
+
+
+def refuse_reference(attribute: AttributeProto) -> None:
+    """Raise RefusedError for an attribute of the enclosing function, whose value differs between calls."""
+    if attribute.ref_attr_name:
+        raise RefusedError(
+            f"its attribute {attribute.name} refers to {attribute.ref_attr_name!r} of the function, so its value is "
+            "not known",
+            "inline the function first",
+        )
 
 
 def _given(asked: Asked, name: str) -> bool:

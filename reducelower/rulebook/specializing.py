@@ -31,7 +31,7 @@ from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.guards import Asked, evaluated, filled
+from reducelower.rulebook.guards import Asked, evaluated, filled, refuse_reference
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST
@@ -166,6 +166,8 @@ class _Body:
         if name == "target":
             return self.constant(name, np.array(self.asked.scope.target_opset, np.int64))
         attribute = frame.attributes.get(name)
+        if attribute is not None:
+            refuse_reference(attribute)
         value = None if attribute is None else _as_value(attribute)
         if value is None:
             raise RefusedError(f"nothing gives {name!r} in the rule for {self.function.name}", "correct the rule")

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import AttributeProto, SparseTensorProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError, UnreadableModelError
-from reducelower.model.constants import HELD_IN
+from reducelower.model.constants import HELD_IN, tensor_in
 from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
@@ -79,19 +79,15 @@ class Values:
         return number
 
     def number_of_attribute(self, attribute: AttributeProto) -> int:
-        """The number of the value in a Constant node's attribute; 0 for strings, or if the value is elsewhere."""
+        """The number of the value in a Constant node's attribute; 0 if the value is elsewhere."""
         if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *HELD_IN):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
             return 0
         spelling = attribute.SerializeToString()
         if spelling not in self._spelled:
-            if attribute.name == "value":
-                held = read_tensor(attribute.t)
-            elif attribute.name == "sparse_value":
-                held = dense(attribute.sparse_tensor)
-            else:
-                held = HELD_IN[attribute.name](attribute)
+            tensor = tensor_in(attribute)
+            held = dense(attribute.sparse_tensor) if tensor is None else read_tensor(tensor)
             self._spelled[spelling] = self.number(held)
         return self._spelled[spelling]
 

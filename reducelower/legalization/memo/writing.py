@@ -24,8 +24,6 @@ from reducelower.scope.node import Added, blank
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal"]
 
-_NOTHING: Mapping[str, bytes] = {}
-
 
 def _real_names(read: ReadNode) -> dict[str, str]:
     real = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
@@ -100,8 +98,15 @@ class Writing:
         self._claims = self._find_claims()
         self._makes_names = bool(outcome.derived) or not self._is_bytes
         self._makes_values = bool(outcome.new_values) and graph.is_graph
-        if outcome.nodes:
-            self._inferred(read, graph.has_type_at_hand)
+        if outcome.nodes and self._inferred(read, graph.has_type_at_hand) is None and self._needs_types():
+            doubts.append(outcome.op_type)
+
+    def _needs_types(self) -> bool:
+        """Whether nodes may be wrong in a way that only the types of what they read show.
+
+        The types of a function's values come from its calls; subgraphs read values from around them.
+        """
+        return not self._graph.is_graph or any(True for node in self.outcome.nodes or () for _ in subgraphs(node))
 
     # New names
 
@@ -182,16 +187,16 @@ class Writing:
         """The nodes with a blank for every new name, after those of names and marks."""
         return self._template.format(self._fixed, with_tails=False)
 
-    def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
-        """The types of new values, if the types of all operands are known; else empty."""
+    def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes] | None:
+        """The types of new values; None if not the types of all operands are known."""
         outcome, graph = self.outcome, self._graph
         for number in outcome.reads:
             if not is_known(read.names[number].decode()):
-                return _NOTHING
+                return None
         operands = [name.decode() for name in read.names[: self._operands]]
         given = tuple([graph.described(name) if is_known(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
-            return _NOTHING
+            return None
         found = outcome.alone(graph.ground.opset, given, graph.ground.values)
         if found.objection:
             self._doubts.append(outcome.op_type)
@@ -199,7 +204,7 @@ class Writing:
 
     def _state_types(self, edit: Edit, index: int, read: ReadNode, new: Mapping[str, str] | None) -> None:
         """Let the graph state the types of new values, if it states those of the operands."""
-        types = self._inferred(read, self._graph.states_type)
+        types = self._inferred(read, self._graph.states_type) or {}
         if self.outcome.types:
             types = {**types, **dict(self.outcome.types)}
         if not types:
