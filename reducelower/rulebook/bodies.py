@@ -82,7 +82,7 @@ def instantiate_function(
 
 def write_out(function: FunctionProto, body: Simplified, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
     """The nodes of a body that was written for a node, with names of the graph."""
-    nodes = _Instance(function, body, node, scope, {}).nodes()
+    nodes = _Instance(function, body, node, scope, None).nodes()
     if any(made.op_type == "If" for made in nodes):
         _state_ranks(nodes, node, scope, opset_of(function))
     return nodes
@@ -112,8 +112,9 @@ class _Instance:
         body: Simplified,
         node: NodeProto,
         scope: Scope,
-        attributes: Mapping[str, AttributeProto],
+        attributes: Mapping[str, AttributeProto] | None,
     ) -> None:
+        """`attributes` are what references in the body stand for; None where they are those of a function around it."""
         self.function = function
         self.body = body
         self.node = node
@@ -171,7 +172,7 @@ class _Instance:
         return self.held.get(name) or self.names.get(name, name)
 
     def _attribute(self, attribute: AttributeProto, copy: NodeProto) -> None:
-        if not attribute.ref_attr_name:
+        if not attribute.ref_attr_name or self.attributes is None:
             copy.attribute.append(attribute)
             return
         given = self.attributes.get(attribute.ref_attr_name)
@@ -187,7 +188,7 @@ class _Instance:
             taken.name = self._name(taken.name)
         made = []
         for inner in graph.node:
-            value = value_of_constants(inner, self.attributes, self.constants, {})
+            value = value_of_constants(inner, self.attributes or {}, self.constants, {})
             if value is None:
                 made.append(self._node(inner))
             else:

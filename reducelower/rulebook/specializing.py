@@ -307,11 +307,11 @@ class _Body:
                 )
             elif name in TYPES:
                 holder.attribute.append(helper.make_attribute(attribute.name, TYPES[name](self.asked)))
-            elif name in frame.attributes and attribute.type == AttributeProto.FLOAT:
-                number = float(helper.get_attribute_value(frame.attributes[name]))
-                holder.attribute.append(helper.make_attribute(attribute.name, number))
-            elif name in frame.attributes:
-                add_named(holder, frame.attributes[name], attribute.name)
+            elif (given := frame.attributes.get(name)) is not None:
+                add_named(holder, given, attribute.name)
+                if attribute.type == AttributeProto.FLOAT and not given.ref_attr_name:
+                    number = float(helper.get_attribute_value(given))
+                    holder.attribute[0].CopyFrom(helper.make_attribute(attribute.name, number))
             found += holder.attribute
         return found
 

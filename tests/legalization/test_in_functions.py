@@ -32,6 +32,20 @@ def test_a_rule_reads_an_attribute_of_the_function_where_it_is_known() -> None:
     np.testing.assert_array_equal(session.run(None, {"x": np.zeros((2, 3), np.float32)})[0], np.eye(2, 3, 1))
 
 
+def test_a_rule_hands_on_an_attribute_of_the_function() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 10, "local" : 1]>
+        main (float[2,3] x) => (float[2,3] y) <int64[2,3] places = {2,1,0, 0,1,2}> { y = local.f(x, places) }
+        <domain: "local", opset_import: ["" : 10]>
+        f <along: int = 1>(x, places) => (y) { y = Scatter<axis: int = @along>(x, places, x) }
+    """)
+    converted = reducelower.convert_version(model, 16)
+    checker.check_model(converted, full_check=True)
+    session = onnxruntime.InferenceSession(converted.SerializeToString())
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], [[2, 1, 0], [3, 4, 5]])
+
+
 def test_a_rule_that_needs_the_number_is_refused_where_calls_decide_it() -> None:
     model = _calling(
         26,
