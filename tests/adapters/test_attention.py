@@ -214,3 +214,23 @@ def test_rows_that_are_masked_as_a_whole_yield_zeros(kind: str) -> None:
     weights = np.exp(q.astype(np.float64) @ k.swapaxes(-1, -2) / 2) * allowed
     expected = weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30) @ v
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.opset(25)
+@pytest.mark.parametrize("target", [24, 23])
+def test_a_past_without_a_present_runs_below_25_too(target: int) -> None:
+    model = parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 25]>
+        g (float[1,1,2,4] q, float[1,1,2,4] k, float[1,1,2,4] v, float[1,1,3,4] pk, float[1,1,3,4] pv)
+            => (float[1,1,2,4] y)
+        { y = Attention(q, k, v, , pk, pv) }
+    """)
+    feeds = {name: floats(1, 1, 3 if name[0] == "p" else 2, 4, seed=seed) for seed, name in enumerate(["q", "k", "v"])}
+    feeds |= {"pk": floats(1, 1, 3, 4, seed=3), "pv": floats(1, 1, 3, 4, seed=4)}
+    result = converted(model, target)
+    found = onnxruntime.InferenceSession(result.SerializeToString()).run(["y"], feeds)[0]
+    keys, values = (np.concatenate([feeds[f"p{name}"], feeds[name]], 2)[0, 0].astype(np.float64) for name in "kv")
+    scores = feeds["q"][0, 0].astype(np.float64) @ keys.T / 2
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    np.testing.assert_allclose(found[0, 0], weights / weights.sum(-1, keepdims=True) @ values, rtol=1e-5)
+    assert [output.name for output in result.graph.output] == ["y"]

@@ -123,6 +123,13 @@ def test_numbers_are_the_same_as_far_as_rounding_goes(wanted: list[Any], got: li
     assert (not difference(np.array(wanted, np.float32), np.array(got, np.float32))) is same
 
 
+def test_logarithms_beside_1_are_the_same_up_to_the_last_digits_of_1() -> None:
+    wanted, got, other = (np.array([number], np.float32) for number in (0.0, 2.0**-22, 2.0**-20))
+    assert difference(wanted, got)
+    assert not difference(wanted, got, logs=True)
+    assert difference(wanted, other, logs=True)
+
+
 def test_whole_numbers_types_and_sequences_are_compared_exactly() -> None:
     assert difference(np.array([2**53]), np.array([2**53 + 1]))
     assert difference(np.array([1]), np.array([1], np.int32))

@@ -15,17 +15,21 @@ _TOLERANCE = {
 }  # fmt: skip
 """How far numbers of a type may be apart: relative to the number, and to 1 or the largest of the tensor below that."""
 
+_LAST_OF_ONE = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""The last digit of 1 in a type."""
+
 _EIGHT_BITS = 0.26
 """One step of a float of eight bits or less."""
 
 
-def difference(wanted: Any, got: Any, *, single: bool = False) -> str:
+def difference(wanted: Any, got: Any, *, single: bool = False, logs: bool = False) -> str:
     """How two values differ, empty where they do not: tensors, sequences of them, or None.
 
     Args:
         wanted: what the source computes.
         got: what the result does.
         single: whether doubles may be computed in single precision, as the specification's own bodies do.
+        logs: whether logarithms may be among them: that of 1 and its neighbours is as far off as four last digits of 1.
     """
     if wanted is None or got is None:
         return "" if wanted is got else f"{got} instead of {wanted}"
@@ -33,11 +37,11 @@ def difference(wanted: Any, got: Any, *, single: bool = False) -> str:
         if not isinstance(wanted, list) or not isinstance(got, list) or len(wanted) != len(got):
             return f"{got} instead of {wanted}"
         pairs = zip(wanted, got, strict=True)
-        return next((found for one, other in pairs if (found := difference(one, other, single=single))), "")
-    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single)
+        return next((found for one, other in pairs if (found := difference(one, other, single=single, logs=logs))), "")
+    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single, logs=logs)
 
 
-def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool) -> str:
+def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool, logs: bool) -> str:
     if wanted.shape != got.shape:
         return f"shape {got.shape} instead of {wanted.shape}"
     if wanted.dtype.kind in "OUS" and got.dtype.kind in "OUS":
@@ -49,12 +53,13 @@ def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool) -> st
         return "" if np.array_equal(wanted, got) else f"{_shown(got)} instead of {_shown(wanted)}"
     tolerance = _TOLERANCE.get(wanted.dtype.name, _EIGHT_BITS)
     tolerance = max(tolerance, _TOLERANCE["float32"]) if single else tolerance
+    least = 4 * _LAST_OF_ONE.get(wanted.dtype.name, 0.0) if logs else 0.0
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         one, other = wanted.astype(wide), got.astype(wide)
         finite = np.abs(one[np.isfinite(one)])
         scale = min(1.0, float(finite.max())) if finite.size else 1.0
-        near = np.isfinite(one) & (np.abs(one - other) <= tolerance * (np.abs(one) + scale))
+        near = np.isfinite(one) & (np.abs(one - other) <= np.maximum(least, tolerance * (np.abs(one) + scale)))
         same = near | (one == other) | (np.isnan(one) & np.isnan(other))
     return "" if bool(np.all(same)) else f"{_shown(got)} instead of {_shown(wanted)}"
 

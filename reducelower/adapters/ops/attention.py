@@ -10,7 +10,7 @@ Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24, 25).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -30,6 +30,8 @@ _WIDTH: Mapping[int, int] = {
 }
 _INPUTS = (0, 1, 2, 3, 4, 5)
 """Query, key, value, mask, past key and past value."""
+
+_PAST_KEY = 4
 
 _LENGTHS = 6
 """The input nonpad_kv_seqlen."""
@@ -152,8 +154,11 @@ def _leaves_something(mask: Array | None) -> bool:
 
 @lowers("Attention", 25)
 def _lower_windows(op: Writer) -> Outcome:
+    """Before 25 onnxruntime does not run what is given a past and yields no present (1.32)."""
     if _has_window(op):
         raise BodyWantedError("it attends to a window of keys", "opset 25 is the oldest that has windows")
+    if op.input(_PAST_KEY):
+        _yield_present(op, _missing(op))
     return None
 
 
@@ -173,10 +178,18 @@ _PRESENT = {1: "present_key", 2: "present_value"}
 @raises("Attention", 25)
 def _raise_present(op: Writer) -> Outcome:
     """Since 25 present_key and present_value are yielded together or not at all."""
-    missing = [place for place in _PRESENT if len(op.node.output) <= place or not op.node.output[place]]
-    if len(missing) != 1:
-        return None
-    while len(op.node.output) <= missing[0]:
-        op.node.output.append("")
-    op.node.output[missing[0]] = op.scope.fresh(op.node.name or op.node.output[0], f"/Attention/{_PRESENT[missing[0]]}")
+    missing = _missing(op)
+    if len(missing) == 1:
+        _yield_present(op, missing)
     return None
+
+
+def _missing(op: Writer) -> list[int]:
+    """Which of present_key and present_value the node does not yield."""
+    return [place for place in _PRESENT if len(op.node.output) <= place or not op.node.output[place]]
+
+
+def _yield_present(op: Writer, places: Sequence[int]) -> None:
+    for place in places:
+        op.node.output.extend([""] * (place + 1 - len(op.node.output)))
+        op.node.output[place] = op.scope.fresh(op.node.name or op.node.output[0], f"/Attention/{_PRESENT[place]}")
