@@ -222,7 +222,7 @@ def _made_as_float(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted
     if op.node.op_type == "ConstantOfShape":
         value = read_tensor(op.attribute("value")).astype(np.float32)
         op.set("value", numpy_helper.from_array(value))
-    else:
+    elif op.attribute("dtype", 0) == element_type:
         op.set("dtype", _T.FLOAT)
     return _cast_around(op, element_type, _T.FLOAT, goal)
 

@@ -82,6 +82,7 @@ _MADE = {
         20, [19], "int64[1] x", "float8e4m3fn[n]", "ConstantOfShape<value=float8e4m3fn[1]{2}>(x)",
     ),
     "EyeLike of bfloat16": (22, [13, 18, 21], "float[2,2] x", "bfloat16[n,m]", "EyeLike<dtype=16>(x)"),
+    "EyeLike of int64 beside bfloat16": (22, [13, 19], "bfloat16[2,2] x", "int64[n,m]", "EyeLike<dtype=7>(x)"),
     "EyeLike beside bfloat16": (22, [13, 21], "bfloat16[2,2] x", "bfloat16[n,m]", "EyeLike<k=1>(x)"),
 }  # fmt: skip
 
