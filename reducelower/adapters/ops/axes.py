@@ -103,6 +103,8 @@ def _lower_one_hot(op: Writer) -> Outcome:
         )
     size = int(depth.reshape(-1)[0])
     op.scope.release(op.input(0))
-    wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
+    whole = np.trunc(indices)  # indices of floats are cast to int64 first
+    inside = np.where(whole < -size, size, whole + size)  # the depth itself is off, too, and inference takes it
+    wrapped = np.where(whole < 0, inside, indices)
     op.node.input[0] = op.scope.add_constant(wrapped.astype(indices.dtype), "indices")
     return None
