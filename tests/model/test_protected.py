@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import onnx
 import pytest
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, parser
 from onnx.backend.test.loader import load_model_tests
 from onnx.shape_inference import InferenceError
 
@@ -174,3 +174,13 @@ if __name__ == "__main__":
 
 def test_no_operator_of_onnx_ends_the_process() -> None:
     assert subprocess.run([sys.executable, "-W", "ignore", __file__], check=False).returncode == 0
+
+
+def test_half_of_the_frequencies_are_inferred_where_stft_states_nothing() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,8,1] x) => (float[a,b,c,d] y) <int64 step = {1}, int64 length = {5}> { y = STFT(x, step, , length) }
+    """)
+    found = infer_shapes(model, data_prop=True)
+    assert [size.dim_value for size in found.graph.output[0].type.tensor_type.shape.dim] == [2, 4, 3, 2]
+    assert found.graph.node[0] == model.graph.node[0]

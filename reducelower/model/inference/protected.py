@@ -4,6 +4,8 @@ For four operators, inference reads the input type without checking that there i
 not know there is none. GatherND fails on a negative `batch_dims`. Both were seen with onnx 1.23, by running inference
 on its own node tests without types and with other attributes.
 
+STFT without `onesided` is inferred as if that were 0, where its default is 1 (onnx 1.23): it is stated for inference.
+
 Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero where a function leaves
 it to those who call it. Scan of onnx 1.20 and 1.21 reads the number of its inputs without checking that it is stated.
 """
@@ -37,9 +39,10 @@ _ENDING = {
     "GatherND": _DEFAULT,
     "LabelEncoder": _ML,
     "RegexFullMatch": _DEFAULT,
+    "STFT": _DEFAULT,
     "TreeEnsemble": _ML,
 }
-_CRASHING: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
+_CRASHING: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"STFT", b"TreeEnsemble", b"batch_dims")
 """Operator and attribute names to search for in the bytes of a model."""
 if defs.onnx_opset_version() < 28:  # before onnx 1.23
     _ENDING |= {"Attention": _DEFAULT, "Scan": _DEFAULT}
@@ -100,7 +103,10 @@ def _crashing_nodes(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
 
 
 def _replace(node: NodeProto, *, may_cast: bool) -> None:
-    """Replace a node by a Cast with the same result type, or by an unknown operator; leave heads unsaid."""
+    """Replace a node by a Cast with the same result type, or by an unknown operator, or change one attribute."""
+    if node.op_type == "STFT":
+        node.attribute.add(name="onesided", type=AttributeProto.INT, i=1)
+        return
     if node.op_type == "Attention":
         kept = [attribute for attribute in node.attribute if attribute.name != "kv_num_heads"]
         del node.attribute[:]
@@ -116,9 +122,11 @@ def _replace(node: NodeProto, *, may_cast: bool) -> None:
 
 
 def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
-    """Whether inferring this node could crash the process, given the names of values with known types."""
+    """Whether inferring this node could crash the process or mislead, given the names of values with known types."""
     if node.domain not in _ENDING.get(node.op_type, ()):
         return False
+    if node.op_type == "STFT":
+        return attribute_of(node, "onesided") is None
     if node.op_type == "GatherND":
         batch_dims = attribute_of(node, "batch_dims")
         return batch_dims is not None and batch_dims.i < 0
