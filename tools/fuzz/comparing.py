@@ -22,14 +22,14 @@ _EIGHT_BITS = 0.26
 """One step of a float of eight bits or less."""
 
 
-def difference(wanted: Any, got: Any, *, single: bool = False, logs: bool = False) -> str:
+def difference(wanted: Any, got: Any, *, single: bool = False, near_zero: bool = False) -> str:
     """How two values differ, empty where they do not: tensors, sequences of them, or None.
 
     Args:
         wanted: what the source computes.
         got: what the result does.
         single: whether doubles may be computed in single precision, as the specification's own bodies do.
-        logs: whether logarithms may be among them: that of 1 and its neighbours is as far off as four last digits of 1.
+        near_zero: whether those near 0 come from numbers around 1, and may be as far off as four last digits of 1.
     """
     if wanted is None or got is None:
         return "" if wanted is got else f"{got} instead of {wanted}"
@@ -37,11 +37,13 @@ def difference(wanted: Any, got: Any, *, single: bool = False, logs: bool = Fals
         if not isinstance(wanted, list) or not isinstance(got, list) or len(wanted) != len(got):
             return f"{got} instead of {wanted}"
         pairs = zip(wanted, got, strict=True)
-        return next((found for one, other in pairs if (found := difference(one, other, single=single, logs=logs))), "")
-    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single, logs=logs)
+        return next(
+            (found for one, other in pairs if (found := difference(one, other, single=single, near_zero=near_zero))), ""
+        )
+    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single, near_zero=near_zero)
 
 
-def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool, logs: bool) -> str:
+def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool, near_zero: bool) -> str:
     if wanted.shape != got.shape:
         return f"shape {got.shape} instead of {wanted.shape}"
     if wanted.dtype.kind in "OUS" and got.dtype.kind in "OUS":
@@ -53,7 +55,7 @@ def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool, logs:
         return "" if np.array_equal(wanted, got) else f"{_shown(got)} instead of {_shown(wanted)}"
     tolerance = _TOLERANCE.get(wanted.dtype.name, _EIGHT_BITS)
     tolerance = max(tolerance, _TOLERANCE["float32"]) if single else tolerance
-    least = 4 * _LAST_OF_ONE.get(wanted.dtype.name, 0.0) if logs else 0.0
+    least = 4 * _LAST_OF_ONE.get(wanted.dtype.name, 0.0) if near_zero else 0.0
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         one, other = wanted.astype(wide), got.astype(wide)
