@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -33,6 +33,9 @@ _RANDOM = frozenset(
 """Operators that may yield something else each time."""
 
 _OF_SIZES = ("Shape", "Size")
+
+_OF_WHOLE = (TensorProto.INT32, TensorProto.INT64)
+"""Element types of sizes, and of what is computed from them."""
 
 _DATA = "⟦0⟧"
 """The blank of a node's first operand."""
@@ -145,8 +148,9 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
     for name in node.input:
         value = scope.constant(name) if name and scope.is_new(name) else None
         if name and not scope.is_new(name):
-            # To know whether data are computed from constants takes a look at all that they come from.
-            value = scope.small_constant(name, stated=name == _DATA)
+            # To know whether data are computed from constants takes a look at all that they come from. Sizes are whole
+            # numbers, so that of others it is not worth it.
+            value = scope.small_constant(name, stated=name == _DATA and scope.element_type(name) not in _OF_WHOLE)
         if name and value is None:
             return ""
         values.append(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper, parser, shape_inference
+from onnx.reference import ReferenceEvaluator
 
 from tests.adapters.single import converted
 
@@ -49,3 +51,21 @@ def test_no_value_is_cast_to_the_type_that_it_has() -> None:
     known = {value.name: value.type.tensor_type.elem_type for value in (*after.graph.value_info, *after.graph.input)}
     casts = [node for node in after.graph.node if node.op_type == "Cast" and node.output[0] != "y"]
     assert [node for node in casts if known.get(node.input[0]) == node.attribute[0].i] == []
+
+
+def test_what_is_computed_from_known_sizes_is_a_constant_behind_a_rewrite_too() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[6,4] x, int64[1] by) => (int64[1] y)
+            <int64[1] first = {0}, int64[1] end = {1}, int64[1] four = {4}>
+        {
+            sizes = Shape(x)
+            rows = Slice(sizes, first, end)
+            rest = Mod(rows, four)
+            y = Add(rest, by)
+        }
+    """)
+    result = converted(model, 9)
+    assert [node.op_type for node in result.graph.node] == ["Where", "Add"]  # the rest of Mod is known
+    found = ReferenceEvaluator(result).run(None, {"x": np.zeros((6, 4), np.float32), "by": np.array([5])})[0]
+    assert found.tolist() == [6 % 4 + 5]
