@@ -5,13 +5,18 @@ What is not written above some size is refused with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from onnx import ModelProto, checker, helper, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.verification import verify
 from tests.legalization.running import run
+from tests.runtimes.toaster import runtime
 
 _RNG = np.random.default_rng(0)
 
@@ -122,3 +127,111 @@ def test_models_are_verified_whatever_their_weights_take(size: int) -> None:
     changed[-1] += 1e6
     other.graph.initializer[0].CopyFrom(numpy_helper.from_array(changed, "w"))
     assert verify(given, other).verdict == "different"
+
+
+# What is fed and what is held of tables goes by their length: 64, 256, 1,000, 4,096 and 20,000 elements.
+@pytest.mark.parametrize("count", [63, 64, 65, 256, 257, 1000, 1001, 4096, 4097, 20_000, 20_001])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(int64[3] x) => (float[3] y) {{ y = Gather (table, x) }}",
+        "(float[2,{count}] x) => (float[2,{count}] y) {{ y = Mul (table, x) }}",
+        "(float[{count}] x) => (float[{count}] y) {{ sum = Add (x, table) y = Relu (sum) }}",
+    ],
+)
+def test_one_other_entry_of_a_table_is_found_whatever_its_length(text: str, count: int) -> None:
+    table = _RNG.standard_normal(count).astype(np.float32)
+    changed = np.concatenate([table[:-1], table[-1:] + 1])
+    given, other = (model(text.format(count=count), 13, table=each) for each in (table, changed))
+    assert verify(given, reducelower.convert_version(given, 11)).equivalent
+    assert verify(given, other).verdict == "different"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A node that is written out up to a size.
+
+    Attributes:
+        wrong: the fact that a runtime gets it wrong, or empty for a version that lacks it.
+        text: the model, by the size.
+        most: the largest size that is written out in the shortest form.
+        nodes: how many nodes that takes, by the size.
+        above: what is said of larger ones; empty if they are written in another way.
+        right: what it computes of `x`, by the size.
+        opset: the version of the model.
+        constants: its initializers, by the size.
+        goal: the version that lacks it.
+    """
+
+    wrong: str
+    text: str
+    most: int
+    nodes: Callable[[int], int]
+    above: str
+    right: Callable[[np.ndarray, int], np.ndarray]
+    opset: int = 13
+    constants: Callable[[int], dict[str, np.ndarray]] = lambda count: {}
+    goal: int = 5
+
+
+def _fact(op_type: str, when: str = "") -> str:
+    return f"operators = ['{op_type}']\nis = 'wrong'" + (f"\nwhen = {{ {when} }}" if when else "")
+
+
+WRITTEN = {
+    "Expand as a product with ones": Written(
+        _fact("Expand"), "(float[1] x) => (float[{0}] y) {{ y = Expand (x, sizes) }}", 4096, lambda _: 1, "",
+        lambda x, count: np.repeat(x, count), constants=lambda count: {"sizes": np.array([count])},
+    ),
+    "Gather as a slice for each index": Written(
+        _fact("Gather"), "(float[40] x) => (float[{0}] y) {{ y = Gather (x, at) }}", 16, lambda count: count + 1,
+        "nothing equivalent works", lambda x, count: x[:count], constants=lambda count: {"at": np.arange(count)},
+    ),
+    "a scattered sum, one index after the other": Written(
+        _fact("ScatterElements", "attributes = ['reduction']"),
+        '(float[100] x) => (float[100] y) {{ y = ScatterElements <reduction = "add"> (x, at, one) }}', 64,
+        lambda count: 5 * count, "", lambda x, count: np.concatenate([x[:count] + 1, x[count:]]), 16,
+        lambda count: {"at": np.arange(count), "one": np.ones(count, np.float32)},
+    ),
+    "a product of factors": Written(
+        _fact("ReduceProd"), "(float[2,{0}] x) => (float[2,1] y) {{ y = ReduceProd <axes = [1]> (x) }}", 64,
+        lambda count: count, "products are written out for 1 to 64", lambda x, _: x.prod(1, keepdims=True),
+    ),
+    "copies of integers": Written(
+        "", "(int32[2] x) => (int32[n] y) {{ y = Tile (x, times) }}", 64, lambda _: 2, "int32 65 times",
+        np.tile, 6, lambda count: {"times": np.array([count])},
+    ),
+    "a constant stack of matrices": Written(
+        _fact("MatMul", "broadcast = true"), "(float[{0},1,32] x) => (float[{0},1,32] y) {{ y = MatMul (x, turn) }}",
+        1024, lambda _: 1, "", lambda x, _: x[..., ::-1],
+        constants=lambda _: {"turn": np.eye(32, dtype=np.float32)[None, ::-1]},
+    ),
+    "parts of a sequence": Written(
+        "", "(float[{0}] x) => (float[1] y) {{ all = SplitToSequence (x, parts) y = SequenceAt (all, at) }}", 1024,
+        lambda _: 4, "", lambda x, _: x[3:4], 12,
+        lambda count: {"parts": np.ones(count, np.int64), "at": np.array(3)}, 10,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_nodes_are_written_out_up_to_a_size(name: str, beyond: int) -> None:
+    row = WRITTEN[name]
+    size = row.most + beyond
+    given = model(row.text.format(size), row.opset, **row.constants(size))
+    target = reducelower.Target(runtime=runtime(row.wrong)) if row.wrong else reducelower.Target(opset=row.goal)
+    if beyond > 0 and row.above:
+        with pytest.raises(reducelower.ConversionError, match=row.above):
+            reducelower.legalize(given, target)
+        return
+    made = reducelower.legalize(given, target).model
+    checker.check_model(made, full_check=True)
+    assert (len(made.graph.node) == row.nodes(size)) is (beyond <= 0)
+    (fed,) = (value.type.tensor_type for value in made.graph.input)
+    shape = [each.dim_value for each in fed.shape.dim]
+    x = _RNG.uniform(0.9, 1.1, shape).astype(helper.tensor_dtype_to_np_dtype(fed.elem_type))
+    if made.opset_import[0].version >= 7:
+        np.testing.assert_allclose(run(made, {"x": x})[0], row.right(x, size), rtol=1e-5)
+    else:
+        np.testing.assert_array_equal(ReferenceEvaluator(made).run(None, {"x": x})[0], row.right(x, size))
