@@ -26,7 +26,6 @@ from reducelower.model.census import Stated, graph_field
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference.declared import objection
-from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.names import Names, Searchable
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import (
@@ -124,9 +123,8 @@ def run(
         entry.version = goal.opset
     operators = graph_pass.operators_met if settings.validate else ()
     doubts = memo.doubts if settings.validate else ()
-    problem = _misfit(draft, source, opset, goal.opset, doubts, operators, lenient=lenient)
-    if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
-        problem = _refuse_untyped_functions(draft)
+    problem = _refuse_untyped_functions(draft, source) if goal.opset < _CASTS_TELL_TYPES else None
+    problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, lenient=lenient)
     if not problem:
         model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
         problem = _fit_ir_version(draft, goal) or _fit_ml_version(draft, goal)
@@ -247,16 +245,12 @@ def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
     return {name: parse_element_type(given) for name, given in (element_types or {}).items()}
 
 
-def _refuse_untyped_functions(draft: Draft) -> Refusal | None:
+def _refuse_untyped_functions(draft: Draft, source: Document) -> Refusal | None:
     """Refuse functions in which inference misses a type: old Cast names it as text, and a function states none."""
-    if not draft.model.functions:
+    if not draft.model.functions or not (wrong := new_objection(source, draft.document())):
         return None
-    try:
-        infer_shapes(skeleton(draft.document().message), check_type=True, strict_mode=True)
-    except Exception as error:  # inference raises several types
-        reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {error}"
-        return Refusal("functions", "", "", " ".join(reason.split()), "inline the functions first")
-    return None
+    reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {wrong}"
+    return Refusal("functions", "", "", reason, "inline the functions first")
 
 
 def folder_of(settings: Settings) -> DataFolder | None:
