@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reducelower.verification.regions.bounded import bounded, not_negative
+from reducelower.verification.regions.bounded import bounded, deciding, not_negative
 
 from .models import model
 
@@ -45,3 +45,19 @@ def test_arithmetic_bounds_only_what_is_bounded_before(body: str, is_bounded: bo
 def test_what_is_never_below_zero(body: str, is_not_negative: bool) -> None:
     given = model(f"g (float[N] x) => (float[N] y) <float k = {{2}}> {{ {body} }}")
     assert ("y" in not_negative(given.graph.node, {"k": np.array(2.0)})) is is_not_negative
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = Reshape (x, s)", {"s"}),
+        ("t = Transpose (x)  y = Reshape (t, s)", {"s"}),
+        ("t = Neg (x)  y = Reshape (t, s)", {"s", "x"}),
+        ("t = Reshape (x, s)  y = Neg (t)", {"s", "t", "x"}),
+        ("t = Shape (x)  y = Reshape (x, t)", {"t", "x"}),
+        ("t = Identity (s)  y = Reshape (x, t)", {"s", "t"}),
+    ],
+)
+def test_values_decide_nothing_where_they_are_only_moved(body: str, expected: set[str]) -> None:
+    given = model(f"g (float[N] x, int64[M] s) => (float[K] y) {{ {body} }}")
+    assert deciding(given.graph.node) == expected

@@ -86,3 +86,9 @@ def test_a_forked_process_has_a_thread_of_its_own() -> None:
             with terminated_after(options, 0.05):
                 os._exit(0 if _is_stopped(options) else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_has_no_time_left_is_stopped_before_it_starts() -> None:
+    options = Options()
+    with terminated_after(options, 0.0):
+        assert options.terminate

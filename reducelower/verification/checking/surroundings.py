@@ -11,7 +11,7 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.regions.bounded import bounded, moved, not_negative
+from reducelower.verification.regions.bounded import bounded, deciding, moved, not_negative
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
@@ -51,7 +51,7 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
                 continue
             if around.pair is given or known[at].varies or finding.status == "not run":
                 in_range = partial(_holds_in_range, given, checker)
-                key, found = at, _in_surroundings(known[at], finding, given, around, in_range)
+                key, found = at, _in_surroundings(known[at], finding, (region.pair, given), around, in_range)
                 break
             key, found = at, not_reached(finding, known[at], around.pair)
         judged.setdefault(key, (found, []))[1].append(region)
@@ -78,21 +78,21 @@ def _narrower(region: Region) -> Iterator[Region]:
 def _in_surroundings(
     found: SiteVerification,
     alone: SiteVerification,
-    inner: Pair,
+    inner: tuple[Pair, Pair],
     region: Region,
     in_range: Callable[[Collection[str]], bool],
 ) -> SiteVerification:
     """Say what a region rests on that holds only for what its surroundings give it.
 
-    It was found with its surroundings, and alone without; `inner` has as much of them as it still differs with, and its
-    weights. `in_range` says whether the region by itself holds where some inputs are never below zero.
+    It was found with its surroundings, and alone without; `inner` is it by itself, and with as much of them as it still
+    differs with, and its weights. `in_range` says whether that holds where some inputs are never below zero.
     """
-    if region.pair is inner:
+    if region.pair is inner[1]:
         return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
     note = (
         f"On values other than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
     )
-    if alone.status == "not run" or _are_bounded(inner, region.pair, in_range):
+    if alone.status == "not run" or any(_are_bounded(pair, region.pair, in_range) for pair in inner):
         kept = found.notes if alone.status == "not run" else (*found.notes, note)
         return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
     return not_reached(alone, found, region.pair)
@@ -114,8 +114,13 @@ def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]]
     for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
         known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
         above |= not_negative(nodes, constants)
-    free = _computed(inner, around) - known
+    free = _computed(inner, around) - known - _only_moved(inner)
     return not free or (free <= above and in_range(free))
+
+
+def _only_moved(pair: Pair) -> set[str]:
+    """The inputs of a region whose elements both sides hand on as they are: their values decide nothing."""
+    return {item.name for item in pair.inputs} - deciding(pair.nodes) - deciding(pair.replacement)
 
 
 def _computed(inner: Pair, around: Pair) -> set[str]:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import NodeProto
 
+from reducelower.model.graph import read_by
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.operators import column, of_kind
 
-__all__ = ["MOVING", "RANDOM", "bounded", "moved", "not_negative"]
+__all__ = ["MOVING", "RANDOM", "bounded", "deciding", "moved", "not_negative"]
 
 RANDOM = of_kind("random")
 """What they give is another value each time."""
@@ -32,6 +33,15 @@ def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
         read = node.input[:1] if node.op_type in MOVING else node.input if node.op_type == "SequenceConstruct" else []
         if read and node.domain in DEFAULT_DOMAINS and found.issuperset(read):
             found.add(node.output[0])
+    return found
+
+
+def deciding(nodes: Sequence[NodeProto]) -> set[str]:
+    """The values that nodes in graph order compute with, or whose elements get to where some are computed with."""
+    found: set[str] = set()
+    for node in reversed(nodes):
+        is_moved = node.op_type in MOVING and node.domain in DEFAULT_DOMAINS and found.isdisjoint(node.output)
+        found.update(node.input[1:] if is_moved else read_by(node))
     return found
 
 

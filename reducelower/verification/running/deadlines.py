@@ -21,6 +21,10 @@ def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
+    if seconds <= 0:  # the run could be over before the thread is awake
+        options.terminate = True
+        yield
+        return
     _watchdog.watch(options, time.monotonic() + seconds)
     try:
         yield
