@@ -199,9 +199,10 @@ def compare_models(
     for at, data in enumerate(data_sets):
         if at or regions is None:
             request = Request(dict(data.inputs), seed, dict(dims), overrides)
-        left_over = None if clock.left is None else max(clock.left, 0.001)
         questions = (
-            Question(source, result, name, request, data.outputs or None, tolerances, Clock(budget, left_over), regions)
+            Question(
+                source, result, name, request, data.outputs or None, tolerances, Clock(budget, clock.left), regions
+            )
             for name in runtimes
         )
         found.append([_verify_in(question, left_runs) for question in questions])
