@@ -9,10 +9,13 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from reducelower import convert_version
 from reducelower.verification import verify
+from reducelower.verification.running.fed import inferred
 
 from .models import model
 
@@ -185,3 +188,17 @@ def test_a_model_whose_smallest_inputs_take_too_much_is_not_shown(side: int, fit
     found = verify(tiled, tiled, memory=0.03)
     assert found.equivalent is fits
     assert fits or "it takes about " in found.reason
+
+
+def test_weights_whose_shapes_are_stated_once_more_as_exporters_do_are_no_larger_for_it() -> None:
+    layer = "c{0} = Conv <pads = [1, 1, 1, 1]> (x{0}, w)  x{1} = Concat <axis = 0> (c{0}, x{0})"
+    layers = "  ".join(layer.format(at, at + 1) for at in range(8))
+    given = model(f"g (float[1, 4, 8, 8] x0) => (float[M, 4, 8, 8] x8) {{ {layers} }}", 18)
+    given.graph.initializer.append(numpy_helper.from_array(np.full((4, 4, 3, 3), 0.01, np.float32), "w"))
+    given.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, (4, 4, 3, 3)))
+    feeds = {"x0": np.zeros((1, 4, 8, 8), np.float32)}
+    graph = inferred(given, feeds)
+    assert graph is not None
+    sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.value_info}
+    assert sizes["c7"] == [2**7, 4, 8, 8]
+    assert verify(given, convert_version(given, 13), memory=0.01).equivalent
