@@ -20,7 +20,14 @@ from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
-__all__ = ["is_slight", "no_evidence", "random_outputs"]
+__all__ = ["LAST_DIGITS", "OF_TWO_RUNTIMES", "is_slight", "no_evidence", "random_outputs"]
+
+
+OF_TWO_RUNTIMES = 1e-5
+"""The share of the largest value of a tensor by which two runtimes may differ."""
+
+LAST_DIGITS = 2.0**-20
+"""The share of it that eight last digits of single precision are: so much is lost in a few sums."""
 
 
 def random_outputs(
@@ -80,11 +87,10 @@ def _identical(left: Array | None, right: Array | None) -> bool:
     return identical(left, right) or (left.dtype == right.dtype == object and left.tolist() == right.tolist())
 
 
-_OF_TWO_RUNTIMES = 1e-5
-
-
-def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
+def is_slight(before: Array, after: Array, scale: float = 0.0, relative: float = OF_TWO_RUNTIMES) -> bool:
     """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
+
+    That is by `relative` of its largest value.
 
     Operators such as Attention compute in single precision within double ones, and not every runtime does. The last
     place of what they are given, of a magnitude of `scale`, may be lost on the way.
@@ -94,7 +100,7 @@ def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
     if before.dtype.itemsize == 8:
         with np.errstate(over="ignore"):
             before, after = before.astype(np.float32), after.astype(np.float32)
-    tolerance = Tolerance(relative=_OF_TWO_RUNTIMES, absolute=float(np.finfo(np.float32).eps) * scale)
+    tolerance = Tolerance(relative=relative, absolute=float(np.finfo(np.float32).eps) * scale)
     return not measure(before, after, tolerance, by_tensor=True).mismatch
 
 

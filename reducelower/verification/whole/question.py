@@ -11,7 +11,7 @@ from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs, tensors, worst_of
 from reducelower.verification.judging.conditioning import Move
-from reducelower.verification.judging.doubts import is_slight
+from reducelower.verification.judging.doubts import OF_TWO_RUNTIMES, is_slight
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.providers import CPU, chosen_provider
@@ -110,10 +110,12 @@ def compared_at(
     )
 
 
-def far_apart(question: Question, left: Run, right: Run, *, leaves_special: bool = False) -> set[str]:
+def far_apart(
+    question: Question, left: Run, right: Run, *, leaves_special: bool = False, relative: float = OF_TWO_RUNTIMES
+) -> set[str]:
     """The outputs, or parts of them, that differ by more than two runtimes may on one of the sets of inputs.
 
-    Sets with NaN or infinities may be left out.
+    Sets with NaN or infinities may be left out. What counts is the share of the largest value of an output.
     """
     found: set[str] = set()
     for feeds, before, after in zip(left.cases, left.results, right.results, strict=False):
@@ -123,6 +125,8 @@ def far_apart(question: Question, left: Run, right: Run, *, leaves_special: bool
             there = dict(tensors(name, other))
             for part, value in tensors(name, one):
                 seen = there.get(part)
-                if value is not None and (seen is None or not (identical(value, seen) or is_slight(value, seen))):
+                if value is not None and (
+                    seen is None or not (identical(value, seen) or is_slight(value, seen, relative=relative))
+                ):
                     found.add(part)
     return found
