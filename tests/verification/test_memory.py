@@ -202,3 +202,18 @@ def test_weights_whose_shapes_are_stated_once_more_as_exporters_do_are_no_larger
     sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.value_info}
     assert sizes["c7"] == [2**7, 4, 8, 8]
     assert verify(given, convert_version(given, 13), memory=0.01).equivalent
+
+
+def test_parts_are_fed_what_a_run_gave_them_for_as_many_at_once_as_memory_allows() -> None:
+    """What two normalizations read takes 41 MB together."""
+    given = model(
+        "g (float[2, N, 64] x, float[2, N, 64] z) => (float[2, N, 1] y) <int64[1] a = {2}, float large = {1000000}> "
+        "{ e = Tanh (x)  p = LayerNormalization (e, c)  f = Softmax (z) "
+        "q = LayerNormalization <epsilon = 0.001> (f, c)  s = ReduceSum (p, a)  t = ReduceSum (q, a)  u = Add (s, t) "
+        "y = Mul (u, large) }",
+        18,
+    )
+    given.graph.initializer.append(numpy_helper.from_array(np.ones(64, np.float32), "c"))
+    found = verify(given, convert_version(given, 13), dims={"N": 2000}, memory=0.03)
+    assert found.equivalent, found
+    assert any("rounding which the model amplifies" in note for note in found.notes)
