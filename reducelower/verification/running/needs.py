@@ -87,7 +87,8 @@ class Peak:
                     if found is not None:
                         sizes[name] = _Size((turns, *found.shape), found.item)
                         work += sizes[name].bytes  # what each turn gave, before it is put together
-            guess = _guess(node, [sizes[name] for name in node.input if name in sizes])
+            read = node.input[:1] if node.op_type in _WEIGHING else node.input
+            guess = _guess(node, [sizes[name] for name in read if name in sizes])
             for name in filter(None, node.output):
                 held[name] = sizes.setdefault(name, guess).bytes
                 live += held[name]
@@ -117,6 +118,9 @@ def _guess(node: NodeProto, read: Sequence[_Size]) -> _Size:
         return _Size((sum(size.bytes for size in read) // 4,), 4)
     return max(read, key=lambda size: size.bytes, default=_Size((), 1))
 
+
+_WEIGHING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+"""Operators whose second operand is large for what they are given, not for what they give."""
 
 _TOGETHER = frozenset({"Concat", "SequenceConstruct", "SequenceInsert"})
 

@@ -54,12 +54,13 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
     models = question.before.proto, question.after.proto
     if not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
         return outputs
-    for finding in findings:
-        if finding.status == "not run":
-            return withdrawn(outputs, f"{finding.place}: {finding.reason}", with_difference=True)
     told = [item for item in outputs if item.verdict == "different"]
     by_source = _sided_with(question, left, right, told)
+    outputs = [replace(item, verdict="equal") if item in by_source else item for item in outputs]
     told = [item for item in told if item not in by_source]
+    unseen = [finding for finding in findings if finding.status == "not run"]
+    if told and unseen:
+        return withdrawn(outputs, f"{unseen[0].place}: {unseen[0].reason}", with_difference=True)
     departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
     question.departed.extend(departed)
     question.departs.extend(item.name for item in told if departed)
