@@ -11,7 +11,8 @@ _ALIASES: Mapping[str, str] = {
     "coreml": "coremltools",
     "iree": "iree-base-compiler iree-base-runtime iree-compiler iree-runtime",
     "jaxonnxruntime": "jaxort",
-    "onnxruntime": "onnxruntime-cpu onnxruntime-gpu onnxruntime-training ort",
+    "onnxruntime": "directml onnxruntime-cpu onnxruntime-directml onnxruntime-gpu onnxruntime-training ort "
+    "windowsml winml",
     "onnxruntime-web": "ort-web wasm webassembly",
     "onnxruntime-webgpu": "webgpu",
     "opencv": "cv cv2 opencv-contrib-python opencv-contrib-python-headless opencv-dnn opencv-python "

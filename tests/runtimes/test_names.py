@@ -15,6 +15,8 @@ from tests.runtimes.test_shipped import reduction
     [
         ("ort", "onnxruntime"),
         ("onnxruntime-gpu", "onnxruntime"),
+        ("winml", "onnxruntime"),
+        ("directml", "onnxruntime"),
         ("ov", "openvino"),
         ("OpenVINO", "openvino"),
         ("cv2", "opencv"),
