@@ -17,6 +17,7 @@ from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.text import expression
 from reducelower.options import Settings, Target
 from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
@@ -71,7 +72,7 @@ def _types(model: ModelProto) -> Iterator[TypeProto]:
 
 def _names(size: str) -> set[str]:
     try:
-        return {node.id for node in ast.walk(ast.parse(size, mode="eval")) if isinstance(node, ast.Name)}
+        return {node.id for node in ast.walk(expression(size)) if isinstance(node, ast.Name)}
     except (SyntaxError, ValueError, RecursionError):
         return set()
 

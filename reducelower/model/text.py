@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import threading
 from collections.abc import Iterable
 
-__all__ = ["counted", "did_you_mean", "one_line", "shape_text", "short", "shown", "xml_text"]
+__all__ = ["counted", "did_you_mean", "expression", "one_line", "shape_text", "short", "shown", "xml_text"]
 
 _LONGEST = 1000
 _READ = 10 * _LONGEST
@@ -21,6 +23,29 @@ def shown(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
     )
+
+
+_parsing = threading.RLock()
+_TRIES = 100
+
+
+def expression(text: str) -> ast.expr:
+    """A Python expression, as a tree.
+
+    CPython 3.11 counts how deep it is for all threads together, so that it may raise a SystemError where two threads
+    parse at once (https://github.com/python/cpython/issues/106905). Ours take turns, and where others parse, once more
+    helps.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: it is none.
+    """
+    for _ in range(_TRIES):
+        try:
+            with _parsing:
+                return ast.parse(text, mode="eval").body
+        except SystemError:
+            continue
+    return ast.parse(text, mode="eval").body
 
 
 def counted(number: int, what: str) -> str:

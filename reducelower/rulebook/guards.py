@@ -21,6 +21,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name, schema_in_force
+from reducelower.model.text import expression
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.scope.scope import Scope
 
@@ -325,7 +326,7 @@ _NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
 
 @cache
 def _parsed(text: str) -> Expression:
-    return ast.parse(text, mode="eval").body
+    return expression(text)
 
 
 def check_guard(text: str) -> str:

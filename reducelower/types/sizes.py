@@ -14,6 +14,8 @@ from functools import cache, reduce
 from itertools import product
 from typing import TypeAlias
 
+from reducelower.model.text import expression
+
 __all__ = ["ONE", "ZERO", "Size", "of_text", "product_of", "quotient"]
 
 _Monomial: TypeAlias = "tuple[int, ...]"
@@ -168,7 +170,7 @@ def of_text(text: str, atom: Callable[[Hashable], Size]) -> Size:
 @cache
 def _parsed(text: str) -> ast.expr | None:
     try:
-        return ast.parse(text, mode="eval").body
+        return expression(text)
     except (SyntaxError, ValueError):
         return None
 
