@@ -116,7 +116,10 @@ def _einsum(op: Writer) -> list[NodeProto]:
     """Product by product, then what is left to sum and the order of the letters."""
     ranks = [partial(op.scope.needed_rank, name) for name in op.node.input]
     operands, result = _parsed(op.attribute("equation"), ranks)
-    terms = [_diagonal(op, _Term(name, letters)) for name, letters in zip(op.node.input, operands, strict=True)]
+    terms = [
+        _diagonal(op, _without_ones(op, _Term(name, letters), set(result)))
+        for name, letters in zip(op.node.input, operands, strict=True)
+    ]
     total = terms[0]
     last = {letter: index for index, term in enumerate(terms) for letter in term.letters}
     for index, term in enumerate(terms[1:], start=1):
@@ -124,6 +127,13 @@ def _einsum(op: Writer) -> list[NodeProto]:
         total = _product(op, total, term, wanted)
     total = _transposed(op, _summed(op, total, set(result)), result)
     return op.yields_value(total.name)
+
+
+def _without_ones(op: Writer, term: _Term, wanted: set[str]) -> _Term:
+    """A dimension of size 1 that is summed over goes with any size of another operand, as in numpy."""
+    shape = op.scope.shape(term.name)
+    ones = {letter for letter, size in zip(term.letters, shape or (), strict=False) if size == 1} - wanted
+    return _summed(op, term, set(term.letters) - {letter for letter in ones if term.letters.count(letter) == 1})
 
 
 def _diagonal(op: Writer, term: _Term) -> _Term:
