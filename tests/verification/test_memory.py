@@ -16,6 +16,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from reducelower import convert_version
 from reducelower.verification import verify
 from reducelower.verification.running.fed import inferred
+from reducelower.verification.running.needs import Peak
 
 from .models import model
 
@@ -217,3 +218,16 @@ def test_parts_are_fed_what_a_run_gave_them_for_as_many_at_once_as_memory_allows
     found = verify(given, convert_version(given, 13), dims={"N": 2000}, memory=0.03)
     assert found.equivalent, found
     assert any("rounding which the model amplifies" in note for note in found.notes)
+
+
+def test_what_a_product_gives_is_guessed_by_its_data_where_inference_knows_no_size() -> None:
+    """Its weights take 4 MB each time, and what it gives 8 kB."""
+    given = model(
+        "g (float[2, 1000] x, bool[2] c) => (float[A, 1000] y) "
+        "{ k = Compress <axis = 0> (x, c)  p = MatMul (k, w)  q = MatMul (p, w)  y = Gemm (q, w) }",
+        18,
+    )
+    given.graph.initializer.append(numpy_helper.from_array(np.ones((1000, 1000), np.float32), "w"))
+    graph = inferred(given, {"x": np.zeros((2, 1000), np.float32), "c": np.ones(2, bool)})
+    assert graph is not None
+    assert Peak(keeps_all=False).of(graph)[0] < 100_000

@@ -19,7 +19,7 @@ from reducelower.model.text import counted
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import nodes_of
 from reducelower.verification.judging.compare import withdrawn
-from reducelower.verification.judging.doubts import LAST_DIGITS
+from reducelower.verification.judging.doubts import is_of_last_digits
 from reducelower.verification.judging.runs import Run
 from reducelower.verification.lemmas.proof import values_of
 from reducelower.verification.regions.align import Alignment, Claim
@@ -40,7 +40,7 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
     They are not asked about the last digits of an output.
     """
     assert question.regions is not None
-    if not far_apart(question, left, right, relative=LAST_DIGITS) and not question.tolerances:
+    if not far_apart(question, left, right, is_near=is_of_last_digits) and not question.tolerances:
         return [replace(item, verdict="equal") if item.verdict == "different" else item for item in outputs]
     cases = range(min(len(left.results), len(right.results)))
     differing = [at for at in cases if differ(compared_at(question, left, right, at, {}))]

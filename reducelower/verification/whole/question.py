@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reducelower.numerics.measure import holds_special, identical
+from reducelower.numerics.measure import Array, holds_special, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs, tensors, worst_of
 from reducelower.verification.judging.conditioning import Move
-from reducelower.verification.judging.doubts import OF_TWO_RUNTIMES, is_slight
+from reducelower.verification.judging.doubts import is_slight
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.providers import CPU, chosen_provider
@@ -111,11 +111,16 @@ def compared_at(
 
 
 def far_apart(
-    question: Question, left: Run, right: Run, *, leaves_special: bool = False, relative: float = OF_TWO_RUNTIMES
+    question: Question,
+    left: Run,
+    right: Run,
+    *,
+    leaves_special: bool = False,
+    is_near: Callable[[Array, Array], bool] = is_slight,
 ) -> set[str]:
     """The outputs, or parts of them, that differ by more than two runtimes may on one of the sets of inputs.
 
-    Sets with NaN or infinities may be left out. What counts is the share of the largest value of an output.
+    Sets with NaN or infinities may be left out. `is_near` says what is not far.
     """
     found: set[str] = set()
     for feeds, before, after in zip(left.cases, left.results, right.results, strict=False):
@@ -125,8 +130,6 @@ def far_apart(
             there = dict(tensors(name, other))
             for part, value in tensors(name, one):
                 seen = there.get(part)
-                if value is not None and (
-                    seen is None or not (identical(value, seen) or is_slight(value, seen, relative=relative))
-                ):
+                if value is not None and (seen is None or not (identical(value, seen) or is_near(value, seen))):
                     found.add(part)
     return found
