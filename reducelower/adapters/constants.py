@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import AttributeProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
@@ -18,12 +18,13 @@ def _lower_shorthand(op: Writer) -> None:
     """``value_int`` and its like are short for a tensor."""
     if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
         return
-    attribute = op.node.attribute[0] if op.node.attribute else AttributeProto()
-    if attribute.ref_attr_name:
-        raise RefusedError(
-            f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until opset 12",
-            "inline the function first",
-        )
+    for attribute in op.node.attribute:
+        if attribute.ref_attr_name:
+            raise RefusedError(
+                f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until "
+                "opset 12",
+                "inline the function first",
+            )
     tensor = tensor_of(op.node)
     if tensor is None:
         raise RefusedError("it holds no value, so the model is not valid", "correct the model")

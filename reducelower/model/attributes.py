@@ -18,6 +18,7 @@ __all__ = [
     "drop_attribute",
     "make_attribute",
     "make_node",
+    "refuse_reference",
     "set_attribute",
     "value_of",
 ]
@@ -50,13 +51,19 @@ def value_of(node: NodeProto, name: str, default: Any = None) -> Any:
     attribute = attribute_of(node, name)
     if attribute is None:
         return default
-    if attribute.ref_attr_name:
-        raise RefusedError(
-            f"its attribute {name} refers to {attribute.ref_attr_name!r} of the function, so its value is not known",
-            "inline the function first",
-        )
+    refuse_reference(attribute)
     value = helper.get_attribute_value(attribute)
     return value.decode() if isinstance(value, bytes) else value
+
+
+def refuse_reference(attribute: AttributeProto) -> None:
+    """Raise RefusedError for an attribute of the enclosing function, whose value differs between calls."""
+    if attribute.ref_attr_name:
+        raise RefusedError(
+            f"its attribute {attribute.name} refers to {attribute.ref_attr_name!r} of the function, so its value is "
+            "not known",
+            "inline the function first",
+        )
 
 
 def drop_attribute(node: NodeProto, name: str) -> None:

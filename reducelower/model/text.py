@@ -25,7 +25,7 @@ def shown(text: str) -> str:
     )
 
 
-_parsing = threading.RLock()
+_parsing = threading.RLock()  # garbage that is collected while one parses may parse as well
 _TRIES = 100
 
 

@@ -18,14 +18,14 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of
+from reducelower.model.attributes import attribute_of, refuse_reference
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name, schema_in_force
 from reducelower.model.text import expression
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.scope.scope import Scope
 
-__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled", "refuse_reference"]
+__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled"]
 
 Expression: TypeAlias = ast.expr
 
@@ -100,16 +100,6 @@ class Asked:
             return self.scope.constant(operand) if operand else None
         found = self.attribute(name)
         return None if found is None else np.asarray(found)
-
-
-def refuse_reference(attribute: AttributeProto) -> None:
-    """Raise RefusedError for an attribute of the enclosing function, whose value differs between calls."""
-    if attribute.ref_attr_name:
-        raise RefusedError(
-            f"its attribute {attribute.name} refers to {attribute.ref_attr_name!r} of the function, so its value is "
-            "not known",
-            "inline the function first",
-        )
 
 
 def _given(asked: Asked, name: str) -> bool:

@@ -25,13 +25,13 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from reducelower.errors import BodyWantedError, RefusedError
-from reducelower.model.attributes import add_named
+from reducelower.model.attributes import add_named, refuse_reference
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.guards import Asked, evaluated, filled, refuse_reference
+from reducelower.rulebook.guards import Asked, evaluated, filled
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST
