@@ -105,6 +105,6 @@ def _lower_one_hot(op: Writer) -> Outcome:
     op.scope.release(op.input(0))
     whole = np.trunc(indices)  # indices of floats are cast to int64 first
     inside = np.where(whole < -size, size, whole + size)  # the depth itself is off, too, and inference takes it
-    wrapped = np.where(whole < 0, inside, indices)
+    wrapped = np.where(whole < 0, inside, whole)
     op.node.input[0] = op.scope.add_constant(wrapped.astype(indices.dtype), "indices")
     return None

@@ -50,9 +50,14 @@ class Window:
     def plain_end(self) -> int | None:
         """The end padding that makes the same windows without rounding up; None where that is not known."""
         if self.size is not None:
-            windows = self._rounded_up - bool(self.dropped)
-            return max((windows - 1) * self.stride + self.kernel - self.size - self.begin, 0)
+            return max(self.reach - self.size, 0)
         return self.end + self.stride - 1 if self.dropped is False else None
+
+    @property
+    def reach(self) -> int:
+        """Where the last window ends, counted from where the data begins."""
+        windows = self._rounded_up - bool(self.dropped)
+        return (windows - 1) * self.stride + self.kernel - self.begin
 
 
 def windows_of(op: Writer, *, with_sizes: bool = True) -> list[Window]:
@@ -129,10 +134,29 @@ def _lower_dropped(op: Writer) -> Outcome:
     windows = windows_of(op)
     if not any(window.dropped for window in windows):
         return None
-    if rounds_up(op.node):
-        return _without_ceil(op, windows, opset=21)
-    op.drop("ceil_mode")
-    return None
+    if not rounds_up(op.node):
+        op.drop("ceil_mode")
+        return None
+    too_long = any((w.plain_end or 0) >= size for w, size in zip(windows, op.attribute("kernel_shape"), strict=True))
+    return _covered(op, windows) if too_long and not op.wants(1) else _without_ceil(op, windows, opset=21)
+
+
+def _covered(op: Writer, windows: list[Window]) -> list[NodeProto]:
+    """Cut off what no window covers where one would be dropped, so that rounding up makes none.
+
+    For windows with gaps, whose padding may come to be longer than kernel_shape, which runtimes refuse.
+    """
+    dropped = [(axis, window, window.size) for axis, window in enumerate(windows) if window.dropped and window.size]
+    ends = [window.end for window in windows]
+    for axis, window, size in dropped:
+        ends[axis] = max(window.reach - size, 0)
+    starts = op.integers([0] * len(dropped), "starts")
+    stops = op.integers([min(window.reach, size) for _, window, size in dropped], "stops")
+    axes = op.integers([axis + 2 for axis, _, _ in dropped], "axes")
+    covered = op.add("Slice", op.input(0), starts, stops, axes, tail="covered")
+    op.drop("auto_pad")
+    op.set("pads", [window.begin for window in windows] + ends)
+    return op.yields(op.node.op_type, covered, copied=op.node.attribute)
 
 
 @raises("AveragePool", 22)
