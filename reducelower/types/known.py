@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -38,14 +38,14 @@ class Known:
         element_type: `TensorProto.DataType`; 0 if unknown.
         shape: None if the rank is unknown.
         elements: the contents of a small tensor of integers or bools; None if nothing is known of them.
-        data: the serialized tensor, if it is a small constant; else empty.
+        value: the contents, if it is a small constant; not compared.
         container: the type of a sequence or optional value, serialized; empty for a tensor.
     """
 
     element_type: int = 0
     shape: tuple[Size, ...] | None = None
     elements: Elements | None = None
-    data: bytes = b""
+    value: Array | None = field(default=None, compare=False, repr=False)
     container: bytes = b""
 
     @classmethod
@@ -55,11 +55,16 @@ class Known:
         if value is None or prod(dims) > LONGEST or value.dtype == object:
             return cls(element_type, shape)
         elements = tuple(map(Size.of, value.reshape(-1).tolist())) if element_type in _COUNTING else None
-        return cls(element_type, shape, elements, numpy_helper.from_array(value).SerializeToString())
+        return cls(element_type, shape, elements, value)
 
     def answer(self, question: Question) -> Any:
         """The answer to a question."""
         return getattr(self, question)
+
+    @property
+    def data(self) -> bytes:
+        """The serialized tensor, if it is a small constant; else empty."""
+        return b"" if self.value is None else numpy_helper.from_array(self.value).SerializeToString()
 
     @property
     def rank(self) -> int | None:
@@ -86,7 +91,7 @@ _COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 
 
 def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:
-    """The same facts over atoms that are numbered in order of appearance, without data, and the number of each atom.
+    """The same facts, but for contents of floats, over atoms numbered in order of appearance, and each atom's number.
 
     So they are equal for values that differ in the names of their sizes only.
     """
@@ -104,5 +109,5 @@ def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, 
     for value in values:
         shape = None if value.shape is None else tuple(each for each in map(renamed, value.shape) if each is not None)
         elements = None if value.elements is None else tuple(map(renamed, value.elements))
-        found.append(replace(value, shape=shape, elements=elements, data=b""))
+        found.append(Known(value.element_type, shape, elements, container=value.container))
     return tuple(found), names

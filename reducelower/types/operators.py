@@ -20,7 +20,7 @@ from reducelower.model.numbers import value_of_tensor
 from reducelower.types.known import LONGEST, Elements, Known, Shape
 from reducelower.types.sizes import ONE, Size, product_of, quotient
 
-__all__ = ["ELEMENTS", "SHAPES", "Call", "UnknownError", "broadcast"]
+__all__ = ["ALIKE", "BROADCASTING", "ELEMENTS", "SHAPES", "Call", "UnknownError", "broadcast"]
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
@@ -30,7 +30,7 @@ class UnknownError(Exception):
     """Something that a rule needs is not known."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """A node with what is known about its inputs, each asked when a rule needs it. Rules ask as if all were known.
 
@@ -171,6 +171,33 @@ def _reshaped(call: Call) -> Shape:
     if open_at >= 0 and data is not None and None not in others:
         found[open_at] = product_of(data).over(product_of(size for size in others if size is not None))
     return tuple(found)
+
+
+def _broadcast(call: Call) -> Shape:
+    return broadcast(*(call.shape(index) for index in range(len(call.node.input))))
+
+
+def _multiplied(call: Call) -> Shape:
+    """The shape of a MatMul of operands with two or more dimensions; others are left to inference."""
+    left, right = call.shape(0), call.shape(1)
+    if min(len(left), len(right)) < 2:
+        raise UnknownError
+    return (*broadcast(left[:-2], right[:-2]), left[-2], right[-1])
+
+
+def _transposed(call: Call) -> Shape:
+    shape = call.shape(0)
+    order = call.attribute("perm")
+    if order is None:
+        return shape[::-1]
+    if sorted(order) != list(range(len(shape))):
+        raise UnknownError
+    return tuple(shape[axis] for axis in order)
+
+
+def _gathered(call: Call) -> Shape:
+    shape, axis = call.shape(0), call.axis()
+    return (*shape[:axis], *call.shape(1), *shape[axis + 1 :])
 
 
 def _flattened(call: Call) -> Shape:
@@ -337,13 +364,33 @@ def _tiled(call: Call) -> Shape:
     )
 
 
+ALIKE = (
+    "Abs", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "CumSum", "Dropout", "Elu", "Erf",
+    "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
+    "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax",
+    "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu", "QuantizeLinear", "RMSNormalization",
+    "Reciprocal", "Relu", "ReverseSequence", "Round", "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Softmax",
+    "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+)  # fmt: skip
+"""Operators whose first output has the shape of the first input."""
+
+BROADCASTING = (
+    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod",
+    "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+)  # fmt: skip
+"""Operators whose inputs are broadcast to one shape, which is that of the output."""
+
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
+    **dict.fromkeys(ALIKE, lambda call: call.shape(0)),
+    **dict.fromkeys(BROADCASTING, _broadcast),
     "Attention": _attended,
     **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _window),
     "Concat": _concatenated,
     "ConstantOfShape": lambda call: call.elements(0),
     "Expand": lambda call: broadcast(call.shape(0), call.elements(1)),
     "Flatten": _flattened,
+    "Gather": _gathered,
+    "MatMul": _multiplied,
     "Pad": _padded,
     "Range": _ranged,
     "Reshape": _reshaped,
@@ -354,6 +401,7 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "Split": _split_in_equal_parts,
     "Tile": _tiled,
     "TopK": _most,
+    "Transpose": _transposed,
 }
 """The shape of the outputs, by operator; onnx's inference tells the others."""
 

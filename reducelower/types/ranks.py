@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from onnx import TensorProto
 
-from reducelower.types.operators import Call, UnknownError
+from reducelower.types.operators import ALIKE, BROADCASTING, Call, UnknownError
 
 __all__ = ["CONTRIB", "ML_RANKS", "RANKS", "UNLISTED", "Output", "RankOf"]
 
@@ -38,25 +38,13 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(
         (
-            "Abs", "AveragePool", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Conv",
-            "ConvInteger", "ConvTranspose", "Cos", "CumSum", "DepthToSpace", "DequantizeLinear", "Dropout", "Elu",
-            "Erf", "Exp", "Floor", "Gelu", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid",
-            "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN",
-            "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MaxPool",
-            "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu", "Pad", "QuantizeLinear", "RMSNormalization",
-            "Reciprocal", "Relu", "Resize", "ReverseSequence", "Round", "ScatterND", "Selu", "Sigmoid", "Sign", "Sin",
-            "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Tan", "Tanh",
-            "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Upsample",
+            *ALIKE, "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DequantizeLinear",
+            "GlobalAveragePool", "GlobalMaxPool", "LpPool", "MaxPool", "Pad", "Resize", "Slice", "SpaceToDepth",
+            "Split", "Tile", "TopK", "Transpose", "Upsample",
         ),
         lambda call: call.rank(0),
     ),
-    **dict.fromkeys(
-        (
-            "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
-            "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
-        ),
-        lambda call: max(call.ranks()),
-    ),
+    **dict.fromkeys(BROADCASTING, lambda call: max(call.ranks())),
     **dict.fromkeys(("MatMul", "MatMulInteger"), product),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
     **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
