@@ -99,9 +99,8 @@ def evaluate(reduction: Reduction, data: Array) -> Truth:
         value, bound, order = getattr(reducer, reduction.op_type)()
         bound = _SAFETY * (bound + (count + 1) * smallest)
         if not floats:
-            # onnxruntime adds integers up in double.
-            added = np.where(np.abs(value) > _EXACT, (count + 1) / _EXACT * np.abs(value), 0)
-            bound = np.zeros_like(value) if reduction.op_type in ("ReduceMax", "ReduceMin") else added
+            is_exact = reduction.op_type in ("ReduceMax", "ReduceMin")
+            bound = np.zeros_like(value) if is_exact else _added_in_double(value, count)
             if reduction.op_type.startswith("ReduceLog"):
                 bound = np.where(np.isfinite(value), 0, np.inf)  # no integer stands for it, and Cast leaves it open
             value = _rounded_like(value, data.dtype)
@@ -114,6 +113,11 @@ def evaluate(reduction: Reduction, data: Array) -> Truth:
             pick, worst = (np.max, -np.inf) if reduction.op_type == "ReduceMax" else (np.min, np.inf)
             without = pick(np.where(np.isnan(wide), worst, wide), axis=axes, keepdims=reduction.keepdims, initial=worst)
     return Truth(value, bound, largest, order, specified, specified_bound, without)
+
+
+def _added_in_double(value: Array, count: int) -> Array:
+    """How far a sum of integers may be off, since onnxruntime adds them up in double."""
+    return np.where(np.abs(value) > _EXACT, (count + 1) / _EXACT * np.abs(value), 0)
 
 
 def _rounded_like(value: Array, dtype: np.dtype[Any]) -> Array:
@@ -241,7 +245,7 @@ def _specified(
     if not is_float(data):
         value = result.astype(data.dtype).astype(np.longdouble)
         if result.dtype.kind in "iu":
-            return value, np.zeros_like(value)
+            return value, _added_in_double(value, count)
         # A logarithm or root that is a whole number may come out just below it, and is then cut to the next lower.
         rounding = _SAFETY * count * inner * np.abs(result)
         near_whole = (np.abs(result - np.round(result)) <= rounding) & (result != 0)

@@ -197,3 +197,17 @@ def test_strings_that_may_be_empty_are_reshaped() -> None:
     )
     older = reducelower.convert_version(model, 11)
     checker.check_model(older, full_check=True)
+
+
+@pytest.mark.parametrize("target", [13, 9])
+def test_scales_that_a_function_is_given_beside_sizes_are_without_elements(target: int) -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 12, "local": 1]>
+        g (float[1, 2, 4, 6] x) => (float[1, 2, 6, 9] y) <float[0] none = {}> { y = local.f (x, none, none) }
+        <domain: "local", opset_import: ["": 12]>
+        f (x, r, s) => (y) { z = Constant <value_ints = [1, 2, 6, 9]> ()  y = Resize <mode = "linear"> (x, r, s, z) }
+        """
+    )
+    (expected,), (result,) = yields(model, {"x": DATA}), yields(converted(model, target), {"x": DATA})
+    np.testing.assert_allclose(result, expected, rtol=1e-6)

@@ -409,3 +409,33 @@ def test_waves_that_cancel_out_are_no_difference_in_the_whole_either() -> None:
             values = numpy_helper.to_array(tensor) * np.float32(1 + 1e-5)
             tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
     assert verify(before, shorter).verdict == "different"
+
+
+def test_an_operand_of_einsum_has_the_size_that_another_has_for_a_letter() -> None:
+    text = "g (float[A, B, C] x) => (float[A, 3, C] y) <float[1, 3, 2] w = {1, 2, 3, 4, 5, 6}> { %s }"
+    given = model(text % 'y = Einsum <equation = "...ij,...jk->...ik"> (w, x)', 16)
+    assert verify(given, convert_version(given, 9)).verdict == "equivalent"
+    assert verify(given, model(text % "v = Abs (w)  n = Neg (v)  y = MatMul (n, x)", 16)).verdict == "different"
+
+
+def test_a_coordinate_beside_infinities_gives_what_its_page_leaves_open() -> None:
+    node = "y = DeformConv <group = 2, offset_group = 2, kernel_shape = [1, 1]> (x, w, o, b, %s)"
+    text = "g (float[1, 4, 4, 5] x, float[4, 2, 1, 1] w, float[1, 4, 4, 5] o, float[4] b, float[1, 2, 4, 5] m)"
+    given = model(f"{text} => (float[1, 4, 4, 5] y) {{ {node % 'm'} }}", 19)
+    assert verify(given, convert_version(given, 15)).verdict == "equivalent"
+    other = model(f"{text} => (float[1, 4, 4, 5] y) {{ a = Abs (m)  {node % 'a'} }}", 19)
+    assert verify(given, other).verdict == "different"
+
+
+def test_sums_of_wrapped_squares_are_off_by_what_a_double_loses() -> None:
+    """onnxruntime adds integers up in double, also those that wrapped around."""
+    data = np.array(562449413000000003, np.int64)
+    truth = evaluate(Reduction("ReduceSumSquare", None, True, False), data)
+    wrapped = (562449413000000003**2 + 2**63) % 2**64 - 2**63
+    assert truth.is_as_specified(np.array(float(wrapped)).astype(np.int64))
+    assert not truth.is_as_specified(np.array(wrapped + abs(wrapped) // 10**9))
+
+
+def test_an_optional_value_that_the_reference_makes_a_sequence_is_no_difference() -> None:
+    given = model("g (float[2] x) => (optional(float[2]) y) { y = Optional (x) }", 20)
+    assert verify(given, convert_version(given, 28)).verdict != "different"

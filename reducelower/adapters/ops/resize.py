@@ -33,6 +33,13 @@ def _given(op: Writer, index: int) -> str:
     return "" if value is not None and value.size == 0 else op.input(index)
 
 
+def _asked(op: Writer) -> tuple[str, str]:
+    """The names of scales and sizes, one of them empty: of both, one is without elements, or the node is not valid."""
+    scales, sizes = _given(op, 2), _given(op, 3)
+    has_known_sizes = bool(sizes) and op.constant_input(3) is not None
+    return "" if has_known_sizes and op.constant_input(2) is None else scales, sizes
+
+
 def _set_inputs(op: Writer, *names: str) -> None:
     """Let the node read these values; empty names at the end are left out."""
     last = max(place for place, name in enumerate(names) if name)
@@ -114,7 +121,7 @@ def _known_sizes(op: Writer, sizes: str, rank: int) -> list[int | str | None] | 
 
 def _written_out(op: Writer, reason: str) -> list[NodeProto]:
     """The node as Gather and MatMul, or with sizes taken at run time; refused with the reason where neither does."""
-    scales, sizes = _given(op, 2), _given(op, 3)
+    scales, sizes = _asked(op)
     axes = _axes(op, scales, sizes)
     if axes is None:
         rank = op.scope.rank(op.input(0))
@@ -250,7 +257,7 @@ def _lower_optional(op: Writer) -> None:
 def _raise_exclusive(op: Writer) -> None:
     """Scales without elements beside sizes became an error, and a transformation for nearest lost its name."""
     if op.input(3) and op.input(2):
-        if _given(op, 2):
+        if all(_asked(op)):
             raise RefusedError("it has both scales and sizes, which is not valid")
         op.scope.release(op.input(2))
         op.node.input[2] = ""
@@ -270,7 +277,7 @@ _SAME_AS_TF = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
 @lowers("Resize", 11)
 def _lower_coordinates(op: Writer) -> Outcome:
     """Before 11 there are scales and asymmetric coordinates only."""
-    scales, sizes = _given(op, 2), _given(op, 3)
+    scales, sizes = _asked(op)
     if sizes and (multiples := _multiples(op, sizes)) is not None:
         op.scope.release(sizes)
         scales, sizes = op.scope.add_constant(multiples, "scales"), ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -38,7 +38,7 @@ _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose range, chosen or not
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
-_MIXING = of_kind("mixing")
+_MIXING, _WAVES = of_kind("mixing"), of_kind("adding waves up")
 
 
 @dataclass(frozen=True)
@@ -214,21 +214,22 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
     return replace(move, reach=np.minimum(move.reach, most))
 
 
-def _mixes(pair: Pair) -> bool:
-    return any(node.op_type in _MIXING for node in walk(pair.nodes))
+def _mixes(pair: Pair, kind: Collection[str] = _MIXING) -> bool:
+    return any(node.op_type in kind for node in walk(pair.nodes))
 
 
 def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
     """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
 
     No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight, and
-    where values are the same all along a wave.
+    where values are the same all along a wave. There as many last places come together as values are added up.
     """
     if not is_float(value) or not _mixes(pair):
         return None
     _, eps, _ = smallest_and_eps(value.dtype)
     size = magnitude(case.feeds.values()) or magnitude(held_in(pair))
-    return Move(np.full(value.shape, eps * size), flipped=0.0)
+    count = max(value.shape, default=1) if _mixes(pair, _WAVES) else 1
+    return Move(np.full(value.shape, count * eps * size), flipped=0.0)
 
 
 def _is_carried(pair: Pair) -> bool:

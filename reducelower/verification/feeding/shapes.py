@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 
+from reducelower.model.attributes import value_of
 from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -89,8 +90,23 @@ def _agreeing(node: NodeProto) -> Sequence[tuple[int, int, slice, slice]]:
     if node.domain in DEFAULT_DOMAINS and node.op_type in column("agreeing"):
         found: Sequence[tuple[int, int, slice, slice]] = column("agreeing")[node.op_type]
         return found
+    if node.domain in DEFAULT_DOMAINS and node.op_type == "Einsum":
+        return list(_of_one_letter(value_of(node, "equation", "")))
     batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
     return [(0, 1, slice(count), slice(count)) for count in batches if count]
+
+
+def _of_one_letter(equation: str) -> Iterator[tuple[int, int, slice, slice]]:
+    """Axes of operands of Einsum that one letter names; onnxruntime takes 1 for any size, which its page does not."""
+    first: dict[str, tuple[int, slice]] = {}
+    for operand, term in enumerate(equation.replace(" ", "").partition("->")[0].split(",")):
+        ahead, _, behind = term.partition("...")
+        axes = [(letter, slice(axis, axis + 1)) for axis, letter in enumerate(ahead)]
+        axes += [(letter, slice(-back, 1 - back or None)) for back, letter in enumerate(behind[::-1], 1)]
+        for letter, axis in axes:
+            if letter in first:
+                yield first[letter][0], operand, first[letter][1], axis
+            first.setdefault(letter, (operand, axis))
 
 
 def _fits(one: Dims, other: Dims) -> bool:
