@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, checker, parser
 from onnx.reference import ReferenceEvaluator
 
+import reducelower
+from reducelower import ConversionError
 from reducelower.model.schemas import versions
 from tests.adapters.models import converted, floats, run
 
@@ -234,3 +236,15 @@ def test_a_past_without_a_present_runs_below_25_too(target: int) -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     np.testing.assert_allclose(found[0, 0], weights / weights.sum(-1, keepdims=True) @ values, rtol=1e-5)
     assert [output.name for output in result.graph.output] == ["y"]
+
+
+def test_scores_that_are_stated_without_the_past_are_refused() -> None:
+    """Inference of onnx 1.23 leaves the past out of their size, so that a model may be valid that states it so."""
+    text = """
+        <ir_version: 10, opset_import: ["": 24]>
+        g (float[2, 2, 1, 4] x, float[2, 2, 2, 4] p) => (float[2, 2, 1, %d] s)
+        { y, "", "", s = Attention (x, x, x, "", p, p) }
+    """
+    with pytest.raises(ConversionError, match="of 1 keys, and past and present are 3"):
+        reducelower.convert_version(parser.parse_model(text % 1), 17)
+    checker.check_model(reducelower.convert_version(parser.parse_model(text % 3), 17), full_check=True)

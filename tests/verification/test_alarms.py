@@ -31,6 +31,14 @@ def test_a_constant_that_had_to_be_an_input_is_no_input_of_the_region() -> None:
     assert found.verdict == "equivalent"
 
 
+def test_a_value_for_what_is_a_constant_of_the_result_is_left_out() -> None:
+    given = with_defaults()
+    inputs = {"x": np.arange(6).reshape(2, 3), "n": np.array([1, 3])}
+    found = verify(given, convert_version(given, 13), inputs=inputs)
+    assert found.verdict == "equivalent"
+    assert "'n' is a constant of the converted model, and was left at its value." in found.notes
+
+
 def test_a_default_that_may_be_overridden_is_still_one() -> None:
     text = "g (float[2] x, float[2] n) => (float[2] y) <float[2] n = {2, 1}> { y = Add (x, n) }"
     frozen = "g (float[2] x) => (float[2] y) <float[2] n = {2, 1}> { y = Add (x, n) }"

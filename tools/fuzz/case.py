@@ -11,6 +11,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 import reducelower
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import DEFAULTS_SINCE
 
 __all__ = ["OPAQUE", "Action", "Case", "all_nodes", "constants_of", "opset_of", "runnable"]
 
@@ -96,6 +97,11 @@ def runnable(model: ModelProto) -> ModelProto:
     body = [helper.make_node("Identity", ["x"], ["y"])]
     imports = [helper.make_opsetid("", opset_of(model))]
     copy.functions.append(helper.make_function(OPAQUE, "Opaque", ["x"], ["y"], body, imports))
+    if copy.ir_version < DEFAULTS_SINCE:
+        # Every initializer had to be an input then; one that still is could be overridden from here on.
+        constants = {tensor.name for tensor in copy.graph.initializer}
+        for value in [value for value in copy.graph.input if value.name in constants]:
+            copy.graph.input.remove(value)
     copy.ir_version = max(copy.ir_version, 8)
     return copy
 

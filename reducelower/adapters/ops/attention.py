@@ -18,7 +18,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import BodyWantedError
+from reducelower.errors import BodyWantedError, RefusedError
 from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
 
@@ -32,6 +32,8 @@ _INPUTS = (0, 1, 2, 3, 4, 5)
 """Query, key, value, mask, past key and past value."""
 
 _PAST_KEY = 4
+_SCORES = 3
+"""The output qk_matmul_output."""
 
 _LENGTHS = 6
 """The input nonpad_kv_seqlen."""
@@ -54,7 +56,21 @@ def _of_one_type_in_windows(op: Writer) -> list[NodeProto] | None:
 
 @expresses("Attention", opset=24)
 def _of_one_type_over_all(op: Writer) -> list[NodeProto] | None:
+    _check_scores(op)
     return None if _has_window(op) else _of_one_type(op)
+
+
+def _check_scores(op: Writer) -> None:
+    """Refuse a model that states of the scores what inference (onnx 1.23) says, which leaves the past out."""
+    if not (op.wants(_SCORES) and op.input(_PAST_KEY) and op.scope.is_yielded(op.node.output[_SCORES])):
+        return
+    stated, *lengths = (op.scope.shape(name) for name in (op.node.output[_SCORES], op.input(1), op.input(_PAST_KEY)))
+    counts = [shape[-2] for shape in lengths if shape]
+    if stated and stated[-1] is not None and len(counts) == 2 and None not in counts:
+        total = sum(count for count in counts if count is not None)
+        if stated[-1] != total:
+            reason = f"it states that qk_matmul_output is of {stated[-1]} keys, and past and present are {total}"
+            raise RefusedError(reason, f"state no size there for {op.node.output[_SCORES]!r}")
 
 
 def _of_one_type(op: Writer) -> list[NodeProto] | None:

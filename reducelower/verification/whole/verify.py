@@ -14,6 +14,7 @@ from onnx import ModelProto
 from reducelower.arguments import check_arguments
 from reducelower.given import AnyModel, take
 from reducelower.model.graph import all_nodes
+from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
@@ -164,6 +165,7 @@ def compare_models(
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
     left, right = protos or (source.proto, result.proto)
+    data_sets, left_out = _without_released(data_sets, left, right)
     left_runs = _SourceRuns(source)
     regions, clock = None, Clock(budget)
     if not interface_mismatch(left, right):
@@ -208,7 +210,26 @@ def compare_models(
         found.append([_verify_in(question, left_runs) for question in questions])
     whole = _combined([item for each in found for item in each], regions)
     cases = sum(max((item.cases for item in each), default=0) for each in found)
-    return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases)
+    return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *left_out))
+
+
+def _without_released(
+    data_sets: Sequence[TestDataSet], before: ModelProto, after: ModelProto
+) -> tuple[Sequence[TestDataSet], Sequence[str]]:
+    """The data sets without values for what is no input of the second model, and what to say of these.
+
+    In a model of IR version 3 every initializer has to be an input. From version 4 on it would be one that a caller may
+    override, and so it is an input no more.
+    """
+    if before.ir_version >= DEFAULTS_SINCE:
+        return data_sets, ()
+    released = {tensor.name for tensor in before.graph.initializer} - {value.name for value in after.graph.input}
+    given = sorted(released & {name for data in data_sets for name in data.inputs})
+    kept = [
+        replace(data, inputs={name: value for name, value in data.inputs.items() if name not in released})
+        for data in data_sets
+    ]
+    return kept, [f"{name!r} is a constant of the converted model, and was left at its value." for name in given]
 
 
 def _never_zero(source: Source, dims: Mapping[str, int], seed: int, clock: Clock) -> frozenset[str]:
