@@ -447,3 +447,17 @@ def test_sums_of_wrapped_squares_are_off_by_what_a_double_loses() -> None:
 def test_an_optional_value_that_the_reference_makes_a_sequence_is_no_difference() -> None:
     given = model("g (float[2] x) => (optional(float[2]) y) { y = Optional (x) }", 20)
     assert verify(given, convert_version(given, 28)).verdict != "different"
+
+
+def test_digits_that_both_kernels_lose_are_lost_at_other_elements() -> None:
+    """Two values of about one size cancel in the variance, in the body of the operator as in an older kernel."""
+    ones, zeros = (", ".join([number] * 32) for number in "10")
+    constants = f"<float[32] s = {{{ones}}}, float[32] b = {{{zeros}}}>"
+    node = "GroupNormalization <num_groups = 32> (%s, s, b)"
+    text = f"g (float[n, 32, l] x) => (float[n, 32, l] y) {constants} {{ %s }}"
+    given = model(text % f"y = {node % 'x'}", 23)
+    for opset in (9, 13):
+        made = legalize(given, Target(opset))
+        assert verify(given, made.model, plan=made.plan).verdict == "equivalent"
+    other = model(text % f"a = Abs (x)  y = {node % 'a'}", 23)
+    assert verify(given, other).verdict == "different"
