@@ -11,8 +11,6 @@ Columns, by operator:
     numbers: the inputs that are one number; onnxruntime 1.31 takes several and uses the first.
     agreeing: pairs of inputs, and which of the sizes of each are those of the other; onnxruntime 1.31 reads beside them
         where they are not.
-    not_negative_of: of which inputs the result is not below zero if they are not: ``all``, ``first`` or ``rest``.
-    bounded_by_constants_from: the result is bounded if the inputs from this one on are constants.
     same: by version, the attributes that came with it, without which a node means what it meant in the version before:
         pages that were read side by side, since they use other words.
     reference: where onnx's reference evaluator (1.23) is no evidence. It is ``wrong``; ``below`` an opset version it
@@ -29,7 +27,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["column", "of_kind", "read"]
+__all__ = ["RANDOM", "column", "of_kind", "read"]
 
 
 @cache
@@ -63,8 +61,6 @@ _COLUMNS: Mapping[str, Callable[[Any], Any]] = {
     "divisors": frozenset,
     "numbers": _slice,
     "agreeing": lambda pairs: [(one, other, _slice(own), _slice(others)) for one, other, own, others in pairs],
-    "not_negative_of": {"all": slice(None), "first": slice(1), "rest": slice(1, None)}.__getitem__,
-    "bounded_by_constants_from": int,
     "same": _by_number,
     "reference": dict,
     "reference_before_1_23": dict,
@@ -91,3 +87,7 @@ def read(text: str) -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
     return described, {
         operator: {name: _COLUMNS[name](value) for name, value in row.items()} for operator, row in rows.items()
     }
+
+
+RANDOM = of_kind("random")
+"""Operators that give another value each time."""

@@ -25,8 +25,7 @@ from reducelower.verification.judging.exactness import Exactness
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.judging.witness import Differing, Witness
-from reducelower.verification.operators import of_kind
-from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import INFINITE, SiteStatus
 from reducelower.verification.running.runtimes import Session

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.regions.bounded import bounded, deciding, moved, not_negative
 from reducelower.verification.regions.cut import Region, cut_region
-from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.source import CannotRunError
@@ -50,8 +47,7 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
                 inner = around.pair if inner is None or known[at].status != "not run" else inner
                 continue
             if around.pair is given or known[at].varies or finding.status == "not run":
-                in_range = partial(_holds_in_range, given, checker)
-                key, found = at, _in_surroundings(known[at], finding, (region.pair, given), around, in_range)
+                key, found = at, _in_surroundings(known[at], finding, (region.pair, given), around)
                 break
             key, found = at, not_reached(finding, known[at], around.pair)
         judged.setdefault(key, (found, []))[1].append(region)
@@ -76,25 +72,12 @@ def _narrower(region: Region) -> Iterator[Region]:
 
 
 def _in_surroundings(
-    found: SiteVerification,
-    alone: SiteVerification,
-    inner: tuple[Pair, Pair],
-    region: Region,
-    in_range: Callable[[Collection[str]], bool],
+    found: SiteVerification, alone: SiteVerification, inner: tuple[Pair, Pair], region: Region
 ) -> SiteVerification:
-    """Say what a region rests on that holds only for what its surroundings give it.
-
-    It was found with its surroundings, and alone without; `inner` is it by itself, and with as much of them as it still
-    differs with, and its weights. `in_range` says whether that holds where some inputs are never below zero.
-    """
-    if region.pair is inner[1]:
+    """What a region gives that was found with its surroundings, and `alone` without; `inner` is it by itself, and with
+    as much of them as it still differs with, and its weights."""
+    if region.pair is inner[1] or alone.status == "not run":
         return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
-    note = (
-        f"On values other than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
-    )
-    if alone.status == "not run" or any(_are_bounded(pair, region.pair, in_range) for pair in inner):
-        kept = found.notes if alone.status == "not run" else (*found.notes, note)
-        return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
     return not_reached(alone, found, region.pair)
 
 
@@ -102,37 +85,6 @@ def not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) 
     """Say of a region that differs by itself that what it was given in its surroundings did not show it."""
     given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
     return replace(alone, status="not run", reason=f"{alone.reason}, but {given}", nodes=alone.nodes[:1])
-
-
-def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]], bool]) -> bool:
-    """Whether the surroundings bound every value that they give to the region, or hand it on as it is.
-
-    If they bound a value only from below, the region has to hold by itself on everything above.
-    """
-    known: set[str] = set()
-    above: set[str] = set()
-    for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
-        known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
-        above |= not_negative(nodes, constants)
-    free = _computed(inner, around) - known - _only_moved(inner)
-    return not free or (free <= above and in_range(free))
-
-
-def _only_moved(pair: Pair) -> set[str]:
-    """The inputs of a region whose elements both sides hand on as they are: their values decide nothing."""
-    return {item.name for item in pair.inputs} - deciding(pair.nodes) - deciding(pair.replacement)
-
-
-def _computed(inner: Pair, around: Pair) -> set[str]:
-    """The inputs of a region that its surroundings compute."""
-    outputs = {name for node in (*around.nodes, *around.replacement) for name in node.output}
-    return {item.name for item in inner.inputs if item.name in outputs}
-
-
-def _holds_in_range(pair: Pair, checker: Checker, names: Collection[str]) -> bool:
-    """Whether a region holds by itself where some of its inputs are never below zero."""
-    inputs = [replace(item, is_not_negative=item.name in names) for item in pair.inputs]
-    return holds(checker.check(keyed(replace(pair, inputs=inputs))))
 
 
 def _listed(nodes: Sequence[NodeProto]) -> str:

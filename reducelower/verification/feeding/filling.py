@@ -53,7 +53,7 @@ class Filling:
     Attributes:
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
-        nonzero, not_negative: whether this input is never zero, or never below it.
+        nonzero: whether this input is never zero.
         may_overflow: whether integers are fed that overflow when they are added, and doubles beyond what floats hold.
     """
 
@@ -69,7 +69,6 @@ class Filling:
     takes_special: bool
     divides: bool
     nonzero: bool
-    not_negative: bool
     may_overflow: bool
 
     @staticmethod
@@ -88,7 +87,6 @@ class Filling:
             not limits.open_to_special and spec.name not in limits.ordered,
             bool(limits.divisors),
             spec.name in limits.divisors,
-            spec.name in limits.not_negative,
             not limits.are_apart,
         )
 
@@ -177,7 +175,6 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
             with np.errstate(all="ignore"):
                 values = np.asarray(draw(shape, rng)).astype(dtype)
-            values = np.abs(values) if filling.not_negative else values
             return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
 
         return make

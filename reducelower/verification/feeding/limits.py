@@ -48,7 +48,6 @@ class Limits:
     """What may not be fed.
 
     Attributes:
-        not_negative: inputs of which what computes them gives nothing below zero.
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
         roles: what inputs that say where or how many say of which value.
@@ -79,7 +78,6 @@ class Limits:
     """
 
     where: set[str] = field(default_factory=set)
-    not_negative: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
     roles: dict[str, Role] = field(default_factory=dict)
     ordered: set[str] = field(default_factory=set)
@@ -163,7 +161,6 @@ def limits_of(pair: Pair) -> Limits:
     whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
     limits.where |= whole & free - integers
     limits.divisors -= limits.where
-    limits.not_negative = {item.name for item in pair.inputs if item.is_not_negative}
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
     limits.takes_empty = takes_empty(both)
     limits.takes_any = takes_any(both)

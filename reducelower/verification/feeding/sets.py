@@ -164,8 +164,6 @@ class Sets(Bases):
             drawn = drawn * 10.0 ** rng.integers(-8, 1, (*like.shape[:-1], 1))
         elif self._fillings[name].takes_special and not self.limits.rounds_to_integers:
             drawn = np.where(rng.random((*like.shape[:-1], 1)) < 0.4, -np.inf, drawn)
-        if name in self.limits.not_negative:
-            drawn = np.abs(np.where(np.isinf(drawn), 0, drawn))
         if name in self.limits.divisors:
             drawn = np.where(np.isinf(drawn) | (drawn == 0), 1, drawn)
         return np.asarray(drawn).astype(like.dtype)

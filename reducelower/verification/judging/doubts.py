@@ -14,8 +14,7 @@ from reducelower.numerics.measure import Array, identical, is_float, measure
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.judging.runs import Clock, Run
-from reducelower.verification.operators import of_kind
-from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError

@@ -17,8 +17,8 @@ from onnx import NodeProto, TensorProto, helper
 from reducelower.model.graph import subgraphs
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
+from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.align import Claim, Level
-from reducelower.verification.regions.bounded import RANDOM
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.numbering import Numbers, read_by
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input

@@ -79,7 +79,6 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         (
             local(item.name),
             item.element_type,
-            item.is_not_negative,
             len(item.dims) if item.dims is not None else None,
             None if pair.is_reduction and item.name == pair.node.input[0] else _of_one(item.dims),
         )

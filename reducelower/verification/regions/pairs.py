@@ -32,7 +32,6 @@ class FreeInput:
     name: str
     element_type: int
     dims: Dims | None
-    is_not_negative: bool = False
 
 
 @dataclass

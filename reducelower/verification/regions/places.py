@@ -15,7 +15,7 @@ from reducelower.numerics.measure import Array
 from reducelower.scope.fold import Folding
 from reducelower.types import Inference
 from reducelower.verification.inputs.made import tensor_dims
-from reducelower.verification.regions.bounded import RANDOM
+from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.running.weights import held_array, is_held
 
