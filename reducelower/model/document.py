@@ -43,6 +43,9 @@ class Document:
 
     Neither is ever changed. To edit a model, make a draft (`reducelower.legalization.draft`), which becomes a new
     document.
+
+    Attributes:
+        shares_types: whether all attempts share what is worked out of the model; see `for_trials`.
     """
 
     def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
@@ -52,7 +55,7 @@ class Document:
         self._data = data
         self._derived: dict[Hashable, Any] = {}
         self._weight: Callable[[str], TensorProto | None] | None = None
-        self._shares_types = False
+        self.shares_types = False
         self._agreed: Agreed | None = None
 
     @classmethod
@@ -70,7 +73,7 @@ class Document:
 
         Other attempts must not share them: the output may depend on which types were known beforehand.
         """
-        if self._shares_types:
+        if self.shares_types:
             return self
         if self._weight is not None:
             trials = Document(self._message, self._data)
@@ -80,7 +83,7 @@ class Document:
         else:
             trials = Document(skeleton(self.message))
             trials._weight = self._initializers.get
-        trials._derived, trials._shares_types = self._derived, True
+        trials._derived, trials.shares_types = self._derived, True
         return trials
 
     @property
@@ -90,7 +93,7 @@ class Document:
 
     def note_agreed(self, agreed: Agreed) -> None:
         """Remember for further trials what to take in place of this model; other documents forget it."""
-        if self._shares_types:
+        if self.shares_types:
             self._agreed = agreed
 
     @cached_property
@@ -107,7 +110,7 @@ class Document:
     def with_message(self, message: ModelProto) -> Document:
         """A document of an edited copy of the message that uses the weights of this document."""
         changed = Document(message)
-        changed._weight, changed._shares_types = self._weight, self._shares_types
+        changed._weight, changed.shares_types = self._weight, self.shares_types
         return changed
 
     def weight(self, name: str) -> TensorProto | None:
@@ -120,7 +123,7 @@ class Document:
 
     def derived(self, key: Hashable, made: Callable[[Callable[[], ModelProto]], _Derived]) -> _Derived:
         """What is derived of the model, given a way to get it; all attempts share it that only need the plan."""
-        if not self._shares_types:
+        if not self.shares_types:
             here = ref(self)  # a weak reference, so that what is cached does not keep the weights alive
             found = self._derived[key] = made(lambda: _message_of(here))
             return found

@@ -35,6 +35,7 @@ class Inference:
         *,
         freezes_defaults: bool = False,
         lenient: bool = True,
+        keeps_answers: bool = False,
     ) -> None:
         """Prepare inference; nothing is looked at yet.
 
@@ -45,6 +46,7 @@ class Inference:
             ranks: ranks that the user declared, by name.
             freezes_defaults: whether types may follow from the default values of inputs.
             lenient: whether to ignore stated types that contradict what nodes yield, instead of raising.
+            keeps_answers: whether all runs that ask share one resolver.
         """
         self._source = source
         self._element_types = element_types or {}
@@ -53,6 +55,7 @@ class Inference:
         self.is_lenient = lenient
         self._sole_type = sole_type
         self._resolver = Resolver(objects=not lenient)
+        self._of_runs = Resolver(objects=not lenient) if keeps_answers else None
         self._objection: str | None = None
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
 
@@ -82,6 +85,14 @@ class Inference:
         graph = self.graphs.graph(key)
         found = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
         return {name: each for name, each in found.items() if each is not None}
+
+    @property
+    def of_run(self) -> Resolver:
+        """What answers the questions of a run: a resolver of its own, or the one that runs share.
+
+        What a run trusts of stated types it notes where it first asks, so shared answers are for plans alone.
+        """
+        return Resolver(objects=not self.is_lenient) if self._of_runs is None else self._of_runs
 
     def check(self) -> None:
         """Check all that the model states, once, unless contradictions are ignored.
@@ -120,10 +131,19 @@ def inference_of(
     lenient: bool,
 ) -> Inference:
     """The types of a document, for one attempt; arguments as of `Inference`."""
-    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
+    shares = document.shares_types
+    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient, shares
 
     def made(source: Callable[[], ModelProto]) -> Inference:
-        return Inference(source, sole_type, element_types, ranks, freezes_defaults=freezes_defaults, lenient=lenient)
+        return Inference(
+            source,
+            sole_type,
+            element_types,
+            ranks,
+            freezes_defaults=freezes_defaults,
+            lenient=lenient,
+            keeps_answers=shares,
+        )
 
     return document.derived(key, made)
 
