@@ -461,3 +461,10 @@ def test_digits_that_both_kernels_lose_are_lost_at_other_elements() -> None:
         assert verify(given, made.model, plan=made.plan).verdict == "equivalent"
     other = model(text % f"a = Abs (x)  y = {node % 'a'}", 23)
     assert verify(given, other).verdict == "different"
+
+
+def test_sizes_that_contradict_what_the_model_states_are_no_failure_of_the_replacement() -> None:
+    text = "g (float[1, 0, 3] x, int64[S] s) => (float[1, 0, 3] y) { r = Reshape (x, s)  y = Softmax <axis = 0> (r) }"
+    given = model(text, 11)
+    inputs = {"x": np.zeros((1, 0, 3), np.float32), "s": np.array([1, 0, 3])}
+    assert verify(given, convert_version(given, 13), inputs=inputs).verdict != "different"

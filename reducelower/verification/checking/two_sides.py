@@ -130,7 +130,10 @@ class _Run:
             except OutOfTimeError:
                 raise
             except CannotRunError as error:
-                self._note_failure(error, case)
+                if self._gives_another_shape(expected):
+                    self._tally.refused.append("of values of these sizes it gives another shape than the model states")
+                else:
+                    self._note_failure(error, case)
                 continue
             if self._contradicts_model(case.feeds, expected):
                 continue
@@ -166,6 +169,11 @@ class _Run:
             if isinstance(feeds.get(item.name), np.ndarray)
         ):
             return False
+        return self._gives_another_shape(expected)
+
+    def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
+        """Whether the source gave another shape than the model states."""
+        pair = self._setup.pair
         stated = map(pair.before.stated_dims, pair.outputs)
         return not all(
             may_have(known, value.shape)
