@@ -11,13 +11,12 @@ from reducelower.verification.feeding.limits import open_to_special
 from reducelower.verification.inputs.made import varied
 from reducelower.verification.judging.compare import withdrawn
 from reducelower.verification.judging.runs import Run
-from reducelower.verification.judging.witness import Witness
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 from reducelower.verification.whole.borders import at_borders
-from reducelower.verification.whole.question import Question, compared, differ, far_apart, in_evaluator
+from reducelower.verification.whole.question import Question, compared, differ, far_apart
 
-__all__ = ["as_regions", "in_reference", "refuses", "searched", "without_slight"]
+__all__ = ["as_regions", "searched", "without_slight"]
 
 
 def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
@@ -33,22 +32,6 @@ def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list
             item = replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
         found.append(item)
     return found
-
-
-def in_reference(question: Question, left: Run, reason: str) -> Run | None:
-    """The converted model in the reference evaluator, for a runtime that fails on it though every region holds."""
-    found = in_evaluator(question, question.after, left)
-    if found is None:
-        return None
-    question.departs.extend(question.output_names)
-    question.departed.append(f"the runtime fails on the converted model, which onnx.reference runs: {reason}")
-    return found
-
-
-def refuses(question: Question, left: Run) -> bool:
-    """Whether the reference evaluator finds the inputs wrong on which onnxruntime ran the source, in all sets."""
-    witness = Witness(question.before.proto, question.after.proto, left.runtime, left.runtime)
-    return all(map(witness.refuses, left.cases))
 
 
 def searched(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
