@@ -6,8 +6,9 @@ Each takes a model in any form that callers have (`given`), and gives one of the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from reducelower.arguments import check_arguments
@@ -408,15 +409,15 @@ def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
     """The target with the opset version that suits the runtime the model is for, if it is for one."""
     if target.runtime is None:
         return target
+    trials = source.for_trials()
+    return _suiting(trials, target, settings, lambda goal: attempt(trials, goal, settings, report=True)[1])
+
+
+def _suiting(trials: Document, target: Target, settings: Settings, plan_at: Callable[[Target], Plan]) -> Target:
     from reducelower.runtimes.opsets import opset_for
 
-    trials = source.for_trials()
-    return opset_for(
-        target,
-        opset_of(trials.message),
-        lambda goal: attempt(trials, goal, settings, report=True)[1],
-        lambda refusals: fits(trials, target, settings, refusals),
-    )
+    opset = opset_of(trials.message)
+    return opset_for(target, opset, plan_at, lambda refusals: fits(trials, target, settings, refusals))
 
 
 def planned(document: Document, goal: Target, settings: Settings) -> Plan:
@@ -427,14 +428,18 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
     with explain_failures(document):
         fit = fitted(document, goal.runtime, settings)
         source = fit.document.for_trials()
-        goal = _with_opset(source, goal, settings)
-        plan = attempt(source, goal, settings, report=True)[1]
+        # By opset version: what is tried to choose one is looked at again.
+        plan_at = cache(lambda opset: attempt(source, replace(goal, opset=opset), settings, report=True)[1])
+        chosen = goal
+        if goal.runtime is not None:
+            chosen = _suiting(source, goal, settings, lambda tried: plan_at(tried.opset))
+        plan = plan_at(chosen.opset)
         plan = replace(_with_fit(plan, fit), refusals=(*fit.refusals, *plan.refusals))
-        if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
-            own = replace(goal, opset=plan.source_opset)
-            plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
+        own = plan.source_opset
+        if goal.runtime is not None and chosen.opset != own and own in goal.runtime.reads:
+            plan = replace(plan, as_it_is=plan_at(own))
         plan = replace(plan, steps=())  # nobody looks at them
-        return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
+        return name_oldest_fitting(plan, fits(source, chosen, settings, plan.refusals)) if plan.refusals else plan
 
 
 def _with_fit(plan: Plan, fit: Fitted) -> Plan:
