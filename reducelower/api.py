@@ -405,19 +405,29 @@ def check(
     return planned(given.document, goal, settings)
 
 
-def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
+_PlanAt = Callable[[int | None], Plan]
+"""Gives the plan at an opset version."""
+
+
+def _plans(trials: Document, target: Target, settings: Settings) -> _PlanAt:
+    """The plans for a target, each made once: those that are tried to choose an opset version are looked at again."""
+    return cache(lambda opset: attempt(trials, replace(target, opset=opset), settings, report=True)[1])
+
+
+def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _PlanAt | None = None) -> Target:
     """The target with the opset version that suits the runtime the model is for, if it is for one."""
     if target.runtime is None:
         return target
-    trials = source.for_trials()
-    return _suiting(trials, target, settings, lambda goal: attempt(trials, goal, settings, report=True)[1])
-
-
-def _suiting(trials: Document, target: Target, settings: Settings, plan_at: Callable[[Target], Plan]) -> Target:
     from reducelower.runtimes.opsets import opset_for
 
-    opset = opset_of(trials.message)
-    return opset_for(target, opset, plan_at, lambda refusals: fits(trials, target, settings, refusals))
+    trials = source.for_trials()
+    plans = plan_at or _plans(trials, target, settings)
+    return opset_for(
+        target,
+        opset_of(trials.message),
+        lambda goal: plans(goal.opset),
+        lambda refusals: fits(trials, target, settings, refusals),
+    )
 
 
 def planned(document: Document, goal: Target, settings: Settings) -> Plan:
@@ -428,18 +438,15 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
     with explain_failures(document):
         fit = fitted(document, goal.runtime, settings)
         source = fit.document.for_trials()
-        # By opset version: what is tried to choose one is looked at again.
-        plan_at = cache(lambda opset: attempt(source, replace(goal, opset=opset), settings, report=True)[1])
-        chosen = goal
-        if goal.runtime is not None:
-            chosen = _suiting(source, goal, settings, lambda tried: plan_at(tried.opset))
-        plan = plan_at(chosen.opset)
+        plan_at = _plans(source, goal, settings)
+        goal = _with_opset(source, goal, settings, plan_at)
+        plan = plan_at(goal.opset)
         plan = replace(_with_fit(plan, fit), refusals=(*fit.refusals, *plan.refusals))
         own = plan.source_opset
-        if goal.runtime is not None and chosen.opset != own and own in goal.runtime.reads:
+        if goal.runtime is not None and goal.opset != own and own in goal.runtime.reads:
             plan = replace(plan, as_it_is=plan_at(own))
         plan = replace(plan, steps=())  # nobody looks at them
-        return name_oldest_fitting(plan, fits(source, chosen, settings, plan.refusals)) if plan.refusals else plan
+        return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
 
 
 def _with_fit(plan: Plan, fit: Fitted) -> Plan:

@@ -108,7 +108,7 @@ class Ground:
 
     def __post_init__(self) -> None:
         """Handle what contradicts stated types as inference handles them."""
-        self.resolver = self.source.of_run
+        self.resolver = self.source.resolver_of_run()
 
     def check_what_was_trusted(self) -> None:
         """Check the stated types that were used, if the model does not state all types that were needed.

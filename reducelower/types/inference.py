@@ -86,8 +86,7 @@ class Inference:
         found = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
         return {name: each for name, each in found.items() if each is not None}
 
-    @property
-    def of_run(self) -> Resolver:
+    def resolver_of_run(self) -> Resolver:
         """What answers the questions of a run: a resolver of its own, or the one that runs share.
 
         What a run trusts of stated types it notes where it first asks, so shared answers are for plans alone.

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from onnx import TensorProto
 
-from reducelower.types.operators import ALIKE, BROADCASTING, Call, UnknownError
+from reducelower.types.operators import BROADCASTING, SAME_SHAPE, Call, UnknownError
 
 __all__ = ["CONTRIB", "ML_RANKS", "RANKS", "UNLISTED", "Output", "RankOf"]
 
@@ -38,7 +38,7 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(
         (
-            *ALIKE, "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DequantizeLinear",
+            *SAME_SHAPE, "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DequantizeLinear",
             "GlobalAveragePool", "GlobalMaxPool", "LpPool", "MaxPool", "Pad", "Resize", "Slice", "SpaceToDepth",
             "Split", "Tile", "TopK", "Transpose", "Upsample",
         ),

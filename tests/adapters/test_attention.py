@@ -238,12 +238,17 @@ def test_a_past_without_a_present_runs_below_25_too(target: int) -> None:
     assert [output.name for output in result.graph.output] == ["y"]
 
 
-def test_scores_that_are_stated_without_the_past_are_refused() -> None:
+@pytest.mark.opset("opset")
+@pytest.mark.parametrize(("opset", "outputs"), [(24, 'y, "", "", s'), (25, "y, k, v, s")])
+@pytest.mark.parametrize("windows", ["", "<left_window_size = 1>"])
+def test_scores_that_are_stated_without_the_past_are_refused(opset: int, outputs: str, windows: str) -> None:
     """Inference of onnx 1.23 leaves the past out of their size, so that a model may be valid that states it so."""
-    text = """
-        <ir_version: 10, opset_import: ["": 24]>
+    if windows and opset < 25:
+        pytest.skip("windows came with opset 25")
+    text = f"""
+        <ir_version: 10, opset_import: ["": {opset}]>
         g (float[2, 2, 1, 4] x, float[2, 2, 2, 4] p) => (float[2, 2, 1, %d] s)
-        { y, "", "", s = Attention (x, x, x, "", p, p) }
+        {{ {outputs} = Attention {windows} (x, x, x, "", p, p) }}
     """
     with pytest.raises(ConversionError, match="of 1 keys, and past and present are 3"):
         reducelower.convert_version(parser.parse_model(text % 1), 17)

@@ -11,7 +11,7 @@ from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
-from reducelower.types import Atoms, Resolver, Size
+from reducelower.types import Atoms, Resolver, Size, inference_of
 from tools.node_cases import Case, cases
 
 
@@ -106,3 +106,15 @@ def test_sizes_are_those_of_onnx_s_own_cases() -> None:
         known += found
     assert not wrong
     assert known > 1500
+
+
+def test_attempts_that_only_need_the_plan_share_what_is_worked_out() -> None:
+    document = Document.of_message(cases()[0].model)
+
+    def asked(of: Document) -> Resolver:
+        found = inference_of(of, {}, {}, lambda: None, freezes_defaults=False, lenient=False)
+        return found.resolver_of_run()
+
+    trials = document.for_trials()
+    assert asked(trials) is asked(trials)
+    assert asked(document) is not asked(document)

@@ -31,11 +31,13 @@ def verdict_of(kind: str, seed: int, number: int) -> tuple[str, str]:
         return "", ""
     if judge(case).kind != "equal":
         return "", ""
-    made, plan = case.action.apply(case.model), None
+    plan = None
     if case.action.kind == "convert":
         # As the command does: a plan tells where a result may be better than its source.
         legalized = legalize(case.model, Target(case.action.opset))
         made, plan = legalized.model, legalized.plan
+    else:
+        made = case.action.apply(case.model)
     try:
         found = verify(runnable(case.model), runnable(made), inputs=case.feeds, plan=plan, budget=60)
     except Exception as error:

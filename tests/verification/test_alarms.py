@@ -468,3 +468,12 @@ def test_sizes_that_contradict_what_the_model_states_are_no_failure_of_the_repla
     given = model(text, 11)
     inputs = {"x": np.zeros((1, 0, 3), np.float32), "s": np.array([1, 0, 3])}
     assert verify(given, convert_version(given, 13), inputs=inputs).verdict != "different"
+
+
+@pytest.mark.parametrize("size", [24, 25])
+def test_as_many_last_places_come_together_as_a_wave_adds_up(size: int) -> None:
+    shape = f"double[1, {size}, 2]"
+    given = model(f"g ({shape} x) => ({shape} y) {{ y = DFT (x) }}", 19)
+    assert verify(given, convert_version(given, 8)).verdict == "equivalent"
+    text = f"g ({shape} x) => ({shape} y) <double o = {{1.0e-11}}> {{ w = DFT (x)  y = Add (w, o) }}"
+    assert verify(given, model(text, 19)).verdict == "different"

@@ -46,7 +46,7 @@ def test_nan_is_not_compared_where_both_sides_cast_it() -> None:
 def test_nan_that_a_guard_keeps_from_a_cast_is_compared() -> None:
     guarded = f"{FLOATS} w = IsNaN (x)  {NARROW}".replace("}}", "}")
     bare = f"{FLOATS} w = Equal (x, z)  {NARROW}".replace("}}", "}")
-    assert verify(model(guarded % TensorProto.INT8), model(guarded % TensorProto.INT32)).verdict != "different"
+    assert verify(model(guarded % TensorProto.INT8), model(guarded % TensorProto.INT32)).verdict == "not shown"
     assert verify(model(guarded % TensorProto.INT8), model(bare % TensorProto.INT32)).verdict == "different"
 
 

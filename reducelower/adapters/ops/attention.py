@@ -56,7 +56,6 @@ def _of_one_type_in_windows(op: Writer) -> list[NodeProto] | None:
 
 @expresses("Attention", opset=24)
 def _of_one_type_over_all(op: Writer) -> list[NodeProto] | None:
-    _check_scores(op)
     return None if _has_window(op) else _of_one_type(op)
 
 
@@ -64,17 +63,19 @@ def _check_scores(op: Writer) -> None:
     """Refuse a model that states of the scores what inference (onnx 1.23) says, which leaves the past out."""
     if not (op.wants(_SCORES) and op.input(_PAST_KEY) and op.scope.is_yielded(op.node.output[_SCORES])):
         return
-    stated, *lengths = (op.scope.shape(name) for name in (op.node.output[_SCORES], op.input(1), op.input(_PAST_KEY)))
-    counts = [shape[-2] for shape in lengths if shape]
-    if stated and stated[-1] is not None and len(counts) == 2 and None not in counts:
-        total = sum(count for count in counts if count is not None)
-        if stated[-1] != total:
-            reason = f"it states that qk_matmul_output is of {stated[-1]} keys, and past and present are {total}"
-            raise RefusedError(reason, f"state no size there for {op.node.output[_SCORES]!r}")
+    scores = op.node.output[_SCORES]
+    stated, present, past = (op.scope.shape(name) for name in (scores, op.input(1), op.input(_PAST_KEY)))
+    if not (stated and present and past):
+        return
+    size, new, old = stated[-1], present[-2], past[-2]
+    if size is not None and new is not None and old is not None and size != new + old:
+        reason = f"it states that qk_matmul_output is of {size} keys, and past and present are {new + old}"
+        raise RefusedError(reason, f"state no size there for {scores!r}")
 
 
 def _of_one_type(op: Writer) -> list[NodeProto] | None:
     """The same with query, key and value in the widest of their types."""
+    _check_scores(op)
     types = {
         index: op.scope.element_type(name) for index, name in enumerate(op.node.input) if name and index in _INPUTS
     }

@@ -138,7 +138,7 @@ def _clip(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
         # Below opset 11 the bounds are attributes; those that no value reaches say that there are none.
         value = op.attribute(name)
         if value is not None and (lowest < value if name == "min" else value < highest):
-            bounds[index] = op.constant(min(max(int(value), lowest), highest), element_type, name)
+            bounds[index] = op.constant(int(min(max(value, lowest), highest)), element_type, name)
     return limited(op, bounds), None, []
 
 

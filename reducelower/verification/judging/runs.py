@@ -13,6 +13,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
 from reducelower.model.graph import all_nodes
+from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
@@ -30,7 +31,6 @@ _ENOUGH = 2  # sets of inputs with different sizes, that give every output eleme
 _DRAWS = 4  # of indices and sizes that fit
 _WIDE = 50.0
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
-_FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
 
 
 class Clock:
@@ -343,7 +343,7 @@ def _wide(value: Any, rng: np.random.Generator) -> Array | None:
 def _other_defaults(model: ModelProto, rng: np.random.Generator) -> dict[str, Array]:
     """Other values for initializers that are also inputs, which a caller may override from IR version 4 on."""
     inputs = {value.name for value in model.graph.input}
-    if model.ir_version < _FIRST_WITH_DEFAULTS or not inputs:
+    if model.ir_version < DEFAULTS_SINCE or not inputs:
         return {}
     found: dict[str, Array] = {}
     for tensor in model.graph.initializer:

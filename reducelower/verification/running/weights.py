@@ -19,7 +19,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from reducelower.files import all_graphs
 from reducelower.files.external import DataFolder, bytes_of, external_tensors
 from reducelower.model.graph import all_nodes
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
 
 __all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]
@@ -35,7 +35,6 @@ _TYPES = frozenset(
         TensorProto.UINT32, TensorProto.UINT64,
     }
 )  # fmt: skip
-_DEFAULTS_SINCE = 4  # IR version; before, every initializer was an input as well
 
 _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """By name. Equal values have one name; a model that names an array is of no use once nobody holds that."""
@@ -52,7 +51,7 @@ def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelPro
         UnreadableModelError: a file of external data is missing, or not where it may lie.
         OSError: it cannot be read.
     """
-    defaults = {value.name for value in model.graph.input} if model.ir_version >= _DEFAULTS_SINCE else set()
+    defaults = {value.name for value in model.graph.input} if model.ir_version >= DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
     arrays: list[Array] = []
     unread = _unread(model)
