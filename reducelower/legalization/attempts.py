@@ -1,7 +1,7 @@
 """Attempts to legalize a model, one after the other, until nothing is refused.
 
-First the model as it is, then with functions copied for their calls, without stated types that contradict inference,
-with narrow integers widened or sequences replaced by tensors, and without the shapes stated inside of loops.
+First the model as it is, then with functions copied in place of their calls, without stated types that contradict
+inference, with narrow integers widened or sequences replaced by tensors, and without the shapes stated inside of loops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from onnx import ModelProto, TensorShapeProto
 
 from reducelower.legalization.checking import new_objection, objects_to_stated
 from reducelower.legalization.draft import Draft
-from reducelower.legalization.run import folder_of, ground_of, run
+from reducelower.legalization.run import folder_of, run
+from reducelower.model.calls import called_without_inputs
 from reducelower.model.document import Agreed, Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
 from reducelower.model.value_info import clear_sizes_below_zero
@@ -55,9 +56,8 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
 def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelProto, Mended] | None:
     """A copy of the model without features that the opset version lacks and that only a whole-model change can
     remove."""
-    from reducelower.legalization.flat_sequences import hold_as_tensors
     from reducelower.legalization.mended_source import joined
-    from reducelower.legalization.sequences import SINCE, may_be_replaced, replace_by_tensors
+    from reducelower.legalization.sequences import may_be_replaced, replace_by_tensors
     from reducelower.legalization.unlike_branches import may_be_unlike, rewrite_ifs_as_loops
     from reducelower.legalization.widening import widen_integers
 
@@ -69,10 +69,7 @@ def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelPr
     if not has_sequences and not has_branches:
         return None
     made = deepcopy(source)
-    done: Mended | None = None
-    if has_sequences:
-        done = replace_by_tensors(made) if opset < SINCE else None
-        done = joined(done, hold_as_tensors(made, opset))
+    done = replace_by_tensors(made) if has_sequences else None
     if has_branches:
         done = joined(done, rewrite_ifs_as_loops(made))
     return None if done is None else (made, done)
@@ -157,24 +154,16 @@ def _attempt(
 ) -> tuple[Draft, Plan]:
     draft = Draft.of_document(source)
     plan = run(draft, source, target, settings, report=report, lenient=lenient)
-    made, made_of = (draft, plan), source
     depending = _in_functions(plan) if plan.refusals else _changed_without_inputs(source, draft)
-    copied: set[str] = set()
-    while not depending <= copied:  # the copies may themselves be called in several ways
-        from reducelower.legalization.monomorphize import specialize
+    if not depending:
+        return draft, plan
+    from reducelower.legalization.whole_models import with_functions_inlined
 
-        copied |= depending
-        special = deepcopy(made_of.message)
-        ground = ground_of(special, source.with_message(special), plan.target, settings)
-        specialize(special, depending, ground)
-        made_of = source.with_message(special)
-        second = Draft.of_document(made_of)
-        again = run(second, made_of, target, settings, report=report, is_last_attempt=True, lenient=lenient)
-        if again.refusals and plan.refusals:
-            return draft, plan
-        made = second, again
-        depending = set() if again.refusals else _changed_without_inputs(made_of, second)
-    return made
+    inlined = with_functions_inlined(source, depending)
+    again, second = _attempt(inlined.document, target, settings, report=report, lenient=lenient)
+    if inlined.refusals or (second.refusals and plan.refusals):
+        return draft, plan
+    return again, replace(second, notes=(*inlined.done, *second.notes))
 
 
 def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
@@ -182,11 +171,7 @@ def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
     made = {function_path(function): function.node for function in draft.model.functions}
     bodies = {function_path(function): function.node for function in source.message.functions} if made else {}
     changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
-    if not changed:
-        return changed
-    from reducelower.legalization.monomorphize import called_without_inputs
-
-    return changed & {function_path(function) for function in called_without_inputs(source.message)}
+    return changed & set(map(function_path, called_without_inputs(source.message))) if changed else set()
 
 
 def _in_functions(plan: Plan) -> set[str]:

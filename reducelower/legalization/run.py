@@ -62,7 +62,6 @@ def run(
     settings: Settings,
     *,
     report: bool = True,
-    is_last_attempt: bool = False,
     lenient: bool = False,
     repairs: bool = False,
 ) -> Plan:
@@ -83,7 +82,7 @@ def run(
     assert goal.opset is not None
     sole_type = partial(sole_element_type, model.graph, draft.census, opset)
     rules = Rules(settings.rules, goal.without_types)
-    kind = None if repairs else _kind_of_run(goal, settings, is_last_attempt=is_last_attempt)
+    kind = None if repairs else _kind_of_run(goal, settings)
     with kept(kind) as memory:
         ground = ground_of(
             model,
@@ -94,7 +93,6 @@ def run(
             memory.values,
             draft.searchable(),
             draft.stated,
-            is_last_attempt=is_last_attempt,
             lenient=lenient,
         )
         memo = Memo(memory, remembers=settings.memo)
@@ -210,7 +208,7 @@ def _is_inferred_only_at(goal: int, op_type: str, opset: int) -> bool:
     return bool(after.has_type_and_shape_inference_function and not is_known)
 
 
-def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:
+def _kind_of_run(target: Target, settings: Settings) -> Hashable:
     """All that determines results apart from the questions about nodes; None if other runs cannot reuse them.
 
     Declarations and rule books of the user belong to one run only.
@@ -218,7 +216,7 @@ def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -
     if not settings.memo or settings.element_types or settings.ranks:
         return None
     is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED
-    return (target, settings.rules, settings.validate, is_last_attempt) if is_shipped else None
+    return (target, settings.rules, settings.validate) if is_shipped else None
 
 
 def _refuse_training(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
@@ -268,7 +266,6 @@ def ground_of(
     searchable: Searchable | None = None,
     stated: Stated | None = None,
     *,
-    is_last_attempt: bool = False,
     lenient: bool = False,
 ) -> Ground:
     """The shared state of a run's scopes; arguments as for `run` and `Ground`."""
@@ -287,7 +284,6 @@ def ground_of(
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
-        is_last_attempt=is_last_attempt,
         assumes_nonempty=target.assume_nonempty,
         values=Values() if values is None else values,
         stated=stated,

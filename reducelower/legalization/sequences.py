@@ -1,4 +1,4 @@
-"""Replace sequences by the tensors in them, for opset versions without sequences.
+"""Replace sequences by the tensors in them, for opset versions and runtimes without sequences.
 
 A sequence cannot be removed node by node: its producer and all consumers go together. So the whole model is changed,
 wherever the contents of a sequence are known: tensors given one by one, or one tensor split along an axis.
@@ -27,13 +27,10 @@ from reducelower.model.names import Names
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 
-__all__ = ["SINCE", "may_be_replaced", "replace_by_tensors"]
+__all__ = ["may_be_replaced", "replace_by_tensors"]
 
-SINCE = 11
+_SINCE = 11
 """The opset version that introduced sequences."""
-
-_CARRIED_SINCE = 13
-"""The opset version from which on Loop and If carry sequences."""
 
 _MOST_PARTS = 1024
 """Constants with more elements are ignored."""
@@ -60,8 +57,8 @@ _Sequence = tuple[str, ...] | _Cut
 
 
 def may_be_replaced(model: ModelProto, opset: int) -> bool:
-    """Whether the model may make sequences and the opset version lacks them, or lacks a Loop and If that carry them."""
-    return opset < _CARRIED_SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
+    """Whether the model may make sequences and the opset version lacks them."""
+    return opset < _SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
 
 
 def replace_by_tensors(model: ModelProto) -> Mended:
@@ -98,7 +95,7 @@ class _SequenceRemover:
         origins = [
             self._without_unread(graph, places, reads) for graph, places in zip(reversed(graphs), written, strict=True)
         ]
-        said = f"sequences, which came with opset {SINCE}, are taken apart into the tensors that they are made of"
+        said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
         return Mended(said, tuple(reversed(origins)), frozenset(self._known))
 
     def _note_constants(self, graph: GraphProto) -> None:

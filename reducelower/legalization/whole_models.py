@@ -1,12 +1,13 @@
 """What a model as a whole has and a runtime does not take, and what is done about it before nodes are looked at.
 
-Local functions are copied in place of their calls, sparse initializers become dense, unused imports go. Names of inputs
-and outputs stay, so an output that is itself an input has no remedy here.
+Local functions are copied in place of their calls, sequences of known tensors are replaced by these, sparse
+initializers become dense, unused imports go. Names of inputs and outputs stay, so an output that is itself an input has
+no remedy here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import prod
@@ -15,10 +16,11 @@ from typing import NamedTuple
 from onnx import ModelProto, inliner, numpy_helper
 
 from reducelower.errors import Refusal
+from reducelower.legalization.sequences import replace_by_tensors
 from reducelower.legalization.set_sizes import refuse_unknown, with_sizes
-from reducelower.model.calls import functions_of, reached, spell_out_defaults
+from reducelower.model.calls import FunctionId, functions_of, reached, spell_out_defaults
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes, graphs
+from reducelower.model.graph import all_nodes, function_path, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.text import counted
 from reducelower.options import Settings
@@ -26,7 +28,7 @@ from reducelower.runtimes.facts import ModelFeature
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.values import dense
 
-__all__ = ["Fitted", "fitted", "inlined"]
+__all__ = ["Fitted", "fitted", "inlined", "with_functions_inlined"]
 
 _ONNX = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
@@ -62,7 +64,7 @@ class _Feature(NamedTuple):
     found: Callable[[ModelProto], list[str]]
     one: str
     done: str = ""
-    mend: Callable[[ModelProto], None] = lambda model: None
+    mend: Callable[[ModelProto], object] = lambda model: None
     hint: str = ""
 
 
@@ -94,6 +96,24 @@ def inlined(document: Document) -> Fitted:
     return _without(document, [("functions", "", "")])
 
 
+def with_functions_inlined(document: Document, paths: Collection[str]) -> Fitted:
+    """The model with the functions at these graph paths, and those that call them, copied in place of their calls.
+
+    What their nodes become depends on what only a call has: attributes, axes that are passed or omitted, the element
+    type and rank of the data.
+    """
+    functions = functions_of(document.message)
+    keys = {key for key, function in functions.items() if function_path(function) in paths}
+    keys |= {key for key, function in functions.items() if not keys.isdisjoint(reached(function.node, functions))}
+    made = deepcopy(document.message)
+    _inline(made, keys)
+    left = sorted(name for domain, name, _ in keys & functions_of(made).keys())
+    refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined")] if left else []
+    said = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
+    done = f"{said}: what their nodes become depends on the call."
+    return Fitted(document.with_message(made), (done,), tuple(refusals))
+
+
 def _without(document: Document, unwanted: Iterable[tuple[ModelFeature, str, str]]) -> Fitted:
     """The model without features, each with where it is not taken, and the sentence that says so."""
     done: list[str] = []
@@ -115,11 +135,13 @@ def _without(document: Document, unwanted: Iterable[tuple[ModelFeature, str, str
     return Fitted(document, tuple(done), tuple(refusals))
 
 
-def _inline(model: ModelProto) -> None:
+def _inline(model: ModelProto, keys: Collection[FunctionId] | None = None) -> None:
+    """Copy some functions in place of their calls, by default all."""
+    keys = functions_of(model) if keys is None else keys
     spell_out_defaults(model)
-    model.CopyFrom(inliner.inline_local_functions(model))
+    model.CopyFrom(inliner.inline_selected_functions(model, [(domain, name) for domain, name, _ in keys]))
     called = reached(model.graph.node, functions_of(model))
-    kept = [function for key, function in functions_of(model).items() if key in called]
+    kept = [function for key, function in functions_of(model).items() if key in called or key not in keys]
     del model.functions[:]
     model.functions.extend(kept)
 
@@ -183,7 +205,13 @@ _FEATURES: Mapping[ModelFeature, _Feature] = {
         _inline,
         "bring the functions to the opset versions that the model imports: reducelower convert --opset N",
     ),
-    "sequences": _Feature(_sequences, "operator", hint="write tensors in place of sequences when exporting"),
+    "sequences": _Feature(
+        _sequences,
+        "sequence operator",
+        "replaced by operators of tensors",
+        replace_by_tensors,
+        "write tensors in place of sequences when exporting",
+    ),
     "sparse initializers": _Feature(
         _sparse, "sparse initializer", "made dense", _make_dense, "store its values as a dense tensor"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ __all__ = [
     "attributes_of_call",
     "bind",
     "called_function",
+    "called_without_inputs",
     "function_id",
     "functions_of",
     "omitted_attributes",
@@ -53,6 +55,18 @@ def reached(
                 found[called] = functions[called]
                 pending.append(found[called].node)
     return found
+
+
+def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
+    """Functions with a call that omits an input which the body reads."""
+    given: dict[FunctionId, list[set[int]]] = defaultdict(list)
+    for node in all_nodes(model):
+        given[called_function(node)].append({number for number, name in enumerate(node.input) if name})
+    for function in model.functions:
+        read = {name for node in walk(function.node) for name in node.input}
+        needed = {number for number, name in enumerate(function.input) if name in read}
+        if not all(numbers >= needed for numbers in given[function_id(function)]):
+            yield function
 
 
 def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:

@@ -205,7 +205,7 @@ def _within(asked: Asked, name: str, of: str) -> bool | None:
 
 
 def _from_caller(asked: Asked, name: str) -> bool:
-    return asked.scope.is_function_input(asked.operand(name)) and not asked.scope.is_last_attempt
+    return asked.scope.is_function_input(asked.operand(name))
 
 
 def _may_be_empty(asked: Asked, name: str) -> bool:

@@ -56,7 +56,6 @@ class BodyScope(Scope):
         self.node_scope: NodeScope = around if isinstance(around, NodeScope) else around.node_scope
         self.opset = opset
         self.target_opset = around.target_opset
-        self.is_last_attempt = around.is_last_attempt
         # A copy, since legalization edits the nodes in place.
         self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         self.inside = inside

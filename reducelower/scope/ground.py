@@ -69,7 +69,6 @@ class Ground:
         freeze_defaults: whether an initializer that is also a graph input counts as constant.
         overridable: whether callers may override such an initializer (IR version 4 and later).
         initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
-        is_last_attempt: whether functions were already copied per call, so that their inputs stay as they are.
         assumes_nonempty: whether no dimension is zero when the model runs.
         values: numbers of constant values, which other runs may share.
         stated: the types that the main graph states, if they are at hand as columns.
@@ -92,7 +91,6 @@ class Ground:
     freeze_defaults: bool
     overridable: bool
     initializers_stand_alone: bool
-    is_last_attempt: bool = False
     assumes_nonempty: bool = False
     values: Values = field(default_factory=Values)
     stated: Stated | None = None

@@ -133,7 +133,6 @@ class NodeScope(Scope):
         self.graph = graph
         self.opset = graph.opset
         self.target_opset = graph.ground.opset
-        self.is_last_attempt = graph.ground.is_last_attempt
         self.trail: dict[Question, Hashable] = {}
         self.is_repeatable = operands is not None
         self.added: dict[str, Added] = {}

@@ -52,14 +52,12 @@ class Scope(ABC):
     Attributes:
         opset: opset version that the node is written for.
         target_opset: opset version of the target.
-        is_last_attempt: whether functions were already copied per call, so that their inputs stay as they are.
         is_made: whether the node replaces one of the model.
     """
 
     is_made: ClassVar[bool]
     opset: int
     target_opset: int
-    is_last_attempt: bool
 
     # Questions
 

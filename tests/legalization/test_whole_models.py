@@ -48,12 +48,22 @@ def test_a_feature_without_a_remedy_is_refused_with_a_hint(feature: str) -> None
     assert all(refusal.hint for refusal in caught.value.refusals)
 
 
-def test_sequences_are_refused_by_a_runtime_without_them() -> None:
+def test_known_sequences_are_taken_apart_for_a_runtime_without_them() -> None:
     text = (
-        '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x) => (float[2,3] y) '
-        "{ s = SequenceConstruct (x, x) i = Constant <value = int64 {1}> () y = SequenceAt (s, i) }"
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, float[2,3] z) => (float[2,3] y) '
+        "{ s = SequenceConstruct (x, z) i = Constant <value = int64 {1}> () y = SequenceAt (s, i) }"
     )
-    with pytest.raises(ConversionError, match="operator 'SequenceConstruct' and 1 more"):
+    made = legalize(onnx.parser.parse_model(text), toaster("sequences")).model
+    assert [node.op_type for node in made.graph.node] == ["Constant", "Identity"]
+    assert made.graph.node[1].input == ["z"]
+
+
+def test_sequences_of_unknown_tensors_are_refused_by_a_runtime_without_them() -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, int64 i) => (float[a,3] y) '
+        "{ s = SequenceConstruct (x, x) y = SequenceAt (s, i) }"
+    )
+    with pytest.raises(ConversionError, match="sequence operator 'SequenceConstruct' and 1 more"):
         legalize(onnx.parser.parse_model(text), toaster("sequences"))
 
 

@@ -1,4 +1,4 @@
-"""Functions that are copied for each way they are called."""
+"""Functions that are copied in place of their calls, since what becomes of their nodes depends on the call."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_axes_that_a_call_leaves_out_are_all(operator: str, opset: int) -> None:
 
 
 @pytest.mark.parametrize("opset", [16, 17])
-def test_what_needs_no_call_to_be_rewritten_is_copied_where_a_call_leaves_out_an_input(opset: int) -> None:
+def test_what_needs_no_call_to_be_rewritten_is_inlined_where_a_call_leaves_out_an_input(opset: int) -> None:
     """ReduceMax of computed axes reads them by other operators than the reduction, which take no input for none."""
     model = parser.parse_model(
         """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
@@ -134,8 +134,7 @@ def test_functions_that_nothing_rewrites_stay_where_a_call_leaves_out_an_input()
     assert newer.functions[0].node == model.functions[0].node
 
 
-def test_copies_stand_behind_those_that_they_call() -> None:
-    """The reference evaluator runs no other order."""
+def test_functions_that_call_each_other_are_inlined_together() -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18, "f": 1]> g (float[2, 3] x) => (float[2, 1] y) '
         "{ y = f.Outer <axis = 1> (x) } "
