@@ -15,7 +15,7 @@ from reducelower.plan import Plan
 if TYPE_CHECKING:
     from reducelower.difference import Difference
     from reducelower.report.details import Details
-    from reducelower.verification import RuntimeComparison, Verification
+    from reducelower.verification import Verification
 
 __all__ = ["Outcome", "Verdict", "stopped"]
 
@@ -63,7 +63,6 @@ class Outcome:
         plan: what was or would be done; None when it did not come to that.
         refusals: every node that cannot be converted, and why.
         verification: how the two models compare; None when they were not compared.
-        comparisons: the model in other runtimes, compared with a trusted one.
         difference: what differs from the second model by structure; None where that was not asked for.
         external: names of files with external data that the output refers to and that were not copied.
         details: the distinct rewrites with their nodes and what happened to each node; None when there was no model.
@@ -77,7 +76,6 @@ class Outcome:
     plan: Plan | None = None
     refusals: tuple[Refusal, ...] = ()
     verification: Verification | None = None
-    comparisons: tuple[RuntimeComparison, ...] = ()
     difference: Difference | None = None
     external: tuple[str, ...] = ()
     details: Details | None = None
@@ -118,7 +116,7 @@ class Outcome:
     @property
     def headline(self) -> str:
         """The model, and where it went; what came of that stands in `lines`."""
-        if self.plan is None and (self.verification is not None or self.comparisons):
+        if self.plan is None and self.verification is not None:
             return f"{' -> '.join(filter(None, (self.source, self.output)))}: {self.verdict}"
         if self.plan is None or self.refusals or self.kept or self.verdict in ("fits", "rewrite"):
             return f"{self.source}: {self.verdict_in_words}"
@@ -135,7 +133,6 @@ class Outcome:
             yield from self.verification.lines
         else:
             yield from (Line("warning", text, "warning") for text in self.warnings)
-        yield from (Line("compared", str(item).rstrip("."), "" if item.agrees else "bad") for item in self.comparisons)
         is_as_it_was = self.verdict == "fits" and self.output == self.source
         if self.plan is not None and self.output and not is_as_it_was:
             yield Line("written", self.output)
@@ -164,7 +161,7 @@ class Outcome:
         if self.verdict == "converted" and plan is not None:
             return f"{plan.journey}, {counted(len(plan.sites), 'node')} rewritten"
         if self.verdict == "different":
-            return "; ".join(str(item) for item in self.comparisons) or "computes something else"
+            return "computes something else"
         return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
 
     @property

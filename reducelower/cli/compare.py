@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from reducelower.difference import Change, Difference
-    from reducelower.files import LoadedModel
     from reducelower.pipeline.task import OnStep
-    from reducelower.verification import RuntimeComparison, Verification
 
 __all__ = ["diff", "verify"]
 
@@ -131,22 +128,14 @@ def _compare(
     from reducelower.pipeline.verifying import read_data_sets, verify_models
 
     on_step("read", 0, 0)
-    source = read_model(paths[0])
-    found: Verification | None = None
-    comparisons: list[RuntimeComparison] = []
-    if len(paths) == 1:
-        comparisons = _in_runtimes(source, settings, options["seed"])
-        same, complete = all(item.agrees for item in comparisons), all(item.ran for item in comparisons)
-        complete = complete or not settings.strict
-    else:
-        data_sets = read_data_sets(settings, source.model)
-        result = read_model(paths[1])
-        on_step("verify", 0, 0)
-        counted = partial(on_step, "verify")
-        found = verify_models(source, result, settings, data_sets, seed=options["seed"], on_progress=counted)
-        same, complete = found.verdict != "different", found.equivalent
-        if settings.strict:
-            complete = complete and not (found.departing or found.departs)
+    source, *others = map(read_model, paths)
+    data_sets = read_data_sets(settings, source.model)
+    on_step("verify", 0, 0)
+    result, counted = next(iter(others), None), partial(on_step, "verify")
+    found = verify_models(source, result, settings, data_sets, seed=options["seed"], on_progress=counted)
+    same, complete = found.verdict != "different", found.equivalent
+    if settings.strict:
+        complete = complete and not (found.departing or found.departs)
     details = None
     if options["reports"] and len(paths) == 2:
         from reducelower.difference import difference
@@ -156,8 +145,7 @@ def _compare(
         details = describe_difference(left, right, difference(left, right), found)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
-    compared = Outcome(names[0], verdict, "".join(names[1:]), verification=found, comparisons=tuple(comparisons))
-    return replace(compared, details=details)
+    return Outcome(names[0], verdict, "".join(names[1:]), verification=found, details=details)
 
 
 def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], options: Mapping[str, Any]) -> int:
@@ -171,29 +159,6 @@ def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], opti
         console.result("\n".join(lines))
     write_reports(command, [outcome], options["reports"])
     return outcome.status
-
-
-def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
-    """One comparison per runtime and set of inputs."""
-    from reducelower.pipeline.verifying import read_data_sets
-    from reducelower.verification import compare_runtimes
-    from reducelower.verification.running.memory import bounded
-    from reducelower.verification.running.providers import on_provider
-
-    with on_provider(settings.provider), bounded(settings.memory):
-        return [
-            compare_runtimes(
-                source.path if source.is_partial else source.model,
-                runtime,
-                inputs=data.inputs,
-                seed=seed,
-                dims=settings.dims,
-                tolerances=settings.tolerances or None,
-                budget=settings.budget,
-            )
-            for data in read_data_sets(settings, source.model)
-            for runtime in dict.fromkeys(settings.runtimes)
-        ]
 
 
 _MOST_NODES = 12

@@ -30,7 +30,7 @@ OnProgress = Callable[[int, int], None]
 
 def verify_models(
     source: LoadedModel,
-    result: LoadedModel | Document,
+    result: LoadedModel | Document | None,
     settings: Settings,
     data_sets: Sequence[TestDataSet],
     *,
@@ -38,7 +38,7 @@ def verify_models(
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Verification:
-    """Compare two models as the settings say.
+    """Compare two models as the settings say, or one in the runtimes that they name.
 
     With a plan, every distinct rewrite is verified by itself, and `on_progress` hears of each. Outputs that come with
     the data sets are compared too.
@@ -49,12 +49,10 @@ def verify_models(
     from reducelower.verification.running.providers import on_provider
     from reducelower.verification.running.source import Source
 
-    after = result.document if isinstance(result, LoadedModel) else result
-    places = source.place, result.place if isinstance(result, LoadedModel) else source.place
-    left, right = (
-        Source.of(_as_fed(model, settings), place).light()
-        for model, place in zip((source.document, after), places, strict=True)
-    )
+    left = right = Source.of(_as_fed(source.document, settings), source.place).light()
+    if result is not None:
+        after, place = (result.document, result.place) if isinstance(result, LoadedModel) else (result, source.place)
+        right = Source.of(_as_fed(after, settings), place).light()
     with on_provider(settings.provider), feeding_as_assumed(plan), bounded(settings.memory):
         runtimes, absent = _runtimes(settings)
         whole = compare_models(

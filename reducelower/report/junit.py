@@ -105,10 +105,6 @@ def _cases(model: Outcome) -> Iterator[_Case]:
         for site in model.plan.sites:
             name = f"{site.graph}: {site.op_type} {site.node!r}"
             yield _Case(f"site: {name}", "skipped", "not verified", "it was not verified")
-    for comparison in model.comparisons:
-        yield from _outputs(comparison.outputs)
-        if not comparison.ran:
-            yield _Case(f"output: {comparison.runtime}", "skipped", "not run", comparison.reason)
 
 
 def _differences(model: Outcome, found: Difference) -> Iterator[_Case]:

@@ -99,7 +99,6 @@ def _model(model: Outcome) -> Mapping[str, Any]:
         "notes": [],
         "warnings": list(model.warnings),
         "verification": None if model.verification is None else model.verification.to_dict(),
-        "comparisons": [comparison.to_dict() for comparison in model.comparisons],
         "difference": None if model.difference is None else model.difference.to_dict(),
     }
     if plan is not None:

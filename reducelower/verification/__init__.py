@@ -1,6 +1,6 @@
 """Proof that two models give the same numbers: what differs between them by itself, then both whole.
 
-`verify` compares two models, `verify_regions` what differs between them, `compare_runtimes` one model in two runtimes.
+`verify` compares two models, or one in two runtimes, `verify_regions` what differs between them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from reducelower.verification.result import (
     Verification,
 )
 from reducelower.verification.running.runtimes import RUNTIMES
-from reducelower.verification.whole.departure import RuntimeComparison, compare_runtimes
 from reducelower.verification.whole.verify import compare_models, verify
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "Departure",
     "OutputComparison",
     "Regions",
-    "RuntimeComparison",
     "SiteVerification",
     "TestDataSet",
     "Tolerance",
@@ -37,7 +35,6 @@ __all__ = [
     "Verification",
     "check_given",
     "compare_models",
-    "compare_runtimes",
     "free_sizes",
     "load_array",
     "load_arrays",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
-from reducelower.verification import RUNTIMES, compare_runtimes, verify
+from reducelower.verification import RUNTIMES, verify
 from reducelower.verification.judging import runs as runs_module
 from reducelower.verification.running.foreign import ForeignRuntime
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
@@ -118,38 +118,6 @@ def test_second_looks_end_with_the_budget(seconds: Seconds, after: ModelProto, r
 @pytest.mark.parametrize("after", [SUM, MAX, NEWER_MAX], ids=["equal", "different", "other runtime"])
 def test_a_budget_that_lasts_changes_nothing(seconds: Seconds, after: ModelProto) -> None:
     assert verify(SUM, after, budget=1000) == verify(SUM, after)
-
-
-@pytest.fixture
-def wrong(seconds: Seconds, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A runtime that adds where it should take the largest."""
-
-    class WrongRuntime:
-        name = "wrong"
-
-        def load(self, source: Source) -> Session:
-            changed = ModelProto()
-            changed.CopyFrom(source.proto)
-            changed.graph.node[0].op_type = "ReduceSum"
-            return SlowSession(OnnxRuntime().load(Source(changed)), seconds, True)
-
-    monkeypatch.setitem(RUNTIMES, "wrong", WrongRuntime)  # type: ignore[arg-type]
-    return "wrong"
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_the_search_for_the_operator_that_departs_ends_with_the_budget(seconds: Seconds, wrong: str, more: int) -> None:
-    found = compare_runtimes(MAX, wrong, budget=2 * CASES + more / 2)
-    assert seconds.gone == 2 * CASES + more
-    assert (found.agrees, found.ran, found.first) == (False, True, None)
-    assert any("could not be compared" in note for note in found.notes)
-    assert compare_runtimes(MAX, wrong).first is not None
-
-
-def test_runtimes_are_compared_on_what_the_budget_allows(seconds: Seconds, wrong: str) -> None:
-    found = compare_runtimes(MAX, wrong, budget=CASES + 1.5)
-    assert (found.agrees, found.ran) == (False, True)
-    assert "The budget of 3.5 s allowed 1 set of inputs." in found.notes
 
 
 MULTIPLYING = (

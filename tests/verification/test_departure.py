@@ -7,7 +7,7 @@ import pytest
 from onnx import parser
 
 from reducelower import convert_version
-from reducelower.verification import RUNTIMES, compare_runtimes, verify
+from reducelower.verification import RUNTIMES, verify
 from reducelower.verification.running.runtimes import OnnxRuntime, Session
 from reducelower.verification.running.source import Source, default_opset
 
@@ -40,14 +40,14 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_runtimes_that_agree_are_said_to() -> None:
-    found = compare_runtimes(model(CHAIN, 13), "reference")
-    assert (found.agrees, found.ran, found.trusted, found.first) == (True, True, "onnxruntime", None)
-    assert "agrees" in str(found)
+    found = verify(model(CHAIN, 13), runtimes=["reference"])
+    assert (found.equivalent, found.ran, found.runtime, found.first) == (True, True, "onnxruntime / reference", None)
+    assert "equal on" in str(found)
 
 
 def test_the_first_operator_that_departs_is_named(wrong: str) -> None:
-    found = compare_runtimes(model(CHAIN, 13), wrong)
-    assert not found.agrees
+    found = verify(model(CHAIN, 13), runtimes=[wrong])
+    assert found.verdict == "different"
     assert found.first is not None
     assert (found.first.node, found.first.op_type, found.first.index, found.first.output) == (
         "norm",
@@ -69,21 +69,21 @@ def test_a_conversion_is_verified_in_the_runtime_it_is_for(wrong: str) -> None:
 
 
 def test_a_model_no_runtime_takes_is_told() -> None:
-    found = compare_runtimes(model(CHAIN.replace("Abs", "Unheard"), 13), "reference")
-    assert (found.agrees, found.ran) == (True, False)
+    found = verify(model(CHAIN.replace("Abs", "Unheard"), 13), runtimes=["reference"])
+    assert (found.verdict, found.ran) == ("not shown", False)
     assert "Unheard" in found.reason
 
 
 def test_an_unknown_runtime_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="abacus"):
-        compare_runtimes(model(CHAIN, 13), "abacus")
+        verify(model(CHAIN, 13), runtimes=["abacus"])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("openvino") is not None, reason="openvino is installed")
 def test_openvino_that_is_not_installed_is_told() -> None:
-    found = compare_runtimes(model(CHAIN, 13), "openvino")
+    found = verify(model(CHAIN, 13), runtimes=["openvino"])
     assert not found.ran
-    assert "cannot be used" in found.reason
+    assert "cannot be used" in found.unseen[0]
     verified = verify(model(CHAIN, 13), model(CHAIN, 13), runtimes=("openvino",))
     assert (verified.ran, verified.verdict) == (False, "not shown")
 
@@ -101,8 +101,8 @@ def test_openvino_reduces_every_axis_at_opset_13_and_is_found(op_type: str, open
         f"{{ a = Abs (x)  [culprit] b = {op_type} <axes = [1]> (a)  y = Sqrt (b) }}",
         13,
     )
-    found = compare_runtimes(reducing, openvino)
-    assert not found.agrees
+    found = verify(reducing, runtimes=[openvino])
+    assert found.verdict == "different"
     assert found.first is not None
     assert (found.first.node, found.first.op_type) == ("culprit", op_type)
 
@@ -113,15 +113,15 @@ def test_openvino_is_right_on_the_same_at_opset_18(op_type: str, openvino: str) 
         f"g (float[N, M] x) => (float[N, 1] y) <int64[1] i = {{1}}> {{ a = Abs (x)  y = {op_type} (a, i) }}", 18
     )
     assert default_opset(reducing) == 18
-    found = compare_runtimes(reducing, openvino)
-    assert (found.agrees, found.ran) == (True, True), str(found)
+    found = verify(reducing, runtimes=[openvino])
+    assert found.equivalent, str(found)
 
 
 @pytest.mark.parametrize("kind", ["float", "double", "float16", "int32", "int64", "bool", "uint8"])
 def test_openvino_keeps_element_types(kind: str, openvino: str) -> None:
     plain = model(f"g ({kind}[N, M] x) => ({kind}[N, M] y) {{ y = Identity (x) }}", 16)
-    found = compare_runtimes(plain, openvino)
-    assert (found.agrees, found.ran) == (True, True), str(found)
+    found = verify(plain, runtimes=[openvino])
+    assert found.equivalent, str(found)
 
 
 def test_an_output_on_which_the_evaluator_sides_with_the_result_needs_no_part_that_could_not_be_run() -> None:

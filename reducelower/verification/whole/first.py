@@ -1,4 +1,4 @@
-"""Names the first place at which two whole models diverge: the value that is off, and what computes it."""
+"""Names the first place at which two whole models diverge, or one in two runtimes: the value, and what computes it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ __all__ = ["error_of", "first_difference"]
 def first_difference(question: Question, left: Run, right: Run) -> Departure | None:
     """The first value of the source, in the order of its nodes, that the other model computes otherwise.
 
-    It is looked for on the first set of inputs on which an output differs, among the values that have a counterpart and
-    are not the same by construction; None where no such value is off by more than two runtimes may be, where the models
-    take no more outputs, or where no time is left.
+    It is looked for on the first set of inputs on which an output differs, among the values that have a counterpart; in
+    one runtime, among those that are not the same by construction. None where no such value is off by more than two
+    runtimes may be, where the models take no more outputs, or where no time is left.
     """
     if question.regions is None:
         return None
     level = question.regions.alignment.levels[0]
     pairs = [pair for claim in question.regions.alignment.claims if claim.level is level for pair in claim.pairs]
+    if left.runtime != right.runtime:
+        same = {number: name for name, number in level.right_numbers.items() if name in level.right.positions}
+        pairs += [(name, same[number]) for name, number in level.left_numbers.items() if number in same]
     pairs = sorted((pair for pair in pairs if pair[0] in level.left.positions), key=lambda pair: _at(level, pair))
     cases = range(min(len(left.results), len(right.results)))
     at = next((at for at in cases if differ(compared_at(question, left, right, at, {}))), None)

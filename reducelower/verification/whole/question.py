@@ -38,6 +38,11 @@ class Question:
     departed: list[str] = field(default_factory=list)
 
     @property
+    def is_of_one(self) -> bool:
+        """Whether it is one model, in two runtimes."""
+        return self.before is self.after
+
+    @property
     def holds(self) -> bool:
         """Whether every region in which the models differ holds by itself."""
         return self.regions is not None and self.regions.hold
@@ -107,6 +112,7 @@ def compared_at(
         tolerances=question.tolerances,
         widen=1.0 if left.runtime == right.runtime else APART,
         moves=moves,
+        by_tensor=question.is_of_one,
     )
 
 

@@ -45,7 +45,7 @@ _FOR_REGIONS = 0.75  # of the budget
 
 def verify(
     before: AnyModel,
-    after: AnyModel,
+    after: AnyModel | None = None,
     *,
     inputs: Mapping[str, Any] | None = None,
     expected: Sequence[Any] | None = None,
@@ -72,7 +72,8 @@ def verify(
     Args:
         before: the model that is right by definition, in any form (see `reducelower.legalize`); a path is run from that
             path, so that external data is found.
-        after: the model to compare with it.
+        after: the model to compare with it; None to compare the first with itself in each of the runtimes, beside
+            onnxruntime, or beside the reference evaluator where onnxruntime does not run it or is the one in question.
         inputs: values by input name; those not given are made.
         expected: outputs that both models should give, in graph order (from a test-data folder), for the given inputs.
         seed: seed for the values that are made.
@@ -114,10 +115,8 @@ def verify(
     check_arguments(inputs=inputs, expected=expected, seed=seed, dims=dims)
     check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, memory=memory)
     check_arguments(plan=plan, base_dir=base_dir, provider=provider)
-    sides = ((before, "before"), (after, "after"))
-    # What is in a file is read from there, large weights where they are.
-    models = (side if isinstance(side, str | os.PathLike) else take(side, name=name).document for side, name in sides)
-    source, result = (Source.of(model, base_dir).light() for model in models)
+    source = _source_of(before, "before", base_dir)
+    result = source if after is None else _source_of(after, "after", base_dir)
     if "onnxruntime" in runtimes:
         require_onnxruntime()
     data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
@@ -140,6 +139,11 @@ def verify(
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
 
 
+def _source_of(side: AnyModel, name: str, folder: str | os.PathLike[str] | None) -> Source:
+    # What is in a file is read from there, large weights where they are.
+    return Source.of(side if isinstance(side, str | os.PathLike) else take(side, name=name).document, folder).light()
+
+
 def compare_models(
     source: Source,
     result: Source,
@@ -156,6 +160,8 @@ def compare_models(
     protos: tuple[ModelProto, ModelProto] | None = None,
 ) -> Verification:
     """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
+
+    One and the same source is compared with itself in each runtime beside another, without regions.
 
     What an input is not given by the data sets is made; the other arguments are those of `verify`. `protos` are the
     models as messages, where they are at hand already.
@@ -190,7 +196,7 @@ def compare_models(
             left,
             right,
             plan,
-            partial(left_runs.seen, _names_of(runtimes[0])[0], request, clock),
+            partial(left_runs.seen, _names_of(runtimes[0], is_of_one=source is result)[0], request, clock),
             by_regions,
             seed=seed,
             tolerances=tolerances,
@@ -299,8 +305,10 @@ def _cannot_be_same(item: Verification) -> bool:
     return item.verdict == "different" and not item.ran
 
 
-def _names_of(runtime: str) -> tuple[Sequence[str], Sequence[str]]:
+def _names_of(runtime: str, *, is_of_one: bool) -> tuple[Sequence[str], Sequence[str]]:
     """Where the source runs and where the result does, if that is to be compared in a runtime: each in the first."""
+    if is_of_one:
+        return tuple(name for name in ("onnxruntime", "reference") if name != runtime), (runtime,)
     left = ("reference",) if runtime == "reference" else ("onnxruntime", "reference")
     return left, left if runtime == "onnxruntime" else (runtime,)
 
@@ -343,7 +351,7 @@ def _verify_in(question: Question, left_runs: _SourceRuns) -> Verification:
     reason = interface_mismatch(before.proto, after.proto)
     if reason:
         return Verification("different", False, reason=reason)
-    left_names, right_names = _names_of(question.runtime)
+    left_names, right_names = _names_of(question.runtime, is_of_one=question.is_of_one)
     try:
         left = left_runs.run(left_names, question.request, question.clock, notes)
     except CannotRunError as error:
@@ -422,7 +430,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
     if differ(outputs):
         outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
     outputs = as_regions(outputs, question.regions)
-    if differ(outputs) and question.holds and right.runtime in ("onnxruntime", "reference"):
+    if differ(outputs) and question.holds and not question.is_of_one and right.runtime in ("onnxruntime", "reference"):
         outputs = at_borders(question, left, right, outputs)
     doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
     if doubt:
