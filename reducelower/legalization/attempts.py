@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from onnx import ModelProto, TensorShapeProto
+from onnx import TensorShapeProto
 
 from reducelower.legalization.checking import new_objection, objects_to_stated
 from reducelower.legalization.draft import Draft
+from reducelower.legalization.mended_source import in_terms_of_source
 from reducelower.legalization.run import folder_of, run
 from reducelower.model.calls import called_without_inputs
 from reducelower.model.document import Agreed, Document
@@ -22,9 +22,6 @@ from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.types import ContradictionError
-
-if TYPE_CHECKING:
-    from reducelower.legalization.mended_source import Mended
 
 __all__ = ["attempt"]
 
@@ -36,43 +33,31 @@ _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """Legalize a draft of a model; if the plan has refusals, the draft must not be used.
 
-    Stated types that are found to contradict inference are dropped. If the target lacks sequences or narrow integer
-    types, sequences are replaced by tensors and integers are widened. The plan notes all of it.
+    Stated types that are found to contradict inference are dropped. Where something is refused, the model is changed as
+    a whole: sequences are replaced by tensors, integers widened, branches run in Loops. The plan notes all of it.
 
     Raises:
         ContradictionError: dropping types does not help.
         ValueError: the target is invalid.
     """
     draft, plan = _attempt_as_it_is(source, target, settings, report=report)
-    if plan.refusals and (mended := _mended(source.message, plan.target.opset or 0, settings)):
-        from reducelower.legalization.mended_source import in_terms_of_source
+    if not plan.refusals or not plan.target.opset:
+        return draft, plan
+    from reducelower.legalization.sequences import without_sequences
+    from reducelower.legalization.unlike_branches import without_unlike_branches
+    from reducelower.legalization.widening import without_narrow_integers
 
-        made, done = mended
-        draft, plan = _attempt_as_it_is(Document.of_message(made), target, settings, report=report)
-        return draft, in_terms_of_source(plan, done, source.message, made)
-    return draft, plan
-
-
-def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelProto, Mended] | None:
-    """A copy of the model without features that the opset version lacks and that only a whole-model change can
-    remove."""
-    from reducelower.legalization.mended_source import joined
-    from reducelower.legalization.sequences import may_be_replaced, replace_by_tensors
-    from reducelower.legalization.unlike_branches import may_be_unlike, rewrite_ifs_as_loops
-    from reducelower.legalization.widening import widen_integers
-
-    if not opset:
-        return None
-    if held := widen_integers(source, opset, folder_of(settings)):
-        return held
-    has_sequences, has_branches = may_be_replaced(source, opset), may_be_unlike(source, opset)
-    if not has_sequences and not has_branches:
-        return None
-    made = deepcopy(source)
-    done = replace_by_tensors(made) if has_sequences else None
-    if has_branches:
-        done = joined(done, rewrite_ifs_as_loops(made))
-    return None if done is None else (made, done)
+    made, said, inner = source.message, list[str](), set[str]()
+    for change in (without_narrow_integers, without_sequences, without_unlike_branches):
+        if mended := change(made, plan.target.opset, folder_of(settings)):
+            made = mended.model
+            said.append(mended.said)
+            inner |= mended.inner
+    if not said:
+        return draft, plan
+    draft, plan = _attempt_as_it_is(Document.of_message(made), target, settings, report=report)
+    plan = in_terms_of_source(plan, source.message, made, inner)
+    return draft, replace(plan, notes=(*said, *plan.notes))
 
 
 def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
@@ -163,6 +148,7 @@ def _attempt(
     again, second = _attempt(inlined.document, target, settings, report=report, lenient=lenient)
     if inlined.refusals or (second.refusals and plan.refusals):
         return draft, plan
+    second = in_terms_of_source(second, source.message, inlined.document.message)
     return again, replace(second, notes=(*inlined.done, *second.notes))
 
 

@@ -9,7 +9,8 @@ Sources: the pages of SplitToSequence (11), SequenceAt (11), ConcatFromSequence 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -19,6 +20,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import from_array
 
+from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.constants import tensor_of
@@ -27,7 +29,7 @@ from reducelower.model.names import Names
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 
-__all__ = ["may_be_replaced", "replace_by_tensors"]
+__all__ = ["replace_by_tensors", "without_sequences"]
 
 _SINCE = 11
 """The opset version that introduced sequences."""
@@ -56,13 +58,20 @@ class _Cut:
 _Sequence = tuple[str, ...] | _Cut
 
 
-def may_be_replaced(model: ModelProto, opset: int) -> bool:
-    """Whether the model may make sequences and the opset version lacks them."""
-    return opset < _SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
+def without_sequences(model: ModelProto, opset: int, folder: DataFolder | None) -> Mended | None:
+    """The model without its known sequences; None if the opset version has sequences, or the model makes none."""
+    if opset >= _SINCE or not any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model)):
+        return None
+    made = deepcopy(model)
+    said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
+    return Mended(made, said, replace_by_tensors(made))
 
 
-def replace_by_tensors(model: ModelProto) -> Mended:
-    """Let consumers of known sequences read the tensors instead; producers that become unused are removed."""
+def replace_by_tensors(model: ModelProto) -> frozenset[str]:
+    """Let consumers of known sequences read the tensors instead, in place; return the names of these sequences.
+
+    Producers that become unused are removed.
+    """
     return _SequenceRemover(model).run()
 
 
@@ -75,7 +84,7 @@ class _SequenceRemover:
         self._known: dict[str, _Sequence] = {}
         self._nodes: list[NodeProto] = []
 
-    def run(self) -> Mended:
+    def run(self) -> frozenset[str]:
         graphs = main_graphs(self._model)
         for graph in graphs:
             self._note_constants(graph)
@@ -88,15 +97,14 @@ class _SequenceRemover:
                 if made is not None:
                     self._known[node.output[0]] = made
         # Innermost graphs first, since nodes are copied together with their subgraphs.
-        written = [[*self._written(graph)] for graph in reversed(graphs)]
+        for graph in reversed(graphs):
+            self._rewrite(graph)
         reads = Counter(name for node in all_nodes(self._model) for name in node.input)
         graphs = main_graphs(self._model)
         reads.update(name for graph in graphs for name in read_outside_nodes(graph))
-        origins = [
-            self._without_unread(graph, places, reads) for graph, places in zip(reversed(graphs), written, strict=True)
-        ]
-        said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
-        return Mended(said, tuple(reversed(origins)), frozenset(self._known))
+        for graph in reversed(graphs):
+            self._remove_unread(graph, reads)
+        return frozenset(self._known)
 
     def _note_constants(self, graph: GraphProto) -> None:
         """Record constant positions and sizes; a name with two different values counts as unknown."""
@@ -152,11 +160,11 @@ class _SequenceRemover:
 
     # Consumers
 
-    def _written(self, graph: GraphProto) -> Iterator[int]:
-        """Rewrite the consumers of known sequences; yield for each new node the old position it comes from."""
+    def _rewrite(self, graph: GraphProto) -> None:
+        """Rewrite the consumers of known sequences."""
         nodes = list(graph.node)
         del graph.node[:]
-        for place, node in enumerate(nodes):
+        for node in nodes:
             self._nodes = []
             read = _READERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
             known = self._known.get(node.input[0]) if read is not None and node.input else None
@@ -167,7 +175,6 @@ class _SequenceRemover:
                 copy_marks(node, self._nodes[-1])
                 self._nodes[-1].output[0] = node.output[0]
             graph.node.extend(self._nodes)
-            yield from [place] * len(self._nodes)
 
     def _add(self, node: NodeProto, op_type: str, *inputs: str, **attributes: Any) -> str:
         name = self._names.fresh(node.name or node.output[0], f"/{node.op_type}/{op_type.lower()}")
@@ -211,22 +218,19 @@ class _SequenceRemover:
             parts = tuple(self._add(node, "Unsqueeze", part, axes=[axis]) for part in parts)
         return self._add(node, "Concat", *parts, axis=axis) if parts else None
 
-    def _without_unread(self, graph: GraphProto, places: list[int], reads: Counter[str]) -> list[int]:
-        """Remove unused producers of sequences; return the old positions of the other nodes."""
+    def _remove_unread(self, graph: GraphProto, reads: Counter[str]) -> None:
+        """Remove unused producers of sequences."""
         kept = []
-        for place, node in reversed([*zip(places, graph.node, strict=True)]):
+        for node in reversed(graph.node):
             if self._known.keys() & set(node.output) and not reads[node.output[0]]:
                 reads.subtract(node.input)
             else:
-                kept.append((place, node))
-        kept.reverse()
-        nodes = [node for _, node in kept]
+                kept.append(node)
         gone = {value.name for value in graph.value_info} & self._known.keys() - {name for name in reads if reads[name]}
         values = [value for value in graph.value_info if value.name not in gone]
         del graph.node[:], graph.value_info[:]
-        graph.node.extend(nodes)
+        graph.node.extend(reversed(kept))
         graph.value_info.extend(values)
-        return [place for place, _ in kept]
 
 
 _READERS: Mapping[str, Callable[[_SequenceRemover, NodeProto, Any], str | None]] = {

@@ -9,9 +9,11 @@ Sources: the pages of If (1, 11), Loop (1, 11).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
+from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended
 from reducelower.model.attributes import copy_marks, make_node
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
@@ -21,51 +23,38 @@ from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 from reducelower.types import GraphKey, Inference, function_key
 
-__all__ = ["may_be_unlike", "rewrite_ifs_as_loops"]
+__all__ = ["without_unlike_branches"]
 
 
-def may_be_unlike(model: ModelProto, opset: int) -> bool:
-    """Whether the opset version requires equal shapes of branches, and the model may have an If."""
-    return opset < UNLIKE_BRANCHES_SINCE and any(node.op_type == "If" for node in all_nodes(model))
-
-
-def rewrite_ifs_as_loops(model: ModelProto) -> Mended | None:
-    """Rewrite, in place, every If known to give different shapes; None if there is none."""
+def without_unlike_branches(model: ModelProto, opset: int, folder: DataFolder | None) -> Mended | None:
+    """The model with every If that is known to give different shapes as Loops; None if the opset version takes them, or
+    there is none."""
+    if opset >= UNLIKE_BRANCHES_SINCE or not any(node.op_type == "If" for node in all_nodes(model)):
+        return None
     before = open_skeleton(model)
     inference = Inference(lambda: before)
-    work = _Rewriting(model)
-    work.rewrite(model.graph, (), inference)
-    of_functions = _Rewriting(model)
-    for number, function in enumerate(model.functions):
-        of_functions.rewrite(function, function_key(number), inference)
-    work.has_found |= of_functions.has_found
+    made = deepcopy(model)
+    work = _Rewriting(made)
+    work.rewrite(made.graph, (), inference)
+    for number, function in enumerate(made.functions):
+        work.rewrite(function, function_key(number), inference)
     said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
-    return Mended(said, tuple(map(tuple, work.origins)), frozenset()) if work.has_found else None
+    return Mended(made, said) if work.has_found else None
 
 
 class _Rewriting:
     def __init__(self, model: ModelProto) -> None:
-        self.origins: list[list[int]] = []
         self.has_found = False
         self._fresh = Names(lambda: model, None).fresh
 
     def rewrite(self, graph: GraphProto | FunctionProto, key: GraphKey, inference: Inference) -> None:
         """Rewrite the nodes of a graph or function body, subgraphs first; the key is that of `Inference.type`."""
-        origins: list[int] = []
-        self.origins.append(origins)
         written: list[NodeProto] = []
         for place, node in enumerate(graph.node):
             types = _types_of_unlike(node, (*key, place), inference)
-            of_branches = []
             for number, _, inner in subgraphs(node):
-                of_branches.append(len(self.origins))
                 self.rewrite(inner, (*key, place, number), inference)
-            if types:
-                for number in of_branches:  # of the node that computes the loop condition
-                    self.origins[number].append(self.origins[number][-1])
-            nodes = self._loops(node, types) if types else [node]
-            written += nodes
-            origins += [place] * len(nodes)
+            written += self._loops(node, types) if types else [node]
         del graph.node[:]
         graph.node.extend(written)
 

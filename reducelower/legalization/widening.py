@@ -28,7 +28,7 @@ from reducelower.model.skeleton import open_skeleton
 from reducelower.scope.values import loaded
 from reducelower.types import infer
 
-__all__ = ["widen_integers"]
+__all__ = ["without_narrow_integers"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 it."""
 
 
-def widen_integers(model: ModelProto, opset: int, folder: DataFolder | None) -> tuple[ModelProto, Mended] | None:
+def without_narrow_integers(model: ModelProto, opset: int, folder: DataFolder | None) -> Mended | None:
     """A copy of the model with all integers widened that are too narrow for the opset version.
 
     None if there are none, or if not all of them can be widened.
@@ -69,14 +69,15 @@ def widen_integers(model: ModelProto, opset: int, folder: DataFolder | None) -> 
     if not _are_all_inside(model, absent, types):
         return None
     made = deepcopy(model)
-    return made, _held(made, absent, types, folder, opset)
+    inner = _widen_all(made, absent, types, folder)
+    return Mended(made, f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8", inner)
 
 
-def _held(
-    model: ModelProto, absent: Mapping[int, _Narrow], types: Mapping[str, int], folder: DataFolder | None, opset: int
-) -> Mended:
+def _widen_all(
+    model: ModelProto, absent: Mapping[int, _Narrow], types: Mapping[str, int], folder: DataFolder | None
+) -> frozenset[str]:
+    """Widen in place; return the names of computed values that were narrow."""
     names = Names(lambda: model, None)
-    origins: list[list[int]] = []
     inner: set[str] = set()
     # Innermost graphs first, since nodes are copied together with their subgraphs.
     for graph in reversed(main_graphs(model)):
@@ -88,12 +89,10 @@ def _held(
                 value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type].wide
         computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output)
         inner.update(name for name in computed if types.get(name) in absent)
-        fitted = [[*_fitted(node, absent.get(_made(node, types)), names)] for node in graph.node]
-        origins.append([place for place, nodes in enumerate(fitted) for _ in nodes])
+        fitted = [each for node in graph.node for each in _fitted(node, absent.get(_made(node, types)), names)]
         del graph.node[:]
-        graph.node.extend(node for nodes in fitted for node in nodes)
-    said = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
-    return Mended(said, tuple(reversed(origins)), frozenset(inner))
+        graph.node.extend(fitted)
+    return frozenset(inner)
 
 
 def _absent(opset: int) -> dict[int, _Narrow]:
