@@ -19,7 +19,7 @@ from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE, WRITTEN_AS_ABOVE
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute, make_node
+from reducelower.model.attributes import attribute_of, drop_attribute, refuse_reference
 from reducelower.model.schemas import parse_element_type, schema, versions
 from reducelower.rulebook.boundaries import BoundaryRule, Row, shipped
 from reducelower.scope.body import AnyScope
@@ -183,7 +183,6 @@ class Crossing:
 
     def cross(self, node: NodeProto, scope: AnyScope) -> Outcome:
         """Take a node across; refused if the far side cannot express it."""
-        before: list[NodeProto] = []
         for rule in (*self.further, *self.rules):
             outcome = rule.apply(node, scope, self.boundary if self.down else self.boundary - 1)
             if isinstance(rule, BoundaryRule) and outcome is not None:
@@ -201,12 +200,12 @@ class Crossing:
             if self.down:
                 self._to_attribute(move, node, scope)
             else:
-                before += _to_input(move, node, scope)
+                _to_input(move, node, scope)
         self._drop_attributes(node)
         self._write_defaults(node)
         self._check_arity(node)
         self._name_needed_outputs(node, scope)
-        return [*before, node] if before else None
+        return None
 
     def _drop_attributes(self, node: NodeProto) -> None:
         for index in reversed(range(len(node.attribute)) if self.gone else ()):
@@ -281,23 +280,13 @@ class Crossing:
             return
         name = node.input[move.input]
         value = scope.constant(name)
-        if value is not None:
-            node.attribute.append(_attribute(move, value))
-        else:
-            reference = scope.reference(name)
-            if reference is None:
-                raise RefusedError(
-                    f"its input {move.input_name} is computed at run time, and opset {self.opset} takes "
-                    f"{move.attribute} only as an attribute",
-                    f"stay at opset {self.boundary} or above, or make {name!r} a constant",
-                )
-            if reference.type != move.attribute_type:  # such as a tensor that Constant takes as it is
-                raise RefusedError(
-                    f"its input {move.input_name} is {reference.ref_attr_name!r} of the function, an attribute of "
-                    f"another type than {move.attribute}, which opset {self.opset} takes in its place",
-                    "inline the function first",
-                )
-            node.attribute.add(name=move.attribute, type=move.attribute_type, ref_attr_name=reference.ref_attr_name)
+        if value is None:
+            raise RefusedError(
+                f"its input {move.input_name} is computed at run time, and opset {self.opset} takes "
+                f"{move.attribute} only as an attribute",
+                f"stay at opset {self.boundary} or above, or make {name!r} a constant",
+            )
+        node.attribute.append(_attribute(move, value))
         scope.release(name)
         node.input[move.input] = ""
         if move.input == len(node.input) - 1:
@@ -319,29 +308,19 @@ def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     return helper.make_attribute(move.attribute, [as_type(item) for item in plain], attr_type=move.attribute_type)
 
 
-def _to_input(move: Move, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
-    """Replace an attribute by an input; return the nodes that this takes."""
+def _to_input(move: Move, node: NodeProto, scope: AnyScope) -> None:
+    """Replace an attribute by an input."""
     attribute = attribute_of(node, move.attribute)
-    before: list[NodeProto] = []
     if attribute is None:
-        return before
-    if attribute.ref_attr_name:
-        name = scope.add_reference(attribute, HELD_AS[move.attribute_type], move.input_name)
-        if move.attribute_type == AttributeProto.FLOAT:
-            element_type = _element_type(move, node, scope)
-            if element_type != TensorProto.FLOAT:
-                cast = scope.fresh(node.name or node.output[0], f"/{node.op_type}/{move.input_name}")
-                before.append(make_node("Cast", [name], [cast], to=element_type))
-                name = cast
-    else:
-        if attribute.type != move.attribute_type:
-            raise RefusedError(f"its attribute {move.attribute} is of the wrong type")
-        name = _constant_input(move, attribute, node, scope)
+        return
+    refuse_reference(attribute)
+    if attribute.type != move.attribute_type:
+        raise RefusedError(f"its attribute {move.attribute} is of the wrong type")
+    name = _constant_input(move, attribute, node, scope)
     drop_attribute(node, move.attribute)
     while len(node.input) <= move.input:
         node.input.append("")
     node.input[move.input] = name
-    return before
 
 
 def _element_type(move: Move, node: NodeProto, scope: AnyScope) -> int:

@@ -107,7 +107,7 @@ class FailedSearches(dict[Hashable, FailedSearch]):
                 return name, scope.stated[name].SerializeToString(deterministic=True)
             added = scope.node_scope.added.get(name)
             if added is not None:
-                return added.written if added.value is None else value_key(added.value)
+                return value_key(added.value)
             scope = scope.parent
         return name
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-from reducelower.model.graph import all_nodes, subgraphs, walk
+from reducelower.model.graph import all_nodes, walk
 
 __all__ = [
     "FunctionId",
@@ -19,7 +19,6 @@ __all__ = [
     "called_without_inputs",
     "function_id",
     "functions_of",
-    "omitted_attributes",
     "reached",
     "spell_out_defaults",
 ]
@@ -121,37 +120,3 @@ def spell_out_defaults(model: ModelProto) -> None:
         given = {attribute.name for attribute in call.attribute}
         if function is not None:
             call.attribute.extend(known for known in function.attribute_proto if known.name not in given)
-
-
-def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]]:
-    """Attributes without a default that some call omits, as (domain, name and overload of the function, attribute)."""
-    functions = functions_of(model)
-    omitted: set[tuple[str, str, str, str]] = set()
-    # A call inside a function may pass on an attribute that the function itself was called without.
-    grown = True
-    while grown:
-        before = len(omitted)
-        omitted.update(_omitted_in(model.graph.node, None, functions, omitted))
-        for key, function in functions.items():
-            omitted.update(_omitted_in(function.node, key, functions, omitted))
-        grown = len(omitted) > before
-    return frozenset(omitted)
-
-
-def _omitted_in(
-    nodes: Iterable[NodeProto],
-    around: FunctionId | None,
-    functions: dict[FunctionId, FunctionProto],
-    omitted: set[tuple[str, str, str, str]],
-) -> Iterator[tuple[str, str, str, str]]:
-    for node in nodes:
-        called = called_function(node)
-        if called in functions:
-            given = {
-                attribute.name
-                for attribute in node.attribute
-                if not attribute.ref_attr_name or around is None or (*around, attribute.ref_attr_name) not in omitted
-            }
-            yield from ((*called, name) for name in functions[called].attribute if name not in given)
-        for _, _, graph in subgraphs(node):
-            yield from list(_omitted_in(graph.node, around, functions, omitted))

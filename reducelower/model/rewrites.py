@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.model.document import Document
 from reducelower.model.numbers import Array
@@ -24,7 +24,7 @@ class Entry:
         nodes: the nodes in its place, at the target's opset version.
         opsets: both versions.
         constants: the values of operands that were asked for and are constant.
-        added: what the nodes read besides: constants, or attributes of a Constant that refers to one of its function.
+        added: constants that the nodes read besides.
         adopted: the values of outputs that a constant holds from now on.
         derived: the names of values inside that are new.
         answers: every other question: its name, the operand (empty for one about the place), the answer.
@@ -35,7 +35,7 @@ class Entry:
     nodes: Sequence[NodeProto]
     opsets: tuple[int, int]
     constants: Mapping[str, Array]
-    added: Mapping[str, TensorProto | AttributeProto]
+    added: Mapping[str, TensorProto]
     adopted: Mapping[str, TensorProto]
     derived: frozenset[str]
     answers: Sequence[tuple[str, str, Hashable]]

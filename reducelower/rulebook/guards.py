@@ -108,18 +108,14 @@ def _given(asked: Asked, name: str) -> bool:
     return bool(asked.output(name)) if name in asked.function.output else attribute_of(asked.node, name) is not None
 
 
-def _refers(asked: Asked, name: str) -> bool:
-    return bool(_reference(asked, name))
-
-
 def _computed(asked: Asked, name: str) -> bool:
-    return _given(asked, name) and asked.value(name) is None and not _refers(asked, name)
+    return _given(asked, name) and asked.value(name) is None
 
 
 def _none(asked: Asked, name: str) -> bool:
     if not _given(asked, name):
         return True
-    value = None if _refers(asked, name) else asked.value(name)
+    value = asked.value(name)
     return value is not None and not value.size
 
 
@@ -187,15 +183,6 @@ def _repeats(asked: Asked, name: str, of: str = "") -> bool | None:
     return None if axes is None else len(set(axes)) < len(axes)
 
 
-def _reference(asked: Asked, name: str) -> str:
-    """The attribute of the enclosing function that an operand or attribute refers to; empty if it does not."""
-    if asked.is_input(name):
-        found = asked.scope.reference(asked.operand(name)) if asked.operand(name) else None
-    else:
-        found = attribute_of(asked.node, name)
-    return "" if found is None else found.ref_attr_name
-
-
 def _within(asked: Asked, name: str, of: str) -> bool | None:
     axes = _values(asked, name)
     if axes is None:
@@ -257,13 +244,11 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "absent": (lambda asked, name: not _given(asked, name), "it has not"),
     "constant": (lambda asked, name: asked.value(name) is not None, "the input is a constant"),
     "computed": (_computed, "the input is known at run time only"),
-    "refers": (_refers, "it is an attribute of the function around the node"),
     "none": (_none, "it is absent, or a list of nothing"),
     "negative": (_any_negative, "a number in the constant is negative"),
     "repeats": (_repeats, "the constant holds a number twice, or names a dimension of the other input twice"),
     "values": (_values, "the constant as a list"),
     "counted": (_counted, "the axes in the constant, counted from the front of the other input"),
-    "reference": (_reference, "the attribute of the function around the node that it is"),
     "known_rank": (lambda asked, name: _rank(asked, name) is not None, "the number of dimensions is known"),
     "within": (_within, "all axes in the constant are dimensions of the other input"),
     "value": (_value, "the constant: a number if it is one, else a list"),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference.declared import declared_type
@@ -160,13 +160,6 @@ class BodyScope(Scope):
         """The node that computes a value."""
         return self.producers.get(name)
 
-    def reference(self, name: str) -> AttributeProto | None:
-        """See `Scope.reference`."""
-        node = self.producer(name)
-        if node is None:
-            return self.parent.reference(name)
-        return next((each for each in node.attribute if each.ref_attr_name), None) if _is_constant(node) else None
-
     # Everything else
 
     def heeds_zero(self) -> bool:
@@ -223,10 +216,6 @@ class BodyScope(Scope):
     def add_constant(self, value: Array, tail: str) -> str:
         """Add the constant to the enclosing graph."""
         return self.node_scope.add_constant(value, tail)
-
-    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """Add the Constant node to the enclosing function."""
-        return self.node_scope.add_reference(attribute, value, tail)
 
     def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
         """See `Scope.replace_by_initializer`."""

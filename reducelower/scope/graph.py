@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from onnx import (
-    AttributeProto,
     FunctionProto,
     GraphProto,
     NodeProto,
@@ -26,7 +25,7 @@ from onnx import (
 )
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import make_node
+from reducelower.model.attributes import make_node, refuse_reference
 from reducelower.model.census import Stated
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by
@@ -294,17 +293,11 @@ class GraphScope:
             number = 0
             if node.attribute:
                 attribute = node.attribute[0]
+                refuse_reference(attribute)
                 dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
                 number = 0 if prod(dims) > LARGEST else self.ground.values.number_of_attribute(attribute)
             self._node_values[key] = number
         return self._node_values[key]
-
-    def reference(self, name: str) -> bytes:
-        """The serialized attribute of the Constant node that computes a value, if it refers to a function attribute;
-        else empty."""
-        found = self.home(name).constant_nodes.get(name)
-        attributes = () if found is None else found[1].attribute
-        return next((each.SerializeToString() for each in attributes if each.ref_attr_name), b"")
 
     def type_bytes(self, name: str) -> bytes | None:
         """The serialized type of a value; None if unknown."""
@@ -657,38 +650,6 @@ class GraphScope:
             nodes = constant_nodes(name, kept, self.ground.opset, self.ground.names)
             assert nodes is not None
             self.added_nodes += nodes
-
-    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """Add a Constant node that yields a function attribute, as its ``value_ints`` or the like, and return its
-        name."""
-        name = self.ground.names.fresh("", f"{tail}_{attribute.ref_attr_name}")
-        node = NodeProto(op_type="Constant", name=name, output=[name])
-        node.attribute.add(name=value, type=attribute.type, ref_attr_name=attribute.ref_attr_name)
-        self.added_nodes.append(node)
-        return name
-
-    def refuse_reference(self, attribute: AttributeProto) -> None:
-        """Raise RefusedError if a Constant node cannot yield this function attribute here.
-
-        Below opset 12 Constant has no such attribute, and a call that omits the attribute gives no value.
-        """
-        if self.ground.opset < 12:
-            raise RefusedError(
-                f"it refers to {attribute.ref_attr_name!r} of the function, and Constant cannot before opset 12",
-                "inline the function first",
-            )
-        function = self.root.holder
-        if not isinstance(function, FunctionProto):
-            raise RefusedError(
-                f"it refers to an attribute {attribute.ref_attr_name!r}, and there is no function around it",
-                "correct the model",
-            )
-        if self.ground.source.omits(function, attribute.ref_attr_name):
-            raise RefusedError(
-                f"it refers to {attribute.ref_attr_name!r} of the function, which a call leaves out; "
-                "a Constant would then have no value",
-                "inline the function first",
-            )
 
     def state(self, name: str, value_type: bytes) -> None:
         """State the type of a value, unless it is stated already or this is a function."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
+from onnx import TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import element_type_name
@@ -41,55 +41,22 @@ ALL_OPERANDS = -1
 """The operand number under which questions are recorded that are about all operands together."""
 
 
-_OF_ATTRIBUTES: Mapping[int, tuple[int, bool]] = {
-    AttributeProto.FLOAT: (TensorProto.FLOAT, False),
-    AttributeProto.FLOATS: (TensorProto.FLOAT, True),
-    AttributeProto.INT: (TensorProto.INT64, False),
-    AttributeProto.INTS: (TensorProto.INT64, True),
-    AttributeProto.STRING: (TensorProto.STRING, False),
-    AttributeProto.STRINGS: (TensorProto.STRING, True),
-}
-"""The output of a Constant that refers to an attribute: element type, and whether it is a vector."""
-
-
 class Added(NamedTuple):
-    """A constant, or a reference to a function attribute, that a rule adds."""
+    """A constant that a rule adds."""
 
     tail: str
     tensor: TensorProto
-    value: Array | None = None
-    attribute: AttributeProto | None = None
-    written: str = ""
+    value: Array
 
     @property
     def type(self) -> TypeProto:
-        """The type of the value; for a list attribute the length is unknown."""
-        if self.attribute is None:
-            return tensor_type(self.tensor)
-        element_type, is_list = _OF_ATTRIBUTES.get(self.attribute.type, (0, False))
-        found = TypeProto()
-        found.tensor_type.elem_type = element_type
-        found.tensor_type.shape.SetInParent()
-        if is_list:
-            found.tensor_type.shape.dim.add()
-        return found
+        """The type of the value."""
+        return tensor_type(self.tensor)
 
     @property
-    def attribute_of_constant(self) -> AttributeProto | None:
-        """The attribute of the Constant node that yields a reference; None of a constant."""
-        if self.attribute is None:
-            return None
-        made = AttributeProto()
-        made.CopyFrom(self.attribute)
-        made.name = self.written
-        return made
-
-    @property
-    def shape(self) -> tuple[int | None, ...]:
+    def shape(self) -> tuple[int, ...]:
         """The shape of the value."""
-        if self.attribute is None:
-            return tuple(self.tensor.dims)
-        return (None,) * _OF_ATTRIBUTES.get(self.attribute.type, (0, False))[1]
+        return tuple(self.tensor.dims)
 
 
 def _kind(tensor: TensorProto) -> tuple[int, Sequence[int]]:
@@ -113,7 +80,7 @@ class NodeScope(Scope):
     Attributes:
         trail: every question with its answer.
         is_repeatable: whether the trail has every question.
-        added: constants and references by their blanks.
+        added: constants by their blanks.
         released: numbers of operands that are no longer read.
         stated: types that the graph has to state for operands, by number.
         adopted: tensors that become the value of operands, by number.
@@ -211,13 +178,6 @@ class NodeScope(Scope):
         """
         return self.graph.ground.values[self._ask("small_stated_number" if stated else "small_constant_number", name)]
 
-    def reference(self, name: str) -> AttributeProto | None:
-        """See `Scope.reference`."""
-        if self.is_new(name):
-            return self.added[name].attribute if name in self.added else None
-        found = self._ask("reference", name)
-        return AttributeProto.FromString(found) if found else None
-
     def type(self, name: str) -> TypeProto | None:
         """The type of a value."""
         if self.is_new(name):
@@ -270,7 +230,7 @@ class NodeScope(Scope):
         """See `Scope.known`."""
         if name in self.added:
             added = self.added[name]
-            return Known() if added.value is None else Known.of_constant(*_kind(added.tensor), added.value)
+            return Known.of_constant(*_kind(added.tensor), added.value)
         if self._operands is None:
             return Known() if self.is_new(name) else self.graph.known(name)
         return self._facts.get(name) or Known()
@@ -303,8 +263,7 @@ class NodeScope(Scope):
         if self.is_new(name):
             if name not in self.added:
                 return "dynamic"
-            is_initializer = self.added[name].value is not None and self.graph.writes_initializers
-            return "initializer" if is_initializer else "constant"
+            return "initializer" if self.graph.writes_initializers else "constant"
         return self._ask("written_as", name)  # type: ignore[no-any-return]
 
     def made_by(self, name: str) -> str:
@@ -355,11 +314,6 @@ class NodeScope(Scope):
             tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape))
             self._numbers[key] = self._add(Added(tail, tensor, value))
         return self._numbers[key]
-
-    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """Add a Constant node that yields a function attribute, and return its name."""
-        self.graph.refuse_reference(attribute)
-        return self._add(Added(tail, TensorProto(), attribute=attribute, written=value))
 
     def _add(self, added: Added) -> str:
         name = blank(f"c{len(self.added)}")

@@ -10,7 +10,7 @@ from reducelower.errors import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
+    from onnx import NodeProto, TensorProto, TypeProto
 
     from reducelower.model.numbers import Array
     from reducelower.types import Known
@@ -68,12 +68,8 @@ class Scope(ABC):
         None for a value that depends on the model's inputs, may be overridden by a caller, or is large.
 
         Raises:
-            RefusedError: it cannot be read.
+            RefusedError: it cannot be read, or is an attribute of the function around, whose value only a call has.
         """
-
-    @abstractmethod
-    def reference(self, name: str) -> AttributeProto | None:
-        """The attribute of the Constant node that computes a value, if it refers to a function attribute; else None."""
 
     @abstractmethod
     def type(self, name: str) -> TypeProto | None:
@@ -189,14 +185,6 @@ class Scope(ABC):
         """Add a constant and return its name: one initializer per value and graph; in functions a Constant node.
 
         If neither can hold the value, and the result still reads it, the node is refused.
-        """
-
-    @abstractmethod
-    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """Add a Constant node that yields a function attribute, as its ``value_ints`` or the like, and return its name.
-
-        Raises:
-            RefusedError: Constant has no such attribute below opset 12, or some call omits the attribute.
         """
 
     @abstractmethod

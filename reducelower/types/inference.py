@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, GraphProto, ModelProto, TypeProto, shape_inference
 
-from reducelower.model.calls import function_id, omitted_attributes
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference import protected
 from reducelower.model.skeleton import skeleton
@@ -57,7 +56,6 @@ class Inference:
         self._resolver = Resolver(objects=not lenient)
         self._of_runs = Resolver(objects=not lenient) if keeps_answers else None
         self._objection: str | None = None
-        self._omitted: frozenset[tuple[str, str, str, str]] | None = None
 
     @cached_property
     def sole_element_type(self) -> int | None:
@@ -110,14 +108,6 @@ class Inference:
                 self._objection = one_line(error) if isinstance(error, shape_inference.InferenceError) else ""
         if self._objection:
             raise ContradictionError(self._objection)
-
-    def omits(self, function: FunctionProto, attribute: str) -> bool:
-        """Whether some call of a function omits the attribute, or the function does not declare it."""
-        if self._omitted is None:
-            self._omitted = omitted_attributes(self._source())
-        if all(known.name != attribute for known in function.attribute_proto) and attribute not in function.attribute:
-            return True
-        return (*function_id(function), attribute) in self._omitted
 
 
 def inference_of(

@@ -180,7 +180,7 @@ def _lower_inputs(op: Writer) -> Outcome:
     """Pads are an attribute, and so is the value, of type float, which must hold it exactly."""
     element_type = op.scope.element_type(op.input(0))
     is_odd = element_type is not None and element_type not in FIRST_FLOATS + _CAST
-    is_dynamic = op.constant_input(1) is None and op.scope.reference(op.input(1)) is None
+    is_dynamic = op.constant_input(1) is None
     name = op.input(2)
     value = op.scope.constant(name) if name else None
     is_dynamic = is_dynamic or bool(name and value is None)

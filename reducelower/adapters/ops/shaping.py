@@ -203,7 +203,7 @@ def _lower_computed_sizes(op: Writer) -> Outcome:
     """Sizes known only at run time, which an attribute cannot say, are cut out one by one."""
     name = op.input(1)
     sizes: Any = op.scope.constant(name) if name else None
-    if not name or (sizes is not None and (sizes >= 0).all()) or op.scope.reference(name) is not None:
+    if not name or (sizes is not None and (sizes >= 0).all()):
         return None
     axes = op.integers([int(op.attribute("axis", 0))], "axis")
     zero = op.integers([0], "axes_0")

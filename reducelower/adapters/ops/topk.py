@@ -12,8 +12,8 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.model.attributes import attribute_of, value_of
+from reducelower.adapters.registry import Outcome, lowers
+from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FLOATS, SIGNED, whole_range
 
 
@@ -52,8 +52,6 @@ def _lower_top_k(op: Writer) -> Outcome:
 @lowers("TopK", 10)
 def _lower_count(op: Writer) -> Outcome:
     """How many is an attribute, and at least one: none of them is an empty slice."""
-    if op.scope.reference(op.input(1)) is not None:
-        return None
     count = op.constant_input(1)
     if count is not None and count.reshape(-1)[0] > 0:
         return None
@@ -69,19 +67,6 @@ def _lower_count(op: Writer) -> Outcome:
     if op.wants(0):
         op.yields("Slice", op.input(0), starts=[0], ends=[0], axes=[axis])
     return op.nodes
-
-
-@raises("TopK", 10)
-def _raise_k(op: Writer) -> Outcome:
-    """An attribute of the function around comes as a scalar, and the input K is a list of one number."""
-    k = attribute_of(op.node, "k")
-    if k is None or not k.ref_attr_name:
-        return None
-    scalar = op.scope.add_reference(k, "value_int", "k")
-    listed = op.add("Reshape", scalar, op.integers([1], "one"), tail="K")
-    op.drop("k")
-    op.node.input.append(listed)
-    return [*op.nodes, op.node]
 
 
 def _first_of_all(op: Writer) -> list[NodeProto]:

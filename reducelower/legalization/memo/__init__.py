@@ -12,7 +12,7 @@ takes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -75,15 +75,12 @@ class Memo:
         self.unmended: dict[str, None] = {}
         self._remembers = remembers
         self._memory = memory
-        self._in_functions: dict[Hashable, Places] = {}
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
 
     def _known_in(self, stage: str, graph: GraphScope) -> Places:
-        if graph.is_function:
-            # References to attributes depend on the function, so these results are not shared with other models.
-            return self._in_functions.setdefault((stage, graph.opset, graph.root, graph.is_graph), {})
-        # How constants are added is the same for all nodes of a graph, so it is not asked for each.
-        return self._memory.known.setdefault((stage, graph.opset, graph.writes_initializers), {})
+        # How constants are added and types stated is the same for all nodes of a graph, so it is not asked for each.
+        place = graph.writes_initializers, graph.is_graph, graph.is_function
+        return self._memory.known.setdefault((stage, graph.opset, *place), {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Apply known results to nodes of one graph or function body; yield position and names of every other node.

@@ -59,14 +59,14 @@ def alone(
 
     Args:
         nodes: the nodes.
-        added: constants and references that are added for them, by name.
+        added: constants that are added for them, by name.
         opset: their opset version.
         known: types and values of the operands.
         values: the values behind the numbers in `known`.
         stated: types of new values that inference may not find.
     """
     read = operands_of(nodes, added)
-    if not known.keys() >= read or any(node.domain for node in nodes) or any(each.attribute for _, each in added):
+    if not known.keys() >= read or any(node.domain for node in nodes):
         return _NOTHING
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(version=opset)

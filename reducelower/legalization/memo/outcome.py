@@ -40,7 +40,7 @@ class Outcome:
         label: its name in reports; empty if there is nothing to report.
         nodes: the nodes that replace it; None if it stays.
         in_place: whether the only such node is the edited node itself.
-        added: constants and references that the nodes read, by their blanks.
+        added: constants that the nodes read, by their blanks.
         released: numbers of operands that are no longer read.
         stated: types to state for operands, by number.
         adopted: tensors that become the value of operands, by number.
@@ -128,8 +128,7 @@ class Outcome:
         read = {name for node in nodes or () for name in read_by(node)}
         added = [(name, each) for name, each in scope.added.items() if name in read]
         for _, each in added:
-            if each.attribute is None:
-                scope.check_constant(each.tensor)
+            scope.check_constant(each.tensor)
         if nodes is None and not (scope.released or scope.stated or unmended):
             return NOTHING
         return cls(
@@ -190,7 +189,7 @@ def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
             answers.append((question.name, operand, answer))
         elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:
             constants[operand] = value
-    added = {name: each.attribute_of_constant or each.tensor for name, each in outcome.added}
+    added = {name: each.tensor for name, each in outcome.added}
     return Entry(
         in_blanks(read),
         outcome.nodes or (),

@@ -69,11 +69,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
 
 
 def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
-    tail = fill(added.tail, real)
-    if added.attribute is not None:
-        return graph.add_reference(added.attribute, added.written, tail)
-    assert added.value is not None
-    return graph.add_constant(added.value, added.tensor, tail)
+    return graph.add_constant(added.value, added.tensor, fill(added.tail, real))
 
 
 class Writing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from reducelower.model.graph import walk
 from reducelower.model.rewrites import Applied, Entry
@@ -56,9 +56,8 @@ class Lemma:
     def stands_alone(self) -> bool:
         """Whether it can be told by itself: nothing in it refers to another value or to a function's attribute."""
         entry = self.entry
-        refers = any(isinstance(value, AttributeProto) for value in entry.added.values())
         nodes = list(walk([entry.node, *entry.nodes]))
-        refers |= any(attribute.ref_attr_name for node in nodes for attribute in node.attribute)
+        refers = any(attribute.ref_attr_name for node in nodes for attribute in node.attribute)
         names = self.places[0].names or {}
         return (
             not refers
@@ -71,7 +70,7 @@ class Lemma:
         entry, first = self.entry, self.places[0]
         names = {**(first.names or {}), **{name: f"after/{name}" for name in (*entry.added, *entry.derived)}}
         held = {names[name]: value for name, value in {**entry.constants, **self.bound}.items()}
-        more = {names[name]: _value(value) for name, value in entry.added.items()}
+        more = {names[name]: numpy_helper.to_array(value) for name, value in entry.added.items()}
         inputs = [FreeInput(names[name], *types[name]) for name in self.operands]
         sides = [_renamed([entry.node], names), _renamed(entry.nodes, names)]
         sides[1] += [
@@ -86,11 +85,6 @@ class Lemma:
         outputs = [name for name in sides[0][0].output if name]
         site = Site(first.graph, node, entry.node.op_type, str(entry.label), first.index, 0, len(sides[1]))
         return Pair(site, sides[0], sides[1], inputs, constants, places[0], places[1], outputs)
-
-
-def _value(value: TensorProto | AttributeProto) -> Array:
-    assert isinstance(value, TensorProto)
-    return numpy_helper.to_array(value)
 
 
 def _renamed(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> list[NodeProto]:
@@ -168,11 +162,7 @@ def _key(entry: Entry) -> Hashable:
     """What tells lemmas apart: both sides, and the types that were asked for. Sizes and the rest are left open."""
     sides = tuple(_bare(node) for node in (entry.node, *entry.nodes))
     held = [(name, content(numpy_helper.from_array(value))) for name, value in sorted(entry.constants.items())]
-    held += [
-        (name, value.SerializeToString() if isinstance(value, AttributeProto) else content(value))
-        for name, value in entry.added.items()
-    ]
-    held += [(name, content(tensor)) for name, tensor in entry.adopted.items()]
+    held += [(name, content(tensor)) for name, tensor in (*entry.added.items(), *entry.adopted.items())]
     types = tuple(sorted((name, *known[:1], known[1] and len(known[1])) for name, known in told(entry).items()))
     return entry.opsets, entry.label, sides, tuple(held), repr(types)
 
