@@ -15,7 +15,7 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.feeding.limits import limits_of
-from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
+from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import may_have
 from reducelower.verification.inputs.made import InputSpec
@@ -96,11 +96,9 @@ class Checker:
         shapes = tuple(tuple(value.shape for value in sample.values()) for sample in sets.samples)
         rests = tuple(sorted(sets.fixed)), tuple(sets.known.values()), tuple(sorted(sets.never_zero))
         tolerances = tuple(sorted((self.tolerances or {}).items()))
-        full = never_zero() & {dim for dims in sizes for each in dims for dim in each or () if isinstance(dim, str)}
-        empties = feeds_no_empty(), full
         key = pair.key or keyed(pair).key
         where = chosen_provider(), allowed_bytes()
-        return where, empties, key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
+        return where, feeds_no_empty(), key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
 
 
 def _input_specs_of(pair: Pair) -> list[InputSpec]:

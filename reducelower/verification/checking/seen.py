@@ -143,8 +143,8 @@ def _whose_doing(pair: Pair, seen: Seen, at: int, found: Judgement, truth: Truth
         truth: what the source gives by its formula, where that is known.
     """
     status, reason, case = found.status, found.reason, seen.case
-    before, after, carried = seen.expected[at], seen.results[at], _is_carried(pair)
-    if carried and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
+    before, after = seen.expected[at], seen.results[at]
+    if status == "loses range" and _is_carried(pair):
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
     if status == "loses range" and _mixes(pair) and are_extreme(case.feeds.values(), before.dtype):
         return "overflow", "sums of the largest numbers overflow in one order of additions and not in the other"
@@ -249,14 +249,6 @@ def _is_not_finite(before: Array, after: Array, elements: Array | None) -> bool:
     if elements is None or not is_float(before):
         return False
     return not (np.isfinite(before[elements]) | np.isfinite(after[elements])).any()
-
-
-def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Array | None) -> bool:
-    """Whether finite inputs overflow on both sides, and what differs does so on one of them, or as another sign."""
-    if case.is_special or elements is None or not is_float(before) or before.shape != after.shape:
-        return False
-    infinite = ~np.isfinite(before), ~np.isfinite(after)
-    return all(map(np.any, infinite)) and bool((infinite[0] | infinite[1])[elements].all())
 
 
 def _is_random(pair: Pair, case: Case) -> bool:

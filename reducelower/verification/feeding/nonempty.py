@@ -1,4 +1,4 @@
-"""Which sizes of zero are fed: none that a conversion assumes not to be there, or that its source does not take."""
+"""Which sizes of zero are fed: none that a conversion assumes not to be there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reducelower.plan import Plan
     from reducelower.verification.result import Verification
 
-__all__ = ["feeding_as_assumed", "feeds_no_empty", "never_zero", "noted", "zero_never"]
+__all__ = ["feeding_as_assumed", "feeds_no_empty", "noted"]
 
 _assumed: ContextVar[bool] = ContextVar("feeds_no_empty", default=False)
 
@@ -25,24 +25,6 @@ def feeding_as_assumed(plan: Plan | None) -> Iterator[None]:
         yield
     finally:
         _assumed.reset(token)
-
-
-_never: ContextVar[frozenset[str]] = ContextVar("never_zero", default=frozenset())
-
-
-@contextmanager
-def zero_never(names: frozenset[str]) -> Iterator[None]:
-    """Feed no sizes of zero for these names for as long as this lasts."""
-    token = _never.set(names)
-    try:
-        yield
-    finally:
-        _never.reset(token)
-
-
-def never_zero() -> frozenset[str]:
-    """The names of sizes that are never zero."""
-    return _never.get()
 
 
 def feeds_no_empty() -> bool:

@@ -18,7 +18,7 @@ from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.types.sizes import Size
 from reducelower.verification.feeding.bases import Accepts, Base, Bases, count_of, is_large
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
-from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
+from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.regions.places import Dims
 
 __all__ = ["Sets"]
@@ -218,7 +218,7 @@ class Sets(Bases):
 
     def _sizes_of_carried(self, base: Base) -> Iterator[tuple[dict[str, int], int]]:
         for name, size in [*base.sizes.items()][:_OF_CARRIED]:
-            yield from (({**base.sizes, name: to}, _MOST_WIDER) for to in (size + 1, *self._zeros([name])))
+            yield from (({**base.sizes, name: to}, _MOST_WIDER) for to in (size + 1, *self._zero()))
 
     def _all_sizes(self, base: Base) -> Iterator[tuple[dict[str, int], int]]:
         """Sizes, and how many elements an input may have there."""
@@ -231,12 +231,12 @@ class Sets(Bases):
         for step in range(1, min(self.limits.least, _NEXT) + 1):
             yield {name: max(size, self.limits.least) + step for name, size in sizes.items()}, _LARGE
         for name in names[:_SIZES]:
-            for to in (1, sizes[name] + 1, *self._zeros([name])):
+            for to in (1, sizes[name] + 1, *self._zero()):
                 yield {**sizes, name: to}, _LARGE
             yield {**sizes, name: _WIDER}, _MOST_WIDER
         yield from ((dict.fromkeys(names, to), _LARGE) for to in (1, 2))
         yield from ((dict.fromkeys(names, to), _MOST) for to in self.limits.rows)
-        if self._zeros(names):
+        if self._zero():
             yield dict.fromkeys(names, 0), _LARGE
         for to in sorted({bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}):
             everywhere = dict.fromkeys(names, to)
@@ -245,10 +245,9 @@ class Sets(Bases):
             else:
                 yield from (({**dict.fromkeys(names, other), name: to}, _MOST) for name in names for other in (2, 1))
 
-    def _zeros(self, names: Collection[str]) -> tuple[int, ...]:
-        """A size of zero for these names, if empty tensors are fed."""
-        fed = self.limits.takes_empty and not feeds_no_empty()
-        return (0,) if fed and never_zero().isdisjoint(names) else ()
+    def _zero(self) -> tuple[int, ...]:
+        """A size of zero, if empty tensors are fed."""
+        return (0,) if self.limits.takes_empty and not feeds_no_empty() else ()
 
     def _declared(self, accepts: Accepts) -> Iterator[Case]:
         """Ordinary values at the sizes that are declared, here and of regions that are alike."""
@@ -266,7 +265,7 @@ class Sets(Bases):
         atoms = sorted({atom for known in self.known.values() for atom in known.atoms})
         tried = [[_DISTINCT[(at + shift) % len(_DISTINCT)] for at in range(len(atoms))] for shift in range(2)]
         tried += [[1] * len(atoms)]
-        for zero, atom in enumerate(atoms[:_SIZES] if self._zeros(()) else ()):
+        for zero, atom in enumerate(atoms[:_SIZES] if self._zero() else ()):
             if atom not in self.never_zero:
                 tried.append([0 if at == zero else size for at, size in enumerate(tried[0])])
         for at, sizes in enumerate(tried if atoms else ()):

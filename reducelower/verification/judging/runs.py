@@ -17,7 +17,7 @@ from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
-from reducelower.verification.feeding.nonempty import feeds_no_empty, never_zero
+from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, bindings, check_making, input_specs, make_feeds
@@ -325,7 +325,7 @@ def _without_elements(
     if not free or not takes_any(all_nodes(source.proto)):
         return
     rng = np.random.default_rng([request.seed, 102])
-    names = [] if feeds_no_empty() else sorted(set(free) - never_zero())
+    names = [] if feeds_no_empty() else sorted(set(free))
     for zero in ([names, *([name] for name in names[:_MOST_WITHOUT])]) if names else ():
         feeds = {**request.given, **make_feeds(specs, {**sizes, **dict.fromkeys(zero, 0)}, "random", rng)}
         if not leaves_nothing(source.proto, feeds) and not is_ruled_out(source.proto, feeds):

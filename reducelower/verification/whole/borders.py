@@ -29,7 +29,7 @@ from reducelower.verification.result import OutputComparison, SiteVerification
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, giving
-from reducelower.verification.whole.question import Question, compared, compared_at, differ, far_apart, in_evaluator
+from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
 
 __all__ = ["at_borders", "inner_values"]
 
@@ -49,8 +49,6 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
     except CannotRunError as error:
         reason = f"it could not be seen what its parts were given: {error.reason}"
         return withdrawn(outputs, reason, with_difference=True)
-    if not findings:
-        return _by_version_alone(question, left, outputs)
     models = question.before.proto, question.after.proto
     if not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
         return outputs
@@ -88,23 +86,6 @@ def _sided_with(question: Question, left: Run, right: Run, told: Sequence[Output
             f"{agreed[0].max_absolute:.3g}; onnx.reference agrees with the converted model{likewise}"
         )
     return agreed
-
-
-def _by_version_alone(question: Question, left: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
-    """Accept what differs in the runtime alone between models that differ in versions alone: it may have a kernel for
-    one version of an operator, and write out the other."""
-    found = in_evaluator(question, question.after, left)
-    if found is None:
-        return outputs
-    same = {item.name for item in compared(question, left, found) if item.verdict == "equal"}
-    told = [item for item in outputs if item.verdict == "different" and item.name in same]
-    question.departs.extend(item.name for item in told)
-    question.departed.extend(
-        f"onnxruntime diverges from the specification on output {item.name!r} ({item.reason}); onnx.reference gives of "
-        "the result what onnxruntime gives of the source"
-        for item in told
-    )
-    return [replace(item, verdict="equal") if item in told else item for item in outputs]
 
 
 def _defaults(model: ModelProto) -> frozenset[object]:

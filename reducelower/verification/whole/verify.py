@@ -8,20 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
 from reducelower.given import AnyModel, take
-from reducelower.model.graph import all_nodes
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
-from reducelower.verification.feeding.limits import takes_empty
-from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted, zero_never
+from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
 from reducelower.verification.inputs.given import check_given, refused_input
-from reducelower.verification.inputs.made import bindings, check_making, input_specs, make_feeds
+from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import TestDataSet
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
 from reducelower.verification.judging.doubts import no_evidence, random_outputs
@@ -30,7 +27,7 @@ from reducelower.verification.lemmas.proof import verify_rewrites
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.running.memory import DEFAULT_MEMORY, TooLargeError, bounded
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
-from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load, try_run
+from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.borders import at_borders
 from reducelower.verification.whole.branches import taken
@@ -180,17 +177,16 @@ def compare_models(
         request = Request(given, seed, dict(dims), overrides)
 
         def by_regions(**known: Any) -> Regions:
-            with zero_never(frozenset() if plan is None else _never_zero(source, dims, seed, for_regions)):
-                return verify_regions(
-                    left,
-                    right,
-                    plan,
-                    seed=seed,
-                    tolerances=tolerances,
-                    on_progress=on_progress,
-                    clock=for_regions,
-                    **known,
-                )
+            return verify_regions(
+                left,
+                right,
+                plan,
+                seed=seed,
+                tolerances=tolerances,
+                on_progress=on_progress,
+                clock=for_regions,
+                **known,
+            )
 
         regions = verify_rewrites(
             left,
@@ -236,30 +232,6 @@ def _without_released(
         for data in data_sets
     ]
     return kept, [f"{name!r} is a constant of the converted model, and was left at its value." for name in given]
-
-
-def _never_zero(source: Source, dims: Mapping[str, int], seed: int, clock: Clock) -> frozenset[str]:
-    """The names of sizes of inputs with which the source runs, but not if they are zero; none where that is not known.
-
-    What ran before has to run after, and no more.
-    """
-    specs, skipped = input_specs(source.proto)
-    named = {dim for spec in specs for dim in spec.dims or () if isinstance(dim, str)} - dims.keys()
-    if skipped or not named or not takes_empty(all_nodes(source.proto)):
-        return frozenset()
-    try:
-        check_making(specs, dims)
-    except TooLargeError:
-        return frozenset()
-    sizes = next(bindings(specs, dims))
-    session = try_load(OnnxRuntime(), source)
-
-    def runs(wanted: Mapping[str, int]) -> bool:
-        return try_run(session, make_feeds(specs, wanted, "small", np.random.default_rng(seed))) is not None
-
-    if clock.over or not runs(sizes):
-        return frozenset()
-    return frozenset(name for name in sorted(named) if not clock.over and not runs({**sizes, name: 0}))
 
 
 def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
