@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, helper, numpy_helper, shape_inference
+from onnx import GraphProto, ModelProto, helper, numpy_helper
 
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
+from reducelower.types import ContradictionError, infer
 
 __all__ = ["as_fed", "inferred"]
 
@@ -21,15 +21,15 @@ _FEW = 64
 def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
     """The graph with the shapes of its values on inputs of these shapes (see `as_fed`); None where they do not fit."""
     try:
-        return infer_shapes(as_fed(model, given), data_prop=True).graph
-    except shape_inference.InferenceError:
+        return infer(as_fed(model, given)).graph
+    except ContradictionError:
         return None
 
 
 def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
     """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes.
 
-    Small whole numbers are given as they are, since they may be shapes.
+    Small whole numbers become constants, since they may be shapes.
     """
     bare = skeleton(model)
     for node in walk(bare.graph.node):  # of what is inside, types do not matter
@@ -39,11 +39,15 @@ def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
     for value in (*bare.graph.value_info, *bare.graph.output):
         if value.name not in held and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
-    for value in bare.graph.input:
+    inputs = list(bare.graph.input)
+    del bare.graph.input[:]
+    for value in inputs:
         fed = given.get(value.name)
         dims = fed.shape if isinstance(fed, np.ndarray) else fed
         if isinstance(dims, tuple):
             value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
-        if isinstance(fed, np.ndarray) and fed.dtype == np.int64 and fed.size <= _FEW:
-            bare.graph.initializer.append(numpy_helper.from_array(fed, value.name))  # a shape, or an axis
+        if isinstance(fed, np.ndarray) and fed.dtype == np.int64 and fed.size <= _FEW and value.name not in held:
+            bare.graph.initializer.append(numpy_helper.from_array(fed, value.name))
+        else:
+            bare.graph.input.append(value)
     return bare

@@ -53,7 +53,7 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
     if not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
         return outputs
     told = [item for item in outputs if item.verdict == "different"]
-    by_source = _sided_with(question, left, right, told)
+    by_source = _sided_with(question, left, right, told) if far_apart(question, left, right) else []
     outputs = [replace(item, verdict="equal") if item in by_source else item for item in outputs]
     told = [item for item in told if item not in by_source]
     unseen = [finding for finding in findings if finding.status == "not run"]
