@@ -6,13 +6,14 @@ constant. So the result is legalized again. Nearly always nothing changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from onnx import ModelProto, NodeProto
+from onnx import NodeProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.attempts import attempt
+from reducelower.legalization.composed import composed
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies
 from reducelower.options import Settings, Target
@@ -51,7 +52,8 @@ def attempt_until_settled(
         result = again.document()
         if result.message == made.message:
             break
-        plan = _joined(plan, further, source.message, made.message, result.message)
+        joined = composed(plan, further, source.message, made.message, result.message)
+        plan = _without_mended(joined, plan, further)
         made = result
     return made, plan
 
@@ -66,56 +68,10 @@ def _of_source(refusal: Refusal, sites: Sequence[Site], nodes: Sequence[NodeProt
     return refusal
 
 
-def _joined(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
-    """One plan for two passes: the sites of the first with the nodes that stand there after the second, and those of
-    the second whose nodes the first did not touch.
-
-    What changed inside of something that the first pass wrote belongs to that site.
-    """
-    start, middle, last = (dict(bodies(model)) for model in (source, between, end))
-    sites: list[Site] = []
-    for path in dict.fromkeys(site.graph for site in (*first.sites, *second.sites)):
-        own = [site for site in first.sites if site.graph == path]
-        if path in start and path in middle and path in last:
-            places = _places(last[path].node)
-            changes = [site for site in second.sites if site.graph == path]
-            touched = {place for site in own for place in range(site.first, site.first + site.count)}
-            origins, nodes = _places(start[path].node), middle[path].node
-            own = [_moved(site, changes, nodes, places) for site in own]
-            own += [
-                replace(change, index=origins[name])
-                for change in changes
-                if change.index not in touched and (name := next(iter(nodes[change.index].output), "")) in origins
-            ]
-        sites += sorted(own, key=lambda site: site.index)
+def _without_mended(plan: Plan, first: Plan, second: Plan) -> Plan:
+    """The plan without what the first could not mend and the second did."""
     mended = {site.because for site in second.sites if site.because}
     gone = [said for said in first.unmended if any(because in said for because in mended)]
-    notes = [note for note in first.notes if not any(note.startswith(said) for said in gone)]
-    unmended = [said for said in first.unmended if said not in gone]
-    return replace(
-        first,
-        sites=tuple(sites),
-        carried=first.carried + len(first.sites) - len(sites),
-        ir_version=(first.ir_version[0], second.ir_version[1]),
-        notes=tuple(dict.fromkeys((*notes, *second.notes))),
-        unmended=tuple(dict.fromkeys((*unmended, *second.unmended))),
-        assumes_nonempty=first.assumes_nonempty or second.assumes_nonempty,
-        steps=(*first.steps, *second.steps),
-    )
-
-
-def _places(nodes: Sequence[NodeProto]) -> Mapping[str, int]:
-    return {name: place for place, node in enumerate(nodes) for name in node.output if name}
-
-
-def _moved(site: Site, changes: Sequence[Site], nodes: Sequence[NodeProto], places: Mapping[str, int]) -> Site:
-    """A site with the positions that its nodes have after the second pass; nodes that stayed are found by name."""
-    changed = {change.index: change for change in changes if change.graph == site.graph}
-    found: list[int] = []
-    for position in range(site.first, site.first + site.count):
-        if position in changed:
-            change = changed[position]
-            found += range(change.first, change.first + change.count)
-        else:
-            found += [places[name] for name in nodes[position].output if name in places]
-    return replace(site, first=min(found), count=max(found) - min(found) + 1) if found else site
+    unmended = [said for said in (*first.unmended, *second.unmended) if said not in gone]
+    notes = [note for note in plan.notes if not any(note.startswith(said) for said in gone)]
+    return replace(plan, notes=tuple(notes), unmended=tuple(dict.fromkeys(unmended)))

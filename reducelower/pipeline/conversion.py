@@ -231,11 +231,11 @@ def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]
         return legalized(source.document, settings, report=True)
     if settings.target == Target():
         return _raised(source.document, settings, settings.raised or None)
-    from reducelower.recompose.run import joined
+    from reducelower.legalization.composed import composed
 
     converted, first = legalized(source.document, settings, report=True)
     raised, second = _raised_for(converted, settings, replace(settings.target, opset=first.target.opset))
-    return raised, joined(first, second, converted.message, raised.message)
+    return raised, composed(first, second, source.document.message, converted.message, raised.message)
 
 
 def _raised_for(document: Document, settings: Settings, target: Target) -> tuple[Document, Plan]:

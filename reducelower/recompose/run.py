@@ -9,24 +9,25 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import GraphProto, ModelProto
 
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.given import of_any_model
+from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import folder_of, refuse_declarations
 from reducelower.model.census import Census
 from reducelower.model.document import Document
-from reducelower.model.graph import bodies, kind_may_hold_graphs
+from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.options import Book, Settings, Target
-from reducelower.plan import Plan, Site
+from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import Expansions, raisable
 from reducelower.recompose.expressions import Form, forms_of, known_composites
@@ -36,7 +37,7 @@ from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.types import Inference
 
-__all__ = ["BOOKS", "joined", "known_operators", "raise_reductions", "raise_with_plan"]
+__all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
 
 BOOKS: tuple[Book, ...] = (*SHIPPED, "portable")
 """The rule books whose bodies are searched by default."""
@@ -147,7 +148,7 @@ def _raised(
         between = skeleton(result)
         further, left = one_pass(between)
         is_settled = not further.sites
-        plan = plan if is_settled else _twice(plan, further, before, between, result)
+        plan = plan if is_settled else composed(plan, further, before, between, result)
     mendable = _sentences(each for each in left if each.by_opset)
     others = _sentences(each for each in left if not each.by_opset)
     return Legalized(result, replace(plan, notes=(*plan.notes, *mendable), left=tuple(others)))
@@ -192,38 +193,6 @@ def _one_pass(
     return plan, raiser.left
 
 
-def _twice(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
-    """One plan for two passes: what the second put together of results of the first is of all their nodes."""
-    start, middle, last = ({path: body.node for path, body in bodies(model)} for model in (source, between, end))
-    sites: list[Site] = []
-    for path in dict.fromkeys(site.graph for site in (*first.sites, *second.sites)):
-        own, further = ([site for site in plan.sites if site.graph == path] for plan in (first, second))
-        inside = {place: site.raised_from for site in own for place in range(site.first, site.first + site.count)}
-        origins = {name: place for place, node in enumerate(start[path]) for name in node.output if name}
-
-        def back(
-            place: int, path: str = path, inside: dict[int, tuple[int, ...]] = inside, origins: dict[str, int] = origins
-        ) -> tuple[int, ...]:
-            names = middle[path][place].output
-            return inside.get(place) or tuple({origins[name] for name in names if name in origins})
-
-        gone = {place for site in further for place in site.raised_from}
-        kept = [site for site in own if gone.isdisjoint(range(site.first, site.first + site.count))]
-        places = {name: place for place, node in enumerate(last[path]) for name in node.output if name}
-        moved = [replace(site, first=_forward(site, middle[path], places)) for site in kept]
-        for site in further:
-            positions = sorted({origin for place in site.raised_from for origin in back(place)})
-            moved.append(replace(site, index=max(back(site.index)), raised_from=tuple(positions)))
-        sites += sorted(moved, key=lambda site: site.index)
-    count = first.carried + sum(len(site.raised_from) for site in first.sites)
-    return replace(
-        first,
-        sites=tuple(sites),
-        carried=count - sum(len(site.raised_from) for site in sites),
-        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
-    )
-
-
 def _sole_type(model: ModelProto, opset: int) -> int | None:
     census = Census(GraphProto(node=model.graph.node).SerializeToString())
     return sole_element_type(model.graph, census, opset)
@@ -258,54 +227,3 @@ def _sentences(left: Iterable[Left]) -> Iterator[str]:
         first = places[0]
         others = f" and {len(places) - 1} more look" if len(places) > 1 else " looks"
         yield f"what ends in {first.node} ({first.graph}){others} like {op_type} and was left: {why}"
-
-
-def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: ModelProto) -> Plan:
-    """One plan for a conversion followed by raising.
-
-    A site of the conversion whose nodes went into a raised operator becomes part of that operator's site.
-    """
-    between, end = ({path: body.node for path, body in bodies(model)} for model in (converted, raised))
-    paths = dict.fromkeys(site.graph for site in (*conversion.sites, *raising.sites))
-    sites: list[Site] = []
-    for path in paths:
-        first = [site for site in conversion.sites if site.graph == path]
-        second = [site for site in raising.sites if site.graph == path]
-        gone = {position for site in second for position in site.raised_from}
-        kept = [site for site in first if not gone.intersection(range(site.first, site.first + site.count))]
-        places = {name: place for place, node in enumerate(end[path]) for name in node.output if name}
-        moved = [replace(site, first=_forward(site, between[path], places)) for site in kept]
-        sites += sorted((*moved, *(_in_source(site, first) for site in second)), key=lambda site: site.index)
-    absorbed = len(conversion.sites) - sum(not site.raised_from for site in sites)
-    return replace(
-        conversion,
-        sites=tuple(sites),
-        carried=conversion.carried + absorbed - sum(len(site.raised_from) for site in sites),
-        ir_version=(conversion.ir_version[0], raising.ir_version[1]),
-        notes=tuple(dict.fromkeys((*conversion.notes, *raising.notes))),
-        left=raising.left,
-        steps=(*conversion.steps, *raising.steps),
-    )
-
-
-def _back(position: int, sites: Sequence[Site]) -> int:
-    """Position in the source of a node of the converted graph."""
-    shift = 0
-    for site in sites:
-        if site.first <= position < site.first + site.count:
-            return site.index
-        if site.first + site.count <= position:
-            shift += site.count - 1
-    return position - shift
-
-
-def _in_source(site: Site, sites: Sequence[Site]) -> Site:
-    """A site of the raising with the positions its nodes had before the conversion."""
-    positions = {_back(position, sites) for position in site.raised_from}
-    return replace(site, index=_back(site.index, sites), raised_from=tuple(sorted(positions)))
-
-
-def _forward(site: Site, nodes: Sequence[NodeProto], places: Mapping[str, int]) -> int:
-    """Position in the result of the first node of a site that stayed; nodes are found by their outputs' names."""
-    names = [name for node in nodes[site.first : site.first + site.count] for name in node.output]
-    return min((places[name] for name in names if name in places), default=site.first)
