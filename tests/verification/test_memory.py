@@ -230,4 +230,4 @@ def test_what_a_product_gives_is_guessed_by_its_data_where_inference_knows_no_si
     given.graph.initializer.append(numpy_helper.from_array(np.ones((1000, 1000), np.float32), "w"))
     graph = inferred(given, {"x": np.zeros((2, 1000), np.float32), "c": np.ones(2, bool)})
     assert graph is not None
-    assert Peak(keeps_all=False).of(graph)[0] < 100_000
+    assert Peak(keeps_all=False, judged=()).of(graph)[0] < 100_000

@@ -11,7 +11,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
 
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.rewrites import Applied
@@ -129,14 +129,8 @@ class _Putting:
         return self.same[key]
 
 
-def _constant(name: str, value: TensorProto | AttributeProto) -> NodeProto:
-    node = NodeProto(op_type="Constant", output=[name])
-    if isinstance(value, AttributeProto):
-        node.attribute.append(value)
-    else:
-        held = node.attribute.add(name="value", type=AttributeProto.TENSOR)
-        held.t.CopyFrom(value)
-    return node
+def _constant(name: str, value: TensorProto) -> NodeProto:
+    return helper.make_node("Constant", [], [name], value=value)
 
 
 def is_same(made: ModelProto, result: ModelProto) -> bool:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.files.external import external_tensors
@@ -55,10 +56,14 @@ class Table:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
+        self._described: list[Hashable] = []
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
-        return self._numbers.setdefault(description, len(self._numbers))
+        number = self._numbers.setdefault(description, len(self._numbers))
+        if number == len(self._described):
+            self._described.append(description)
+        return number
 
     def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
         """What a node computes: equal for nodes that compute the same from the same values."""
@@ -73,11 +78,20 @@ class Table:
             for _, name, graph in subgraphs(node)
         )
         own = attributes(node, opsets.get(domain, 1))
+        if not domain and node.op_type == "Reshape" and own and self._holds_no_zero(inputs[1:]):
+            own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
         version: Hashable = meaning(node.op_type, opsets.get(domain, 1), domain, tuple(name for name, _ in own))
         if domain:
             version = functions.body(self, node) or version
         # How many outputs a node has decides what some operators compute (Split without sizes).
         return domain, node.op_type, version, own, tuple(inputs), inner
+
+    def _holds_no_zero(self, shape: Sequence[int]) -> bool:
+        """Whether the shape that a Reshape is given is a constant without a zero."""
+        match self._described[shape[0]] if shape and shape[0] >= 0 else None:
+            case ("constant", TensorProto.INT64, (int(count),), bytes(data)) if len(data) == 8 * count:
+                return bool(np.frombuffer(data, "<i8").all())
+        return False
 
     def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> None:
         """Number the outputs of a node."""

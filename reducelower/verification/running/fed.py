@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, helper, numpy_helper, shape_inference
 
 from reducelower.model.graph import subgraphs, walk
+from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
+from reducelower.model.value_info import sizes
 from reducelower.types import ContradictionError, infer
 
 __all__ = ["as_fed", "inferred"]
@@ -20,9 +22,15 @@ _FEW = 64
 
 def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
     """The graph with the shapes of its values on inputs of these shapes (see `as_fed`); None where they do not fit."""
+    fed = as_fed(model, given)
     try:
-        return infer(as_fed(model, given)).graph
-    except ContradictionError:
+        found = infer_shapes(fed, data_prop=True).graph  # which does not follow all computed sizes, and is fast
+        values = (*found.value_info, *found.output)
+        known = {value.name for value in values if (known := sizes(value.type)) is not None and None not in known}
+        if all(name in known for node in found.node if node.op_type != "Constant" for name in node.output if name):
+            return found
+        return infer(fed).graph
+    except (ContradictionError, shape_inference.InferenceError):
         return None
 
 

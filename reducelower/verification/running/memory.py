@@ -160,7 +160,9 @@ class _Needs:
         graph = inferred(self._flat, feeds)
         if graph is None:
             return 0.0  # the runtime says what it makes of shapes that inference objects to
-        inside, results = Peak(self.keeps_all).of(graph)
+        # What is only looked at was made an output without a type (`giving`).
+        judged = {value.name for value in self.model.graph.output if value.HasField("type")}
+        inside, results = Peak(self.keeps_all, judged).of(graph)
         return inside + results * _JUDGED
 
 

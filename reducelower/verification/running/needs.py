@@ -5,7 +5,7 @@ The latter was measured with onnxruntime 1.32 and onnx.reference 1.23.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -54,9 +54,10 @@ class Peak:
     """The most that the values inside a graph take at one time, with what the kernel at work needs besides."""
 
     keeps_all: bool
+    judged: Collection[str]
 
     def of(self, graph: GraphProto) -> tuple[int, int]:
-        """In bytes, and how many elements the graph gives."""
+        """In bytes, and how many elements the outputs have that are judged."""
         return self._of(graph, {}, {})
 
     def _of(self, graph: GraphProto, outer: Mapping[str, _Size], around: Mapping[str, int]) -> tuple[int, int]:
@@ -95,7 +96,7 @@ class Peak:
             most = max(most, live + work)
             for name in () if self.keeps_all else [name for name in held if last.get(name, at) <= at]:
                 live -= held.pop(name)
-        return most, sum(prod(sizes[value.name].shape) for value in graph.output if value.name in sizes)
+        return most, sum(prod(sizes[name].shape) for name in self.judged if name in sizes)
 
     def _work(self, node: NodeProto, sizes: Mapping[str, _Size]) -> int:
         """What the kernel needs besides its inputs and outputs."""
