@@ -231,3 +231,11 @@ def test_what_a_product_gives_is_guessed_by_its_data_where_inference_knows_no_si
     graph = inferred(given, {"x": np.zeros((2, 1000), np.float32), "c": np.ones(2, bool)})
     assert graph is not None
     assert Peak(keeps_all=False, judged=()).of(graph)[0] < 100_000
+
+
+def test_guesses_do_not_double_from_layer_to_layer() -> None:
+    layers = "  ".join(f"c{at} = Concat <axis = 0> (k{at}, k{at})  k{at + 1} = Compress (c{at}, b)" for at in range(20))
+    given = model(f"g (float[100] x, bool[M] b) => (float[A] k20) {{ k0 = Compress (x, b)  {layers} }}", 13)
+    graph = inferred(given, {"x": np.zeros(100, np.float32), "b": np.ones(100, bool)})
+    assert graph is not None
+    assert Peak(keeps_all=False, judged=()).of(graph)[0] < 10_000

@@ -123,7 +123,8 @@ def _guess(node: NodeProto, read: Sequence[_Size]) -> _Size:
 _WEIGHING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 """Operators whose second operand is large for what they are given, not for what they give."""
 
-_TOGETHER = frozenset({"Concat", "SequenceConstruct", "SequenceInsert"})
+_TOGETHER = frozenset({"SequenceConstruct", "SequenceInsert"})
+"""Operators that give all that they read. Concat is none: from layer to layer, guesses would double."""
 
 
 def _kernel(node: NodeProto, weights: _Size | None = None) -> tuple[int, int]:
