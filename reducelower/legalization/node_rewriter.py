@@ -65,11 +65,6 @@ class NodeRewriter:
         self._expanding: tuple[str, ...] = ()
         self._expressing: tuple[str, ...] = ()
 
-    @property
-    def underway(self) -> tuple[str, ...]:
-        """The operators that are being expanded, to which no nested replacement may lead back."""
-        return (*self._expanding, *self._expressing)
-
     def within(self, trial: Trial) -> NodeRewriter:
         """The rewriter for the nodes of a form that is tried."""
         inner = copy(self)

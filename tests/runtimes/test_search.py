@@ -259,7 +259,8 @@ NO_EXP = "operators = ['Exp']\nis = 'absent'"
     ],
 )
 def test_what_is_in_vain_is_not_searched(op_type: str, element: str, facts: list[str]) -> None:
-    """Some 230 forms are tried; more than 330 if failed searches, or nodes that nothing stands for, were not known."""
+    """335 and 441 forms are tried; 560 and more if nodes that nothing stands for, or ways that more steps do not help,
+    were not known."""
     target = runtime(*facts)
     source = model(f"y = {op_type} <axes = [1], keepdims = 0> (x)", rank_out=2, element=element)
     profile = cProfile.Profile()
@@ -267,7 +268,7 @@ def test_what_is_in_vain_is_not_searched(op_type: str, element: str, facts: list
     with contextlib.suppress(ConversionError):
         profile.runcall(fit, source, target)
     (tried,) = (calls for (_, _, name), (_, calls, *_) in pstats.Stats(profile).stats.items() if name == "_apply")
-    assert 0 < tried <= 300
+    assert 0 < tried <= 500
 
 
 def test_axes_known_at_run_time_only_matter_where_all_else_of_a_fact_is_true() -> None:
