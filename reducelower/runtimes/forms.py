@@ -161,6 +161,15 @@ def _compare_to_zero(op: Writer) -> Written | None:
     return op.yields("Not", op.add("Equal", op.input(0), op.constant(0, element_type, "zero"))), _OPSET
 
 
+def _in_integers(op: Writer) -> Written | None:
+    """Move truth values as integers of 32 bits."""
+    if op.element_type(0) != TensorProto.BOOL:
+        return None
+    data = op.add("Cast", op.input(0), tail="integers", to=TensorProto.INT32)
+    moved = op.add(op.node.op_type, data, *op.node.input[1:], copied=op.node.attribute, tail="moved")
+    return op.yields("Cast", moved, to=TensorProto.BOOL), op.scope.target_opset
+
+
 def _count_from_front(op: Writer) -> Written | None:
     """Constant indices counted from the front, if the sizes are known."""
     given, sizes = op.constant_input(1), op.shape(0)
@@ -297,6 +306,7 @@ _IDENTITY_BEFORE = Remedy("Identity before it", _set_apart, ("after",))
 _FROM_FRONT = Remedy("its indices counted from the front", _count_from_front, ("negative_indices",))
 _DEFAULTS_LEFT_OUT = Remedy("defaults left out", _leave_defaults_out, ("attributes",))
 _ONE_BY_ONE = Remedy("one index after the other", _scatter_one_by_one, ("attributes",))
+_IN_INTEGERS = Remedy("bools moved as integers", _in_integers, ("element_types",))
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
 
 FORMS: Mapping[str, Sequence[Remedy]] = {
@@ -305,7 +315,7 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
     **dict.fromkeys(_MIRRORED, (_SWAPPED, _VECTORS_RESHAPED)),
     **dict.fromkeys(("Squeeze", "Unsqueeze"), (_RESHAPED,)),
-    **dict.fromkeys(("GatherElements", "GatherND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT)),
+    **dict.fromkeys(("GatherElements", "GatherND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _IN_INTEGERS)),
     **dict.fromkeys(("ScatterElements", "ScatterND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _ONE_BY_ONE)),
     "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
     "Concat": (Remedy("Identity before its inputs", _set_inputs_apart, ("data", "last")),),
