@@ -426,7 +426,7 @@ def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _
         target,
         opset_of(trials.message),
         lambda goal: plans(goal.opset),
-        lambda refusals: fits(trials, target, settings, refusals),
+        fits(trials, target, settings),
     )
 
 
@@ -446,7 +446,7 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
         if goal.runtime is not None and goal.opset != own and own in goal.runtime.reads:
             plan = replace(plan, as_it_is=plan_at(own))
         plan = replace(plan, steps=())  # nobody looks at them
-        return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
+        return name_oldest_fitting(plan, fits(source, goal, settings)) if plan.refusals else plan
 
 
 def _with_fit(plan: Plan, fit: Fitted) -> Plan:

@@ -28,7 +28,6 @@ from reducelower.legalization.memo import (
     entry_of,
     in_blanks,
     put_in_own_names,
-    read_node,
     scope_of,
 )
 from reducelower.legalization.node_rewriter import NodeRewriter
@@ -149,23 +148,6 @@ class GraphPass:
     def operators_met(self) -> frozenset[str]:
         """The operators looked up so far, at any opset version."""
         return frozenset().union(*self._rewriter.tables.values())
-
-    def refuses(self, source_opset: int, positions: Iterable[int]) -> bool:
-        """Whether any of these nodes of the main graph cannot be legalized; nothing is edited."""
-        graph = self._main_graph(source_opset)
-        self._note_constants(graph)
-        table = self._rewriter.table(source_opset)
-        for index in positions:
-            read = read_node(graph.node_list.original(index))
-            node, scope = in_blanks(read), scope_of(read, graph)
-            treatment = table[node.op_type]
-            try:
-                settled = None if treatment is None else self._settle(treatment, node, scope)[0]
-                if settled is None and node.op_type in table.dropped:
-                    self._fit(in_blanks(read), scope)
-            except RefusedError:
-                return True
-        return False
 
     def _main_graph(self, source_opset: int) -> GraphScope:
         draft = self.draft

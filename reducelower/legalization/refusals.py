@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,22 +12,15 @@ from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.legalization.attempts import attempt
-from reducelower.legalization.draft import Draft
-from reducelower.legalization.graph_pass import GraphPass
-from reducelower.legalization.memo import Memo, Memory
 from reducelower.legalization.passes import attempt_until_settled
-from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
-from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import opset_of, since_version
 from reducelower.model.validate import find_defect, find_missing_import
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.rulebook.rules import Rules
 from reducelower.types import ContradictionError
 
 if TYPE_CHECKING:
-    from reducelower.runtimes import Runtime
+    pass
 
 __all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused"]
 
@@ -60,7 +52,7 @@ def _legal(source: Document, target: Target, settings: Settings, *, report: bool
 
 def refused(plan: Plan, source: Document, target: Target, settings: Settings) -> ConversionError:
     """The error for the refusals of a plan, with the opset version at which they would vanish."""
-    return ConversionError(name_oldest_fitting(plan, fits(source, target, settings, plan.refusals)).refusals)
+    return ConversionError(name_oldest_fitting(plan, fits(source, target, settings)).refusals)
 
 
 @contextmanager
@@ -89,73 +81,10 @@ def _readable(source: Document) -> ModelProto:
         ) from None
 
 
-def fits(
-    source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal] = ()
-) -> Callable[[int], bool]:
-    """Return a function that tells whether the model can be legalized at another opset version, for the same target.
-
-    Refused nodes are tried first; while one of them is refused again, nothing else is tried.
-    """
+def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
+    """Return a function that tells whether the model can be legalized at another opset version, for the same target."""
     trials = source.for_trials()
-    refuses = _refusing(trials, target, settings, refusals) if refusals else lambda opset: False
-
-    def is_legal(opset: int) -> bool:
-        return not (refuses(opset) or attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals)
-
-    return is_legal
-
-
-def _refusing(
-    source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal]
-) -> Callable[[int], bool]:
-    """Return a fast function that tells whether refused nodes, one per operator, are also refused at another opset
-    version."""
-    agreed = source.agreed
-    source = source if agreed is None else agreed.document
-    wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
-    numbered = enumerate(source.message.graph.node)
-    positions = [
-        index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
-    ]
-    positions = [index for index in positions if not any(True for _ in subgraphs(source.message.graph.node[index]))]
-    draft, opset, rules = Draft.of_document(source), opset_of(source.message), Rules(settings.rules)
-    first = ground_of(
-        draft.model,
-        source,
-        replace(target, opset=opset),
-        settings,
-        searchable=draft.searchable(),
-        lenient=agreed is not None and agreed.is_lenient,
-    )
-    refused_at: list[tuple[int, frozenset[str]]] = []
-
-    def refuses(goal: int) -> bool:
-        if any(_are_alike(goal, other, met, target.runtime) for other, met in refused_at):
-            return True
-        at_goal = replace(target, opset=goal)
-        ground = copy(first)
-        ground.opset = goal
-        graph_pass = GraphPass(draft, at_goal, ground, rules, Memo(Memory()))
-        try:
-            found = graph_pass.refuses(opset, positions)
-        except ContradictionError:  # a full attempt can handle it
-            return False
-        finally:
-            ground.clear_caches()
-        if found and target.runtime is not None:
-            refused_at.append((goal, graph_pass.operators_met))
-        return found
-
-    return refuses
-
-
-def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtime | None) -> bool:
-    """Whether everything that a failed attempt looked up is the same at both opset versions."""
-    return runtime is not None and all(
-        since_version(name, opset) == since_version(name, other)
-        and runtime.facts_about(name, opset) == runtime.facts_about(name, other)
-        for name in operators
-    )
+    return lambda opset: not attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals
 
 
 def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from reducelower.errors import Refusal
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Target
 from reducelower.plan import Plan
@@ -18,7 +17,7 @@ def opset_for(
     target: Target,
     source_opset: int,
     attempt: Callable[[Target], Plan],
-    fits: Callable[[Sequence[Refusal]], Callable[[int], bool]],
+    fits: Callable[[int], bool],
 ) -> Target:
     """The target with the opset version at which the runtime takes the model with the fewest rewrites.
 
@@ -26,7 +25,7 @@ def opset_for(
     that leaves no more problems and takes no more rewrites. Others are tried only if both are refused, those near the
     preferred one first; if all are, the refusals are those of the version with the fewest. A target without a runtime,
     or with an opset version, is returned unchanged. `attempt` converts the model for a target with an opset version;
-    `fits` tells whether it can be legalized at one, given what was refused at another.
+    `fits` tells whether it can be legalized at one.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.
@@ -41,8 +40,7 @@ def opset_for(
     first = [replace(target, opset=opset) for opset in _likely(runtime, source_opset)]
     plans = [attempt(candidate) for candidate in first]
     if all(plan.refusals for plan in plans):
-        is_legal = fits(plans[-1].refusals)
-        other = next(filter(is_legal, _others(runtime, source_opset)), None)
+        other = next(filter(fits, _others(runtime, source_opset)), None)
         if other is not None:
             return replace(target, opset=other)
     weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
