@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
+from onnx import ModelProto
 
 from reducelower.errors import Refusal
 from reducelower.files import DataFolder
@@ -14,34 +14,35 @@ from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.ir_version import (
-    ir_version_of_opset,
-    ir_version_to_read,
-    needed_ir_version,
     release_initializers,
 )
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
+from reducelower.legalization.run_versions import (
+    default_imports,
+    fit_ir_version,
+    fit_ml_version,
+    new_ir,
+    new_ir_at_most,
+    source_opset,
+    with_opset,
+)
 from reducelower.legalization.zeros import assumes_none, notes_about_zeros
 from reducelower.model.census import Stated, graph_field
 from reducelower.model.document import Document
-from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE
 from reducelower.model.inference.declared import objection
 from reducelower.model.names import Names, Searchable
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import (
-    DEFAULT_DOMAINS,
     has_body,
-    latest_opset,
     parse_element_type,
     schema,
-    schema_in_force,
-    versions,
 )
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import find_call_defect
-from reducelower.model.written_for import has_form
-from reducelower.options import IrVersion, Settings, Target
+from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
@@ -51,8 +52,6 @@ from reducelower.types import infer_strictly, inference_of
 __all__ = ["folder_of", "ground_of", "refuse_declarations", "run"]
 
 _CASTS_TELL_TYPES = 6
-
-_ML = "ai.onnx.ml"
 
 
 def run(
@@ -73,9 +72,9 @@ def run(
     """
     model = draft.model
     old_ir = model.ir_version
-    imports, versions_imported = _imports(model, source, target)
-    opset, problem = _source_opset(versions_imported)
-    goal = _goal(target, opset)
+    imports, versions_imported = default_imports(model, source, target)
+    opset, problem = source_opset(versions_imported)
+    goal = with_opset(target, opset)
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
@@ -124,8 +123,8 @@ def run(
     problem = _refuse_untyped_functions(draft, source) if goal.opset < _CASTS_TELL_TYPES else None
     problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, lenient=lenient)
     if not problem:
-        model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
-        problem = _fit_ir_version(draft, goal) or _fit_ml_version(draft, goal)
+        model.ir_version = new_ir(draft, settings.ir_version, opset, goal.opset)
+        problem = fit_ir_version(draft, goal) or fit_ml_version(draft, goal)
     if problem:
         return replace(plan, refusals=(problem,))
     released = release_initializers(model, old_ir)
@@ -139,17 +138,6 @@ def run(
         unmended=unmended,
         steps=steps,
     )
-
-
-def _imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
-    """The default-domain imports to change to the target's version, and the opset versions of the source."""
-    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
-    if not domains or not domains.isdisjoint(DEFAULT_DOMAINS):
-        return imports, [entry.version for entry in imports]
-    # No node is of the default domain, and it is not imported: import the target's version.
-    added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
-    return added, [target.opset or latest_opset()]
 
 
 def _refuse_beforehand(
@@ -283,109 +271,9 @@ def ground_of(
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
-        initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
+        initializers_stand_alone=new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         assumes_nonempty=target.assume_nonempty,
         values=Values() if values is None else values,
         stated=stated,
         weight=source.weight,
     )
-
-
-def _source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
-    """The default-domain opset version, and a refusal if it is not valid."""
-    if not imported:
-        reason = "it imports no opset of the default domain, so nothing says what its operators mean"
-        return 0, Refusal("graph", "", "", reason, "set opset_import")
-    opset = imported[0]
-    different = sorted(set(imported))
-    if len(different) > 1:
-        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, different[:9]))}"
-        return opset, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
-    if not 1 <= opset <= latest_opset():
-        reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"
-        return opset, Refusal("graph", "", "", reason, "install a newer onnx" if opset > 0 else "mend opset_import")
-    return opset, None
-
-
-def _goal(target: Target, source_opset: int) -> Target:
-    """The target with its opset version filled in.
-
-    Raises:
-        ValueError: there is no such opset version, operator or element type.
-    """
-    opset = source_opset if target.opset is None else target.opset
-    if target.opset is not None and not 1 <= opset <= latest_opset():
-        raise ValueError(f"there is no opset {opset}; the onnx installed knows opsets 1 to {latest_opset()}")
-    for name in target.without:
-        if not versions(name):
-            raise ValueError(f"there is no operator {name!r} in the default domain")
-    for name in target.without_types:
-        parse_element_type(name)
-    assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
-    return replace(target, opset=opset, assume_nonempty=assumes)
-
-
-def _fit_ir_version(draft: Draft, target: Target) -> Refusal | None:
-    """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
-    newest = None if target.runtime is None else target.runtime.ir_version
-    if newest is None or draft.model.ir_version <= newest:
-        return None
-    needed = ir_version_to_read(draft.document().message)
-    if needed <= newest:
-        draft.model.ir_version = newest
-        return None
-    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
-    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
-
-
-def _fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
-    """Lower ai.onnx.ml imports to the newest version that the runtime reads, if no node uses what came later.
-
-    Exporters import the newest version they know, whichever of its operators they use, if any.
-    """
-    newest = None if target.runtime is None else target.runtime.ml
-    holders: list[ModelProto | FunctionProto] = [draft.model, *draft.model.functions]
-    imports = [entry for holder in holders for entry in holder.opset_import if entry.domain == _ML]
-    if newest is None or all(entry.version <= newest for entry in imports):
-        return None
-    used = max(entry.version for entry in imports)
-    for node in all_nodes(draft.document().message):
-        if node.domain == _ML and not _is_of_ml_version(node, used, newest):
-            reason = f"{target.runtime} reads {_ML} up to version {newest}, and this is of version {used}"
-            return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
-    for entry in imports:
-        entry.version = min(entry.version, newest)
-    return None
-
-
-def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
-    """Whether an ai.onnx.ml node means the same in an older version: the operator is unchanged, or the node has nothing
-    that came later. No later version of an operator means something else by what an older one has."""
-    own, older = (schema_in_force(node.op_type, version, _ML) for version in (used, newest))
-    if older is None or own is None:
-        return own is older
-    return older.since_version == own.since_version or (not older.deprecated and has_form(node, older))
-
-
-def _new_ir_at_most(asked: IrVersion, old: int) -> int:
-    """The newest IR version that the output may have."""
-    if asked == "keep":
-        return old
-    return max(old, 4) if asked == "auto" else int(asked)
-
-
-def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
-    old = draft.model.ir_version
-    if asked == "keep":
-        return old
-    if asked != "auto":
-        return int(asked)
-    usual = ir_version_of_opset(goal_opset)
-    if usual > old:
-        return usual
-    # If the opset version does not change, there is no sign that older readers are meant.
-    least = old if goal_opset == source_opset else usual
-    if least < old or old < 4:
-        needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated)
-        return max(least, min(needed, max(old, 4)))
-    return old

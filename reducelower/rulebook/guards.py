@@ -195,10 +195,6 @@ def _from_caller(asked: Asked, name: str) -> bool:
     return asked.scope.is_function_input(asked.operand(name))
 
 
-def _may_be_empty(asked: Asked, name: str) -> bool:
-    return asked.scope.may_be_empty(asked.operand(name))
-
-
 def _is_read(asked: Asked, name: str) -> bool:
     return bool(asked.output(name)) and asked.scope.is_read(asked.output(name))
 
@@ -234,11 +230,6 @@ def _is_last(asked: Asked, name: str, of: str) -> bool:
     return shape is not None and all(size == 1 for size in shape[axis + 1 :])
 
 
-def _ones(asked: Asked, name: str) -> bool | None:
-    shape = _shape(asked, name)
-    return None if shape is None else all(size == 1 for size in shape)
-
-
 QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "given": (_given, "the node has this input, output or attribute"),
     "absent": (lambda asked, name: not _given(asked, name), "it has not"),
@@ -260,16 +251,13 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "in_order": (lambda asked, name: sorted(found := _values(asked, name) or []) == found, "the list is in order"),
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
     "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
-    "shape": (_shape, "the sizes, None for those that are not known"),
     "size": (_size, "the number of elements, or the size along an axis"),
-    "all_ones": (_ones, "every size is 1"),
     "dtype": (_dtype, "numpy's name for the element type of the constant"),
     "needed_type": (
         lambda asked, name: asked.scope.needed_element_type(asked.operand(name)),
         "the element type; refused if unknown",
     ),
     "type": (_type, "the element type"),
-    "may_be_empty": (_may_be_empty, "a dimension may be zero"),
     "is_read": (_is_read, "something reads the output"),
     "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
     "name": (_name, "the name of the value, for a sentence"),

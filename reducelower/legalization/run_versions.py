@@ -1,0 +1,140 @@
+"""The opset and IR versions of a run: those of the source, of the target, and of the result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
+
+from reducelower.errors import Refusal
+from reducelower.legalization.draft import Draft
+from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
+from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
+from reducelower.model.written_for import has_form
+from reducelower.options import IrVersion, Target
+
+__all__ = [
+    "default_imports",
+    "fit_ir_version",
+    "fit_ml_version",
+    "new_ir",
+    "new_ir_at_most",
+    "source_opset",
+    "with_opset",
+]
+
+_ML = "ai.onnx.ml"
+
+
+def default_imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
+    """The default-domain imports to change to the target's version, and the opset versions of the source."""
+    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
+    if not domains or not domains.isdisjoint(DEFAULT_DOMAINS):
+        return imports, [entry.version for entry in imports]
+    # No node is of the default domain, and it is not imported: import the target's version.
+    added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
+    return added, [target.opset or latest_opset()]
+
+
+def source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
+    """The default-domain opset version, and a refusal if it is not valid."""
+    if not imported:
+        reason = "it imports no opset of the default domain, so nothing says what its operators mean"
+        return 0, Refusal("graph", "", "", reason, "set opset_import")
+    opset = imported[0]
+    different = sorted(set(imported))
+    if len(different) > 1:
+        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, different[:9]))}"
+        return opset, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
+    if not 1 <= opset <= latest_opset():
+        reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"
+        return opset, Refusal("graph", "", "", reason, "install a newer onnx" if opset > 0 else "mend opset_import")
+    return opset, None
+
+
+def with_opset(target: Target, own: int) -> Target:
+    """The target with its opset version filled in.
+
+    Raises:
+        ValueError: there is no such opset version, operator or element type.
+    """
+    opset = own if target.opset is None else target.opset
+    if target.opset is not None and not 1 <= opset <= latest_opset():
+        raise ValueError(f"there is no opset {opset}; the onnx installed knows opsets 1 to {latest_opset()}")
+    for name in target.without:
+        if not versions(name):
+            raise ValueError(f"there is no operator {name!r} in the default domain")
+    for name in target.without_types:
+        parse_element_type(name)
+    assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
+    return replace(target, opset=opset, assume_nonempty=assumes)
+
+
+def fit_ir_version(draft: Draft, target: Target) -> Refusal | None:
+    """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
+    newest = None if target.runtime is None else target.runtime.ir_version
+    if newest is None or draft.model.ir_version <= newest:
+        return None
+    needed = ir_version_to_read(draft.document().message)
+    if needed <= newest:
+        draft.model.ir_version = newest
+        return None
+    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
+    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
+
+
+def fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
+    """Lower ai.onnx.ml imports to the newest version that the runtime reads, if no node uses what came later.
+
+    Exporters import the newest version they know, whichever of its operators they use, if any.
+    """
+    newest = None if target.runtime is None else target.runtime.ml
+    holders: list[ModelProto | FunctionProto] = [draft.model, *draft.model.functions]
+    imports = [entry for holder in holders for entry in holder.opset_import if entry.domain == _ML]
+    if newest is None or all(entry.version <= newest for entry in imports):
+        return None
+    used = max(entry.version for entry in imports)
+    for node in all_nodes(draft.document().message):
+        if node.domain == _ML and not _is_of_ml_version(node, used, newest):
+            reason = f"{target.runtime} reads {_ML} up to version {newest}, and this is of version {used}"
+            return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
+    for entry in imports:
+        entry.version = min(entry.version, newest)
+    return None
+
+
+def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
+    """Whether an ai.onnx.ml node means the same in an older version: the operator is unchanged, or the node has nothing
+    that came later. No later version of an operator means something else by what an older one has."""
+    own, older = (schema_in_force(node.op_type, version, _ML) for version in (used, newest))
+    if older is None or own is None:
+        return own is older
+    return older.since_version == own.since_version or (not older.deprecated and has_form(node, older))
+
+
+def new_ir_at_most(asked: IrVersion, old: int) -> int:
+    """The newest IR version that the output may have."""
+    if asked == "keep":
+        return old
+    return max(old, 4) if asked == "auto" else int(asked)
+
+
+def new_ir(draft: Draft, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
+    """The IR version of the output, before a runtime's limit."""
+    old = draft.model.ir_version
+    if asked == "keep":
+        return old
+    if asked != "auto":
+        return int(asked)
+    usual = ir_version_of_opset(goal_opset)
+    if usual > old:
+        return usual
+    # If the opset version does not change, there is no sign that older readers are meant.
+    least = old if goal_opset == own_opset else usual
+    if least < old or old < 4:
+        needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated)
+        return max(least, min(needed, max(old, 4)))
+    return old
