@@ -6,23 +6,28 @@ as before, and equal nodes are rewritten equally, so it is enough to check each 
 
 from __future__ import annotations
 
-from onnx import checker
+from collections.abc import Iterable
+
+from onnx import NodeProto, checker
 from onnx.shape_inference import InferenceError
 
+from reducelower.errors import RefusedError
 from reducelower.legalization.memo import Outcome
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference.protected import infer_shapes
+from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import skeleton
+from reducelower.scope.node import NodeScope
 
-__all__ = ["find_invalid_node", "new_objection", "objects_to_stated"]
+__all__ = ["new_objection", "objects_to_stated", "refuse_invalid", "refuse_types_not_allowed"]
 
 _IR_VERSION = 10
 """An IR version that allows everything a rule may write."""
 
 
-def find_invalid_node(outcome: Outcome, opset: int) -> str:
-    """The checker's objection to a node of an outcome, by its schema; empty if there is none."""
+def refuse_invalid(outcome: Outcome, opset: int) -> None:
+    """Refuse an outcome if the checker objects to a node of it, by its schema at the target's opset version."""
     context = checker.DEFAULT_CONTEXT.__class__()
     context.ir_version = _IR_VERSION
     for node in outcome.nodes or ():
@@ -32,8 +37,26 @@ def find_invalid_node(outcome: Outcome, opset: int) -> str:
         try:
             checker.check_node(node, context)
         except checker.ValidationError as error:
-            return str(error).splitlines()[0]
-    return ""
+            wrong = str(error).splitlines()[0]
+            raise RefusedError(f"its replacement is not valid at opset {opset}: {wrong}") from None
+
+
+def refuse_types_not_allowed(
+    added: Iterable[NodeProto], operands: Iterable[str], scope: NodeScope, not_allowed: Iterable[str]
+) -> None:
+    """Refuse replacements with an element type that the target lacks, except those of the operands."""
+    own = {scope.element_type(name) for name in operands}
+    forbidden = {parse_element_type(name) for name in not_allowed} - own
+    for made in added:
+        used = {scope.element_type(name) for name in made.input if scope.is_new(name)}
+        if made.op_type == "Cast":
+            used |= {attribute.i for attribute in made.attribute if attribute.name == "to"}
+        for element_type in sorted(forbidden & used):
+            name = element_type_name(element_type)
+            raise RefusedError(
+                f"its replacement computes in {name}, which the target does not allow",
+                f"allow {name}, or choose other rules with --rules",
+            )
 
 
 def objects_to_stated(document: Document) -> bool:

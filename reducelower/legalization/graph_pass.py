@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -15,39 +15,29 @@ from onnx import FunctionProto, NodeProto
 
 from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError
-from reducelower.legalization.checking import find_invalid_node
+from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
+from reducelower.legalization.dead_branches import NeverRun, branch_never_taken, replace_refused
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
-from reducelower.legalization.legality import Treatment, Treatments
-from reducelower.legalization.memo import (
-    NOTHING,
-    Memo,
-    Outcome,
-    ReadNode,
-    entry_of,
-    in_blanks,
-    put_in_own_names,
-    scope_of,
-)
+from reducelower.legalization.legality import Treatment
+from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, in_blanks, put_in_own_names, scope_of
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
-from reducelower.legalization.quantized_pairs import QUANTIZED, with_quantized
+from reducelower.legalization.quantized_pairs import are_written_out, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.nodelist import SerializedNodes
-from reducelower.model.rewrites import Applied, Entry
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
 from reducelower.model.sole_type import reads_and_yields_one_type
-from reducelower.model.written_for import foreign_fields, has_hidden_form
+from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
-from reducelower.plan import Label, Site
+from reducelower.plan import Label
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.scope.node import NodeScope, blank
+from reducelower.scope.node import NodeScope
 from reducelower.types import function_key
 
 __all__ = ["GraphPass"]
@@ -62,16 +52,6 @@ _REGISTERING = (constants,)
 
 _HAS_ROTARY_EMBEDDING = 23
 """The oldest opset version with RotaryEmbedding."""
-
-_BRANCHES = ("else_branch", "then_branch")
-
-
-def _branch_never_taken(node: NodeProto, graph: GraphScope) -> str:
-    """The attribute that holds the branch of an If that its constant condition never takes; empty if there is none."""
-    if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS or not node.input:
-        return ""
-    condition = graph.constant(node.input[0])
-    return "" if condition is None or condition.size != 1 else _BRANCHES[0 if condition.reshape(-1)[0] else 1]
 
 
 class GraphPass:
@@ -103,19 +83,20 @@ class GraphPass:
         self._rewriter = NodeRewriter(target, rules, repairs=repairs)
         self._memo = memo
         self.edits: list[Edit] = []
-        self._never_run: list[tuple[Edit, NodeProto, str, list[Edit]]] = []
+        self._never_run: list[NeverRun] = []
 
     def run(self, source_opset: int) -> None:
         """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
-        self._walk(self._main_graph(source_opset))
-        for number, function in enumerate(self.draft.model.functions):
+        draft = self.draft
+        self._walk(GraphScope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
+        for number, function in enumerate(draft.model.functions):
             self._walk_function(function, number)
         remove_unused(self.edits)
         for edit in self.edits:
             share(edit)
         self._treat_constants()
         self._fit_types()
-        self._replace_dead_branches()
+        replace_refused(self._never_run)
         self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
@@ -149,10 +130,6 @@ class GraphPass:
         """The operators looked up so far, at any opset version."""
         return frozenset().union(*self._rewriter.tables.values())
 
-    def _main_graph(self, source_opset: int) -> GraphScope:
-        draft = self.draft
-        return GraphScope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes)
-
     # One pass over the nodes
 
     def _walk(self, scope: GraphScope) -> None:
@@ -163,11 +140,11 @@ class GraphPass:
         self._note_constants(scope)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
         operators = set(nodes.operators()) - {"Constant"}
-        doubtful = {op_type for op_type in operators if self._may_be_of_another_opset(op_type, scope)}
+        doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, nodes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.original, positions)
-        if self._writes_quantizers_out(table):
+        if are_written_out(table, self.goal):
             originals = (with_quantized(data, scope) for data in originals)
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
             originals = map(EqualTables(scope).read_first, originals)
@@ -182,27 +159,14 @@ class GraphPass:
                 if treatment is not None and not treatment.is_nothing:
                     self._work_out_holder(edit, index, partial(self._settle, treatment))
             elif not is_foreign and node.op_type in doubtful:
-                self._treat("operators", edit, index, read, treatment or Treatment())
+                self._work_out("operators", edit, index, read, partial(self._settle, treatment or Treatment()))
             elif treatment is None or treatment.is_nothing:
                 outcome = Outcome(node.op_type, node.domain) if is_foreign else NOTHING
                 if is_foreign or node.op_type != "Constant":
                     self._memo.learn("operators", scope, read, None, outcome)
                     self._memo.put(outcome, edit, index, read)
             elif node.op_type != "Constant":
-                self._treat("operators", edit, index, read, treatment)
-
-    def _writes_quantizers_out(self, table: Treatments) -> bool:
-        """Whether the target may lack element types that DequantizeLinear takes here, or blocks."""
-        treatment = table["DequantizeLinear"]
-        return treatment is not None and not treatment.expand and self.goal < 21 <= table.opset
-
-    def _may_be_of_another_opset(self, op_type: str, scope: GraphScope) -> bool:
-        """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at."""
-        nodes, fields = scope.node_list, foreign_fields(op_type, scope.opset)
-        if has_hidden_form(op_type, scope.opset) or (fields and not isinstance(nodes, SerializedNodes)):
-            return True
-        data = b"".join(map(nodes.original, nodes.positions(op_type.__eq__))) if fields else b""
-        return any(field in data for field in fields)
+                self._work_out("operators", edit, index, read, partial(self._settle, treatment))
 
     def _note_constants(self, scope: GraphScope) -> None:
         """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
@@ -213,14 +177,11 @@ class GraphPass:
                 known.add(id(node))
                 self.occurring.note_constant(node)
 
-    def _treat(self, stage: str, edit: Edit, index: int, read: ReadNode, treatment: Treatment) -> None:
-        self._work_out(stage, edit, index, read, partial(self._settle, treatment))
-
     def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
         operands = [name for name in (*node.input, *node.output) if name]
         outcome, label = self._rewriter.settle(node, scope.opset, scope, treatment)
         if outcome is not None and self.target.without_types:
-            self._check_added(outcome, operands, scope)
+            refuse_types_not_allowed(outcome, operands, scope, self.target.without_types)
         return outcome, label
 
     def _fit(self, node: NodeProto, scope: NodeScope) -> _Settled:
@@ -239,7 +200,8 @@ class GraphPass:
                 nodes = [node]
             label = "" if nodes is None else label
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
-            self._check(outcome)
+            if self._checks:
+                refuse_invalid(outcome, self.goal)
         except RefusedError as refused:
             # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
@@ -253,19 +215,10 @@ class GraphPass:
         settled, label = settle(node, scope)
         return settled, label, tuple(unmended)
 
-    def _check(self, outcome: Outcome) -> None:
-        """Check the nodes written for one kind of node.
-
-        Raises:
-            RefusedError: a node is invalid at the target's opset version.
-        """
-        if self._checks and (wrong := find_invalid_node(outcome, self.goal)):
-            raise RefusedError(f"its replacement is not valid at opset {self.goal}: {wrong}")
-
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Legalize the subgraphs of a node."""
         graph, node = edit.scope, edit.scope.node_list[index]
-        dead = _branch_never_taken(node, graph)
+        dead = branch_never_taken(node, graph)
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
             key = None if graph.key is None else (*graph.key, index, number)
@@ -273,16 +226,6 @@ class GraphPass:
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
             if attribute == dead:
                 self._never_run.append((edit, node, dead, self.edits[first:]))
-
-    def _replace_dead_branches(self) -> None:
-        """Let the branch that is taken stand for one that is never taken and holds what cannot be legalized."""
-        for edit, node, dead, inside in self._never_run:
-            if any(inner.refused for inner in inside):
-                branches = {attribute.name: attribute.g for attribute in node.attribute if attribute.name in _BRANCHES}
-                (taken,) = (name for name in branches if name != dead)
-                edit.scope.deferred.append(partial(branches[dead].CopyFrom, branches[taken]))
-                for inner in inside:
-                    inner.refused.clear()
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""
@@ -301,21 +244,6 @@ class GraphPass:
         if settled is not None or label:
             put_in_own_names(outcome, edit, index)
 
-    def _check_added(self, added: Iterable[NodeProto], operands: Iterable[str], scope: NodeScope) -> None:
-        """Refuse replacements with an element type that the target lacks."""
-        own = {scope.element_type(name) for name in operands}
-        forbidden = {parse_element_type(name) for name in self.target.without_types} - own
-        for made in added:
-            used = {scope.element_type(name) for name in made.input if scope.is_new(name)}
-            if made.op_type == "Cast":
-                used |= {attribute.i for attribute in made.attribute if attribute.name == "to"}
-            for element_type in sorted(forbidden & used):
-                name = element_type_name(element_type)
-                raise RefusedError(
-                    f"its replacement computes in {name}, which the target does not allow",
-                    f"allow {name}, or choose other rules with --rules",
-                )
-
     # After the pass
 
     def _treat_constants(self) -> None:
@@ -327,7 +255,7 @@ class GraphPass:
             positions = [index for index, _ in scope.constant_nodes.values() if index not in edit.replaced]
             nodes = zip(positions, map(scope.node_list.original, positions), strict=True)
             for index, read in self._memo.repeat("constants", edit, nodes):
-                self._treat("constants", edit, index, read, treatment)
+                self._work_out("constants", edit, index, read, partial(self._settle, treatment))
 
     # Element types, handled last
 
@@ -365,49 +293,3 @@ class GraphPass:
                 self._work_out_holder(edit, index, self._fit)
             else:
                 self._work_out("element types", edit, index, read, self._fit)
-
-    def applied(self) -> Sequence[Applied]:
-        """What was applied where, as data, if this run records it."""
-        entries: dict[int, Entry] = {}
-        found = []
-        for edit in self.edits:
-            for index, done in sorted((edit.applied or {}).items()):
-                for read, outcome in done:
-                    is_of_two = (
-                        outcome.op_type == "DequantizeLinear" and read is not None and read.signature[0] > QUANTIZED
-                    )
-                    if read is None or is_of_two:
-                        found.append(Applied(edit.scope.path, index))
-                        continue
-                    if id(outcome) not in entries:
-                        entries[id(outcome)] = entry_of(read, outcome, edit.scope)
-                    names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
-                    found.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
-        return found
-
-    def splice(self, *, report: bool) -> list[Site]:
-        """Splice in all replacements; return all sites if `report`, else an empty list."""
-        found: list[list[Site]] = []
-        # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
-        for edit in reversed(self.edits):
-            path, nodes = edit.scope.path, edit.scope.node_list
-            names = {index: nodes.name(index) for index in edit.sites} if report else {}
-            edit.splice()
-            if not report:
-                continue
-            positions = edit.positions()
-            found.append(
-                [
-                    Site(
-                        path,
-                        names[index] or f"{op_type}#{index}",
-                        op_type,
-                        str(label),
-                        index,
-                        *positions[index],
-                        because=label.because if isinstance(label, Label) else "",
-                    )
-                    for index, (op_type, label) in sorted(edit.sites.items())
-                ]
-            )
-        return [site for group in reversed(found) for site in group]

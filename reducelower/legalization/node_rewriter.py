@@ -28,7 +28,6 @@ from reducelower.scope.body import AnyScope, BodyScope
 if TYPE_CHECKING:
     from reducelower.legalization.form_search import Trial
     from reducelower.rulebook import Rule
-    from reducelower.runtimes import Fact
 
 __all__ = ["NodeRewriter"]
 
@@ -138,17 +137,12 @@ class NodeRewriter:
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
                 return self.settle_all(outcome, _written_for(outcome, crossing), scope, mistyped=mistyped), labels
         if treatment.facts:
-            outcome, label = self._form_that_suits(node, scope, treatment.facts)
+            from reducelower.legalization.form_search import form_that_suits
+
+            outcome, label = form_that_suits(self, node, scope, treatment.facts)
             if outcome is not None:
                 return outcome, _joined(labels, label)
         return None, labels
-
-    def _form_that_suits(
-        self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]
-    ) -> tuple[list[NodeProto] | None, str]:
-        from reducelower.legalization.form_search import form_that_suits
-
-        return form_that_suits(self, node, scope, facts)
 
     def settle_all(
         self,

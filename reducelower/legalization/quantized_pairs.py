@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
+from reducelower.legalization.legality import Treatments
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["QUANTIZED", "with_quantized"]
+__all__ = ["QUANTIZED", "are_written_out", "with_quantized"]
 
 QUANTIZED = 3
 """The input of DequantizeLinear that says what was quantized."""
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _PLACE = ("axis", "block_size")
+
+
+def are_written_out(table: Treatments, goal: int) -> bool:
+    """Whether the target may lack element types that DequantizeLinear takes here, or blocks."""
+    treatment = table["DequantizeLinear"]
+    return treatment is not None and not treatment.expand and goal < 21 <= table.opset
 
 
 def with_quantized(data: bytes, graph: GraphScope) -> bytes:

@@ -18,6 +18,7 @@ from reducelower.legalization.ir_version import (
 )
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
+from reducelower.legalization.results import applied, splice
 from reducelower.legalization.run_versions import (
     default_imports,
     fit_ir_version,
@@ -114,8 +115,8 @@ def run(
     plan = replace(plan, notes=notes, assumes_nonempty=is_conditional)
     if graph_pass.refusals:
         return replace(plan, refusals=tuple(graph_pass.refusals))
-    steps = (Step(source, graph_pass.applied()),) if report else ()
-    sites = graph_pass.splice(report=report)
+    steps = (Step(source, applied(graph_pass.edits)),) if report else ()
+    sites = splice(graph_pass.edits, report=report)
     for entry in imports:
         entry.version = goal.opset
     operators = graph_pass.operators_met if settings.validate else ()

@@ -12,9 +12,10 @@ from typing import Any
 
 from onnx import AttributeProto, NodeProto, defs
 
+from reducelower.model.nodelist import NodeList, SerializedNodes
 from reducelower.model.schemas import deprecated_from_start, first_version, schema_in_force, versions
 
-__all__ = ["foreign_fields", "has_form", "has_hidden_form", "written_for"]
+__all__ = ["has_form", "may_be_of_another_opset", "written_for"]
 
 
 def written_for(node: NodeProto, opset: int) -> int | None:
@@ -64,8 +65,17 @@ _WITHOUT_EFFECT = frozenset({"axis"})
 """Attributes of the first versions that say nothing by themselves: the axis of broadcasting goes with ``broadcast``."""
 
 
+def may_be_of_another_opset(op_type: str, opset: int, nodes: NodeList) -> bool:
+    """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at."""
+    fields = _foreign_fields(op_type, opset)
+    if _has_hidden_form(op_type, opset) or (fields and not isinstance(nodes, SerializedNodes)):
+        return True
+    data = b"".join(map(nodes.original, nodes.positions(op_type.__eq__))) if fields else b""
+    return any(field in data for field in fields)
+
+
 @cache
-def foreign_fields(op_type: str, opset: int) -> frozenset[bytes]:
+def _foreign_fields(op_type: str, opset: int) -> frozenset[bytes]:
     """The names of the attributes that tell a form of another opset version, as they stand in a serialized node."""
     own = schema_in_force(op_type, opset, "")
     names = frozenset() if own is None else _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
@@ -79,7 +89,7 @@ def _attributes(op_type: str) -> frozenset[str]:
 
 
 @cache
-def has_hidden_form(op_type: str, opset: int) -> bool:
+def _has_hidden_form(op_type: str, opset: int) -> bool:
     """Whether the form of another opset version does not tell itself by the name of an attribute.
 
     It has more inputs, or an attribute of the same name and of another type.

@@ -1,0 +1,60 @@
+"""What comes of the edits of a run: the model with all of them, the sites, and what was applied as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reducelower.legalization.edits import Edit
+from reducelower.legalization.memo import entry_of
+from reducelower.legalization.quantized_pairs import QUANTIZED
+from reducelower.model.rewrites import Applied, Entry
+from reducelower.plan import Label, Site
+from reducelower.scope.node import blank
+
+__all__ = ["applied", "splice"]
+
+
+def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
+    """What was applied where, as data, if the run recorded it."""
+    entries: dict[int, Entry] = {}
+    found = []
+    for edit in edits:
+        for index, done in sorted((edit.applied or {}).items()):
+            for read, outcome in done:
+                is_of_two = outcome.op_type == "DequantizeLinear" and read is not None and read.signature[0] > QUANTIZED
+                if read is None or is_of_two:
+                    found.append(Applied(edit.scope.path, index))
+                    continue
+                if id(outcome) not in entries:
+                    entries[id(outcome)] = entry_of(read, outcome, edit.scope)
+                names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
+                found.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
+    return found
+
+
+def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
+    """Splice in all replacements; return all sites if `report`, else an empty list."""
+    found: list[list[Site]] = []
+    # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
+    for edit in reversed(edits):
+        path, nodes = edit.scope.path, edit.scope.node_list
+        names = {index: nodes.name(index) for index in edit.sites} if report else {}
+        edit.splice()
+        if not report:
+            continue
+        positions = edit.positions()
+        found.append(
+            [
+                Site(
+                    path,
+                    names[index] or f"{op_type}#{index}",
+                    op_type,
+                    str(label),
+                    index,
+                    *positions[index],
+                    because=label.because if isinstance(label, Label) else "",
+                )
+                for index, (op_type, label) in sorted(edit.sites.items())
+            ]
+        )
+    return [site for group in reversed(found) for site in group]
