@@ -13,7 +13,7 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
-    "arithmetic": "BitCast BitShift BitwiseAnd BitwiseOr BitwiseXor Pow",
+    "arithmetic": "BitShift BitwiseAnd BitwiseOr BitwiseXor Pow",
     "attention": "Attention",
     "axes": "Gather OneHot Slice",
     "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
@@ -29,11 +29,10 @@ FAMILIES: Mapping[str, str] = {
     "integer_products": "ConvInteger QLinearConv QLinearMatMul",
     "matrices": "Det Einsum",
     "ordering": "Clip Equal Greater Less Max Min Relu",
-    "padding": "CenterCropPad Pad",
+    "padding": "Pad",
     "pooling": "AveragePool LpPool MaxPool",
     "quantization": "DequantizeLinear MatMulInteger QuantizeLinear",
     "resize": "Resize Upsample",
-    "rotary_embedding": "RotaryEmbedding",
     "sampling": "GridSample",
     "shaping": "GatherND Reshape Split Tile",
     "slicing": "Slice",

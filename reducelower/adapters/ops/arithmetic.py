@@ -4,7 +4,7 @@ Casts between integers keep the low bits, and int64 wraps around, so that sums a
 whatever the signs.
 
 Sources: the pages of Pow (7, 12), Mod (10, 13, 28), Gemm (7, 9, 11), BitShift (11, 28), BitwiseAnd (18), BitwiseNot
-(18), BitCast (26).
+(18).
 """
 
 from __future__ import annotations
@@ -75,7 +75,6 @@ def _spread(op: Writer, nodes: list[NodeProto], ndim: int) -> Outcome:
 
 
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
-_WHOLE = (*SIGNED, *UNSIGNED)
 
 
 def _bits(element_type: int) -> int:
@@ -142,15 +141,6 @@ def _shift(op: Writer) -> list[NodeProto]:
 
 
 expresses("BitShift", opset=13)(_shift)
-
-
-@expresses("BitCast", opset=13)
-def _same_bits(op: Writer) -> list[NodeProto] | None:
-    """A Cast keeps the low bits, and here both types have as many."""
-    wanted = int(op.attribute("to"))
-    if op.element_type(0) in (*_WHOLE, TensorProto.BOOL) and wanted in _WHOLE:
-        return op.yields("Cast", op.input(0), to=wanted)
-    return None
 
 
 @expresses("BitwiseAnd", "BitwiseOr", "BitwiseXor", opset=13)

@@ -1,9 +1,9 @@
-"""Pad at its boundaries: axes, the wrap mode, pads and value as attributes, and what it pads by then; CenterCropPad.
+"""Pad at its boundaries: axes, the wrap mode, pads and value as attributes, and what it pads by then.
 
 Where the older Pad lacks an element type or takes pads only as an attribute, each axis is gathered instead: its places
 are numbered from before the first to behind the last, and the mode says which element stands for one outside.
 
-Sources: the pages of Pad (1, 2, 11, 13, 18, 19), CenterCropPad (18).
+Sources: the pages of Pad (1, 2, 11, 13, 18, 19).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
-from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers
@@ -194,16 +193,3 @@ def _lower_inputs(op: Writer) -> Outcome:
         return None
     number = float(value.reshape(-1)[0])
     return None if np.isnan(number) or float(np.float32(number)) == number else _gathered(op)
-
-
-@expresses("CenterCropPad", opset=18)
-def _with_shape_of_64_bits(op: Writer) -> list[NodeProto] | None:
-    """The same operator on the shape in 64 bits, from where the body in its schema goes on.
-
-    That one (onnx 1.23.2) compares the shape with that of the data, which has 64 bits, and so takes no other.
-    """
-    shape = op.input(1)
-    if op.scope.needed_element_type(shape) == TensorProto.INT64:
-        return None
-    wide = op.add("Cast", shape, tail="shape", to=TensorProto.INT64)
-    return op.yields("CenterCropPad", op.input(0), wide, copied=op.node.attribute)
