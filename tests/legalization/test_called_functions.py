@@ -177,3 +177,15 @@ def test_a_tensor_that_a_call_gives_is_no_list_of_integers(
     x = np.random.default_rng(0).normal(size=(3, 2, 5)).astype(np.float32)
     np.testing.assert_allclose(run(older, {"x": x})[0], expected(x), rtol=1e-6)
     assert reducelower.verify(model, older).equivalent
+
+
+@pytest.mark.parametrize("call", ["y = local.F <axes: ints = [1]> (x, x, x)", "y = local.F (x)"])
+def test_a_call_that_does_not_fit_its_function_is_refused(call: str) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+        g (float[2,3] x) => (float[2,1] y) {{ {call} }}
+        <domain: "local", opset_import: ["" : 13]>
+        F <axes> (x) => (y) {{ y = ReduceMax <axes: ints = @axes> (x) }}"""
+    )
+    with pytest.raises(reducelower.ConversionError):
+        reducelower.convert_version(model, 20)
