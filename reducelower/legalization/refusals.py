@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
@@ -18,9 +17,6 @@ from reducelower.model.validate import find_defect, find_missing_import
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.types import ContradictionError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused"]
 
