@@ -160,9 +160,7 @@ class Outcome:
             return self.verification.why
         if self.verdict == "converted" and plan is not None:
             return f"{plan.journey}, {counted(len(plan.sites), 'node')} rewritten"
-        if self.verdict == "different":
-            return "computes something else"
-        return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
+        return self.verdict
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -145,8 +145,10 @@ def _attempt(
     from reducelower.legalization.whole_models import with_functions_inlined
 
     inlined = with_functions_inlined(source, depending)
+    if inlined.refusals:
+        return draft, plan if plan.refusals else replace(plan, refusals=inlined.refusals)
     again, second = _attempt(inlined.document, target, settings, report=report, lenient=lenient)
-    if inlined.refusals or (second.refusals and plan.refusals):
+    if second.refusals and plan.refusals:
         return draft, plan
     second = in_terms_of_source(second, source.message, inlined.document.message)
     return again, replace(second, notes=(*inlined.done, *second.notes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from onnx import GraphProto, ModelProto
@@ -38,23 +38,20 @@ def in_terms_of_source(plan: Plan, source: ModelProto, made: ModelProto, inner: 
 
     Nodes that compute or read inner values are no sites, since only together they are equivalent to the original.
     """
-    names = dict(_nodes(source, frozenset(inner)))
-    kinds = {place: kind for kind, (place, _) in _nodes(made, frozenset(inner)).items()}
-    sites = []
-    for site in plan.sites:
-        known = names.get(kinds.get((site.graph, site.index), ()))
-        if known is not None:
-            (_, index), name = known
-            sites.append(replace(site, index=index, node=name))
-    kept = names.keys() & set(kinds.values())
-    return replace(plan, sites=tuple(sites), carried=len(kept) - len(sites))
+    nodes = {kind: (place, name) for kind, place, name in _kinds(source, inner)}
+    kinds = {(kind[0], place): kind for kind, place, _ in _kinds(made, inner)}
+    sites = [
+        replace(site, index=found[0], node=found[1])
+        for site in plan.sites
+        if (found := nodes.get(kinds.get((site.graph, site.index), ())))
+    ]
+    return replace(plan, sites=tuple(sites), carried=len(nodes.keys() & set(kinds.values())) - len(sites))
 
 
-def _nodes(model: ModelProto, inner: frozenset[str]) -> dict[tuple[str, ...], tuple[tuple[str, int], str]]:
-    """Graph path, position and name of nodes that have nothing to do with inner values, by what they compute."""
-    return {
-        (path, node.op_type, *node.output): ((path, place), node.name or f"{node.op_type}#{place}")
-        for path, holder in bodies(model)
-        for place, node in enumerate(holder.node)
-        if inner.isdisjoint((*node.input, *node.output))
-    }
+def _kinds(model: ModelProto, inner: Collection[str]) -> Iterator[tuple[tuple[str, ...], int, str]]:
+    """Of each node that has nothing to do with inner values: graph, operator and outputs; position; name."""
+    others = frozenset(inner)
+    for path, holder in bodies(model):
+        for place, node in enumerate(holder.node):
+            if others.isdisjoint((*node.input, *node.output)):
+                yield (path, node.op_type, *node.output), place, node.name or f"{node.op_type}#{place}"

@@ -108,7 +108,8 @@ def with_functions_inlined(document: Document, paths: Collection[str]) -> Fitted
     made = deepcopy(document.message)
     _inline(made, keys)
     left = sorted(name for domain, name, _ in keys & functions_of(made).keys())
-    refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined")] if left else []
+    hint = _FEATURES["functions"].hint
+    refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined", hint)] if left else []
     said = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
     done = f"{said}: what their nodes become depends on the call."
     return Fitted(document.with_message(made), (done,), tuple(refusals))

@@ -179,10 +179,35 @@ def test_a_tensor_that_a_call_gives_is_no_list_of_integers(
     assert reducelower.verify(model, older).equivalent
 
 
-@pytest.mark.parametrize("call", ["y = local.F <axes: ints = [1]> (x, x, x)", "y = local.F (x)"])
-def test_a_call_that_does_not_fit_its_function_is_refused(call: str) -> None:
+def test_the_plan_tells_of_the_nodes_beside_functions_that_are_inlined() -> None:
     model = parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+        """<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+        g (float[2,3] x) => (float[2,1] z) <int64[1] a = {1}> {
+            y = local.F <along: ints = [0]> (x) n = Neg (y) [last] z = ReduceMax (n, a)
+        }
+        <domain: "local", opset_import: ["" : 18]>
+        F <along> (x) => (y) { b = Constant <value_ints: ints = @along> () m = ReduceMin (x, b) y = Sub (x, m) }"""
+    )
+    legal = reducelower.legalize(model, reducelower.Target(opset=13))
+    assert not legal.model.functions
+    assert [(site.graph, site.node, site.op_type, site.index) for site in legal.plan.sites] == [
+        ("graph", "last", "ReduceMax", 2)
+    ]
+    assert [note for note in legal.plan.notes if "1 local function was copied in place of calls" in note]
+    assert reducelower.verify(model, legal.model, plan=legal.plan).equivalent
+
+
+@pytest.mark.parametrize(
+    ("call", "opset"),
+    [
+        ("y = local.F <axes: ints = [1]> (x, x, x)", 13),
+        ("y = local.F <axes: ints = [1]> (x, x, x)", 18),
+        ("y = local.F (x)", 18),
+    ],
+)
+def test_a_call_that_does_not_fit_its_function_is_refused(call: str, opset: int) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : {opset}, "local" : 1]>
         g (float[2,3] x) => (float[2,1] y) {{ {call} }}
         <domain: "local", opset_import: ["" : 13]>
         F <axes> (x) => (y) {{ y = ReduceMax <axes: ints = @axes> (x) }}"""

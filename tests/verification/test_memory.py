@@ -16,7 +16,10 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from reducelower import convert_version
 from reducelower.verification import verify
 from reducelower.verification.running.fed import inferred
+from reducelower.verification.running.memory import within_memory
 from reducelower.verification.running.needs import Peak
+from reducelower.verification.running.runtimes import OnnxRuntime
+from reducelower.verification.running.source import Source, giving
 
 from .models import model
 
@@ -239,3 +242,25 @@ def test_guesses_do_not_double_from_layer_to_layer() -> None:
     graph = inferred(given, {"x": np.zeros(100, np.float32), "b": np.ones(100, bool)})
     assert graph is not None
     assert Peak(keeps_all=False, judged=()).of(graph)[0] < 10_000
+
+
+def test_sizes_that_follow_from_a_range_of_a_computed_size_are_known() -> None:
+    """onnx's inference follows no Range; a guess would take what the weights of the product take."""
+    given = model(
+        "g (float[N, 8] x) => (float[N, 512] y) <int64 zero = {0}, int64 one = {1}, int64[1] at = {0}> {"
+        "  s = Shape (x)  n = Gather <axis = 0> (s, zero)  r = Range (zero, n, one)  c = Gather <axis = 0> (x, r)"
+        "  y = MatMul (c, w) }",
+        18,
+    )
+    given.graph.initializer.append(numpy_helper.from_array(np.ones((8, 512), np.float32), "w"))
+    graph = inferred(given, {"x": np.zeros((2, 8), np.float32)})
+    assert graph is not None
+    known = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.value_info}
+    assert (known["r"], known["c"]) == ([2], [2, 8])
+
+
+def test_what_is_only_looked_at_takes_less_than_what_is_compared() -> None:
+    given = model("g (float[1000, 1000] x) => (float[1000, 1000] y) { y = MatMul (x, x) }", 18)
+    session, feeds = OnnxRuntime().load(Source(given)), {"x": np.zeros((1000, 1000), np.float32)}
+    compared, seen = (within_memory(session, each).needs.of(feeds) for each in (given, giving(given, ["y"])))
+    assert compared - seen == 64 * 1_000_000

@@ -7,7 +7,7 @@ well, and in rows that are alike.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -70,7 +70,8 @@ class Sets(Bases):
             return
         is_open = self.limits.open_to_special or self.limits.rounds_to_integers
         samples = [each for each in self.samples if not (is_open and holds_special(each.values())) and accepts(each)]
-        for each in samples[:1] if _count(samples[:1]) > _LARGE else samples:
+        is_large = any(value.size > _LARGE for each in samples[:1] for value in each.values())
+        for each in samples[:1] if is_large else samples:
             is_special = holds_special(each.values())
             yield Case("values of the model", dict(each), is_special, is_special)
         if self.alone:
@@ -290,11 +291,6 @@ class Sets(Bases):
                 value = np.array(elements, value.dtype).reshape(value.shape)
             found[name] = value
         return found
-
-
-def _count(samples: Iterable[Mapping[str, Array]]) -> int:
-    """Elements of the largest value among samples."""
-    return max((value.size for each in samples for value in each.values()), default=0)
 
 
 def _number(size: Size, sizes: Mapping[int, int]) -> int:

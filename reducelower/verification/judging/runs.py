@@ -325,7 +325,7 @@ def _without_elements(
     if not free or not takes_any(all_nodes(source.proto)):
         return
     rng = np.random.default_rng([request.seed, 102])
-    names = [] if feeds_no_empty() else sorted(set(free))
+    names = [] if feeds_no_empty() else sorted(free)
     for zero in ([names, *([name] for name in names[:_MOST_WITHOUT])]) if names else ():
         feeds = {**request.given, **make_feeds(specs, {**sizes, **dict.fromkeys(zero, 0)}, "random", rng)}
         if not leaves_nothing(source.proto, feeds) and not is_ruled_out(source.proto, feeds):

@@ -25,9 +25,9 @@ def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
     fed = as_fed(model, given)
     try:
         found = infer_shapes(fed, data_prop=True).graph  # which does not follow all computed sizes, and is fast
-        values = (*found.value_info, *found.output)
-        known = {value.name for value in values if (known := sizes(value.type)) is not None and None not in known}
-        if all(name in known for node in found.node if node.op_type != "Constant" for name in node.output if name):
+        told = {value.name: sizes(value.type) for value in (*found.value_info, *found.output)}
+        computed = (name for node in found.node if node.op_type != "Constant" for name in node.output if name)
+        if all((shape := told.get(name)) is not None and None not in shape for name in computed):
             return found
         return infer(fed).graph
     except (ContradictionError, shape_inference.InferenceError):

@@ -158,7 +158,7 @@ def compare_models(
 ) -> Verification:
     """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
 
-    One and the same source is compared with itself in each runtime beside another, without regions.
+    One and the same source is compared with itself, in each runtime beside another.
 
     What an input is not given by the data sets is made; the other arguments are those of `verify`. `protos` are the
     models as messages, where they are at hand already.
@@ -176,8 +176,13 @@ def compare_models(
         given = next((dict(data.inputs) for data in data_sets), {})
         request = Request(given, seed, dict(dims), overrides)
 
-        def by_regions(**known: Any) -> Regions:
-            return verify_regions(
+        regions = verify_rewrites(
+            left,
+            right,
+            plan,
+            partial(left_runs.seen, _names_of(runtimes[0], is_of_one=source is result)[0], request, clock),
+            partial(
+                verify_regions,
                 left,
                 right,
                 plan,
@@ -185,15 +190,7 @@ def compare_models(
                 tolerances=tolerances,
                 on_progress=on_progress,
                 clock=for_regions,
-                **known,
-            )
-
-        regions = verify_rewrites(
-            left,
-            right,
-            plan,
-            partial(left_runs.seen, _names_of(runtimes[0], is_of_one=source is result)[0], request, clock),
-            by_regions,
+            ),
             seed=seed,
             tolerances=tolerances,
             on_progress=on_progress,
