@@ -47,16 +47,16 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
     from reducelower.legalization.unlike_branches import without_unlike_branches
     from reducelower.legalization.widening import without_narrow_integers
 
-    made, said, inner = source.message, list[str](), set[str]()
+    made, said, inner = source, list[str](), set[str]()
     for change in (without_narrow_integers, without_sequences, without_unlike_branches):
         if mended := change(made, plan.target.opset, folder_of(settings)):
-            made = mended.model
+            made = Document.of_message(mended.model)
             said.append(mended.said)
             inner |= mended.inner
     if not said:
         return draft, plan
-    draft, plan = _attempt_as_it_is(Document.of_message(made), target, settings, report=report)
-    plan = in_terms_of_source(plan, source.message, made, inner)
+    draft, plan = _attempt_as_it_is(made, target, settings, report=report)
+    plan = in_terms_of_source(plan, source.message, made.message, inner)
     return draft, replace(plan, notes=(*said, *plan.notes))
 
 

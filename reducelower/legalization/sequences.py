@@ -24,6 +24,7 @@ from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.constants import tensor_of
+from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, read_outside_nodes
 from reducelower.model.names import Names
 from reducelower.model.numbers import value_of_tensor
@@ -58,11 +59,11 @@ class _Cut:
 _Sequence = tuple[str, ...] | _Cut
 
 
-def without_sequences(model: ModelProto, opset: int, folder: DataFolder | None) -> Mended | None:
+def without_sequences(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
     """The model without its known sequences; None if the opset version has sequences, or the model makes none."""
-    if opset >= _SINCE or not any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model)):
+    if opset >= _SINCE or source.operators.isdisjoint(_MAKERS - {"Identity"}):
         return None
-    made = deepcopy(model)
+    made = deepcopy(source.message)
     said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
     return Mended(made, said, replace_by_tensors(made))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from onnx import GraphProto, NodeProto
@@ -20,13 +21,18 @@ __all__ = ["share"]
 def share(edit: Edit) -> None:
     """Let later rewrites of a graph read what earlier ones compute, in place of computing it again."""
     known: dict[Hashable, NodeProto] = {}
-    for index in sorted(edit.shareable):
-        outputs = set(NodeProto.FromString(edit.scope.node_list.original(index)).output)
+    originals = {index: NodeProto.FromString(edit.scope.node_list.original(index)) for index in sorted(edit.shareable)}
+    readers = Counter(name for node in originals.values() for name in set(node.input))
+    for index, original in originals.items():
+        outputs = set(original.output)
+        own = {name for name in original.input if readers[name] == 1}  # no other rewrite reads them
         instead: dict[str, str] = {}
         kept = []
         for node in nodes_of(edit.replaced.get(index, ())):
             rename_read(node, instead)
-            if outputs.isdisjoint(node.output) and is_repeatable(node):
+            if not own.isdisjoint(node.input):
+                own.update(node.output)
+            elif outputs.isdisjoint(node.output) and is_repeatable(node):
                 first = known.setdefault(kind_of(node), node)
                 if first is not node:
                     instead.update(zip(node.output, first.output, strict=True))

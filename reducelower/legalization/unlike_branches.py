@@ -16,7 +16,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended
 from reducelower.model.attributes import copy_marks, make_node
-from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
+from reducelower.model.document import Document
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import open_skeleton
@@ -26,14 +27,14 @@ from reducelower.types import GraphKey, Inference, function_key
 __all__ = ["without_unlike_branches"]
 
 
-def without_unlike_branches(model: ModelProto, opset: int, folder: DataFolder | None) -> Mended | None:
+def without_unlike_branches(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
     """The model with every If that is known to give different shapes as Loops; None if the opset version takes them, or
     there is none."""
-    if opset >= UNLIKE_BRANCHES_SINCE or not any(node.op_type == "If" for node in all_nodes(model)):
+    if opset >= UNLIKE_BRANCHES_SINCE or "If" not in source.operators:
         return None
-    before = open_skeleton(model)
+    before = open_skeleton(source.message)
     inference = Inference(lambda: before)
-    made = deepcopy(model)
+    made = deepcopy(source.message)
     work = _Rewriting(made)
     work.rewrite(made.graph, (), inference)
     for number, function in enumerate(made.functions):

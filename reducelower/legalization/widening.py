@@ -21,6 +21,7 @@ from onnx.numpy_helper import from_array, to_array
 from reducelower.files import DataFolder
 from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
+from reducelower.model.document import Document
 from reducelower.model.graph import walk
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -54,14 +55,17 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 it."""
 
 
-def without_narrow_integers(model: ModelProto, opset: int, folder: DataFolder | None) -> Mended | None:
+def without_narrow_integers(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
     """A copy of the model with all integers widened that are too narrow for the opset version.
 
     None if there are none, or if not all of them can be widened.
     """
-    absent = _absent(opset)
+    model, absent = source.message, _absent(opset)
     tensors = [tensor for graph in main_graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
-    if not tensors and not any(_names_type(node) in absent for node in walk(model.graph.node)):
+    makes = not source.operators.isdisjoint(_MAKING) and any(
+        _names_type(node) in absent for node in walk(model.graph.node)
+    )
+    if not tensors and not makes:
         return None
     if folder is None and any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
         return None

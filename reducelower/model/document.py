@@ -10,6 +10,7 @@ from weakref import ref
 
 from onnx import ModelProto, TensorProto
 
+from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 from reducelower.model.weights import Weights, cut_off
@@ -142,6 +143,11 @@ class Document:
         if self._message is None:
             self._message = ModelProto.FromString(self._data or b"")
         return self._message
+
+    @cached_property
+    def operators(self) -> frozenset[str]:
+        """The operators of all nodes, of any domain, in subgraphs and functions too."""
+        return frozenset({node.op_type for node in all_nodes(self.message)})
 
     @cached_property
     def objection(self) -> str:

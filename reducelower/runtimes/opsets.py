@@ -38,7 +38,11 @@ def opset_for(
             raise ValueError(f"{runtime} reads opsets {runtime.reads}, not {target.opset}")
         return target
     first = [replace(target, opset=opset) for opset in _likely(runtime, source_opset)]
-    plans = [attempt(candidate) for candidate in first]
+    plans: list[Plan] = []
+    for candidate in first:
+        plans.append(attempt(candidate))
+        if not (plans[-1].refusals or plans[-1].unmended or plans[-1].sites):
+            return candidate  # none can be better
     if all(plan.refusals for plan in plans):
         other = next(filter(fits, _others(runtime, source_opset)), None)
         if other is not None:
