@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
 from reducelower.pipeline.soundness import sound
-from reducelower.pipeline.where import OnRuntime, where
+from reducelower.pipeline.where import OnRuntime, is_large, where
 
 __all__ = ["Inspected", "Stated", "inspect_file"]
 
@@ -56,7 +57,8 @@ class Inspected:
         operators: how many nodes of each operator there are, in subgraphs and functions too.
         weights: how many elements initializers have, by element type.
         inputs, outputs: each with name, element type and shape.
-        reaches: opset versions that the whole model can be converted to.
+        reaches: opset versions that the whole model can be converted to; of a model of more than 5,000 nodes those
+            around its own without a gap, which take fewer trials.
         runtimes: what is known of it on each runtime.
         blocked: for the opset versions next to those, the first reason why it cannot be converted to them.
         problem: what the ONNX checker says against it; empty for a valid model.
@@ -102,8 +104,7 @@ def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | 
     """What was found, and where the model can go."""
     trials = document.for_trials()  # so that all attempts share the types that inference finds
     opset = opset_of(document.message)
-    is_legal = fits(trials, Target(), Settings())
-    reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
+    reaches = _reached(trials, opset) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
     beyond = {
         number: planned(trials, Target(number), Settings()).refusals
@@ -112,6 +113,17 @@ def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | 
     }
     blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
     return replace(found, reaches=reaches, blocked=blocked, runtimes=where(trials, runtimes))
+
+
+def _reached(trials: Document, opset: int) -> tuple[int, ...]:
+    """The opset versions at which the whole model is legal; of a large model those around its own without a gap."""
+    is_legal = fits(trials, Target(), Settings())
+    older, newer = range(1, opset), range(opset + 1, latest_opset() + 1)
+    if not is_large(trials):
+        return tuple(filter(is_legal, (*older, opset, *newer)))
+    first = bisect_left(older, True, key=is_legal)
+    end = bisect_left(newer, True, key=lambda number: not is_legal(number))
+    return (*older[first:], *filter(is_legal, [opset]), *newer[:end])
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:

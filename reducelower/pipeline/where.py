@@ -17,7 +17,7 @@ from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names, shipped_versions
 
-__all__ = ["Fault", "OnRuntime", "OnVersion", "Word", "where"]
+__all__ = ["Fault", "OnRuntime", "OnVersion", "Word", "is_large", "where"]
 
 Word = Literal["runs", "nothing known against it", "runs after --for", "does not run"]
 """What is known of a model on a version of a runtime. It runs where every operator was measured and no fact is true."""
@@ -108,6 +108,11 @@ def where(document: Document, names: Iterable[str] | None = None) -> tuple[OnRun
     return tuple(_on_runtime(document, covered, name) for name in (shipped_names() if names is None else names))
 
 
+def is_large(document: Document) -> bool:
+    """Whether a model has so many nodes that trials of it are kept few."""
+    return len(document.message.graph.node) > _MOST_NODES
+
+
 @dataclass(frozen=True)
 class _Covered:
     """Which models the measurements of runtimes cover: those of plain nodes, and on most runtimes of known sizes."""
@@ -131,8 +136,7 @@ class _Covered:
 
 def _on_runtime(document: Document, covered: _Covered, name: str) -> OnRuntime:
     runtime = load_runtime(name)
-    is_small = len(document.message.graph.node) <= _MOST_NODES
-    versions = shipped_versions(name) if name in shipped_names() and is_small else (runtime.version,)
+    versions = shipped_versions(name) if name in shipped_names() and not is_large(document) else (runtime.version,)
     known: dict[object, OnVersion] = {}
     words: dict[str, Word] = {}
     for version in versions:

@@ -139,3 +139,15 @@ def test_of_a_large_model_the_newest_version_alone_is_tried(on: On) -> None:
     nodes = "".join(f"v{at} = Relu ({f'v{at - 1}' if at else 'x'}) " for at in range(5001))
     found = on(model(f"{{ {nodes} y = Neg (v5000) }}"), "opencv")
     assert (found.newest.word, dict(found.words)) == ("runs", {"5.0.0": "runs"})
+
+
+def test_a_large_model_reaches_what_a_small_one_of_its_nodes_does(tmp_path: Path) -> None:
+    def reached(count: int) -> tuple[int, ...]:
+        chain = " ".join(f"v{number + 1} = Relu (v{number})" for number in range(count))
+        path = tmp_path / f"{count}.onnx"
+        source = model(f"{{ v0 = ReduceMean (x, axes) {chain} y = Add (v{count}, x) }}")
+        source.graph.initializer.append(onnx.helper.make_tensor("axes", 7, [1], [1]))
+        onnx.save(source, path)
+        return inspect_file(str(path), runtimes=[]).reaches
+
+    assert reached(5000) == reached(1) == tuple(range(7, onnx.defs.onnx_opset_version() + 1))
