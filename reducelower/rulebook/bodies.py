@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
@@ -16,6 +16,7 @@ from reducelower.rulebook.book import Rule, bind
 from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
 from reducelower.scope.body import AnyScope, BodyScope
 from reducelower.scope.scope import Scope
+from reducelower.types.resolver import carried
 
 __all__ = ["instantiate", "instantiate_function", "write_out"]
 
@@ -83,24 +84,47 @@ def instantiate_function(
 def write_out(function: FunctionProto, body: Simplified, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
     """The nodes of a body that was written for a node, with names of the graph."""
     nodes = _Instance(function, body, node, scope, None).nodes()
-    if any(made.op_type == "If" for made in nodes):
-        _state_ranks(nodes, node, scope, opset_of(function))
+    if any(attribute.HasField("g") for made in nodes for attribute in made.attribute):
+        _state_ranks(nodes, node.output, scope, opset_of(function))
     return nodes
 
 
-def _state_ranks(nodes: list[NodeProto], replaced: NodeProto, scope: AnyScope, opset: int) -> None:
-    """State the ranks of what branches yield as far as they are known: some runtimes take no result of unknown rank."""
-    inside = BodyScope(scope, nodes, opset)
+def _state_ranks(
+    nodes: Sequence[NodeProto],
+    yielded: Collection[str],
+    scope: AnyScope,
+    opset: int,
+    around: tuple[NodeProto, GraphProto] | None = None,
+) -> None:
+    """State the ranks of what graphs inside take and yield as far as they are known: some runtimes take no other."""
+    inside = BodyScope(scope, nodes, opset, around)
     for made in nodes:
         for number, _, graph in subgraphs(made):
-            for name, given in zip(made.output, graph.output, strict=True):
-                found = inside.type_inside(made, number, given.name)
-                rank = scope.rank(name) if name in replaced.output else None
-                if rank is None and found is not None and found.tensor_type.HasField("shape"):
+            ranks: dict[str, int | None] = {}
+            if made.op_type == "Scan":
+                ranks = {given.name: _rank_in_scan(made, place, inside) for place, given in enumerate(graph.input)}
+            elif made.op_type == "If":
+                ranks = {
+                    given.name: scope.rank(name)
+                    for given, name in zip(graph.output, made.output, strict=True)
+                    if name in yielded
+                }
+            for given in (*graph.input, *graph.output):
+                if given.type.tensor_type.HasField("shape"):
+                    continue
+                rank = ranks.get(given.name)
+                found = inside.type_inside(made, number, given.name) if rank is None else None
+                if found is not None and found.tensor_type.HasField("shape"):
                     rank = len(found.tensor_type.shape.dim)
-                shape = None if rank is None else [None] * rank
-                element_type = given.type.tensor_type.elem_type
+                element_type, shape = given.type.tensor_type.elem_type, None if rank is None else [None] * rank
                 given.CopyFrom(helper.make_tensor_value_info(given.name, element_type, shape))
+            _state_ranks(graph.node, (), inside, opset, (made, graph))
+
+
+def _rank_in_scan(node: NodeProto, place: int, scope: AnyScope) -> int | None:
+    """The rank of what a Scan hands to an input of its body: one step of what it goes over, or a state."""
+    rank = scope.rank(node.input[place])
+    return rank if rank is None or place < carried(node) else rank - 1
 
 
 class _Instance:

@@ -42,11 +42,15 @@ __all__ = ["OWN", "TYPES", "specialized", "with_all"]
 TYPES: Mapping[str, Callable[[Asked], int]] = {
     "wide": lambda asked: _widest(asked, asked.node.input[:1]),
     "widest": lambda asked: _widest(asked, asked.node.input),
+    "comparable": lambda asked: _comparable(asked.scope.needed_element_type(asked.node.input[0])),
     "wide_result": lambda asked: (
         TensorProto.DOUBLE if asked.attribute("output_datatype") == TensorProto.DOUBLE else TensorProto.FLOAT
     ),
 }
-"""Element types that a body names as ``to = @wide``: float, or double if the first input, or any of them, is double."""
+"""Element types that a body names as ``to = @wide``: float, or double if the first input, or any of them, is double.
+
+``comparable`` is that of the first input, but for bools, which are compared as integers.
+"""
 
 
 def _widest(asked: Asked, names: Iterable[str]) -> int:
@@ -54,15 +58,21 @@ def _widest(asked: Asked, names: Iterable[str]) -> int:
     return TensorProto.DOUBLE if TensorProto.DOUBLE in types else TensorProto.FLOAT
 
 
+def _comparable(element_type: int) -> int:
+    return TensorProto.INT32 if element_type == TensorProto.BOOL else element_type
+
+
 _Number: TypeAlias = "int | float"
 
 _OF_NOTHING: Mapping[str, Callable[[_Number, _Number], _Number]] = {
+    "CumProd": lambda _, __: 1,
+    "CumSum": lambda _, __: 0,
     "ReduceMax": lambda least, _: least,
     "ReduceMin": lambda _, greatest: greatest,
     "ReduceProd": lambda _, __: 1,
     "ReduceSum": lambda _, __: 0,
 }
-"""What the reduction of no elements yields, by the ends of the type: the specification's table of neutral elements."""
+"""What comes of no elements, by the ends of the type: the specification's table of neutral elements for reductions."""
 
 _COMPLETE = 13
 """An opset version that has all that constants are computed with; a body for an older one uses it all the same."""
@@ -462,13 +472,17 @@ class _Body:
         inner = _Frame(dict(frame.names), frame.attributes, frame.header)
         taken = []
         for value in graph.input:
-            inner.names[value.name] = self.free(value.name)
-            taken.append(ValueInfoProto(name=inner.names[value.name], type=value.type))
+            name = inner.names[value.name] = self.free(value.name)
+            taken.append(ValueInfoProto(name=name, type=value.type))
+            if not value.type.WhichOneof("value"):
+                taken[-1].type.tensor_type.elem_type = self._own_type()
+            self._types[name] = partial(int, taken[-1].type.tensor_type.elem_type)
         self.write(graph.node, inner)
         results = [self.read(given.name, inner) for given in graph.output]
         for place, name in enumerate(results):
-            if any(value.name == name for value in taken):  # what a graph yields it computes itself
+            if name in results[:place] or any(value.name == name for value in taken):  # computed there, for it alone
                 results[place] = self.free(graph.output[place].name)
+                self._types[results[place]] = self._types[name]
                 self.done.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
         inside, self.done.nodes = self.done.nodes, outside
         types = [self._types[name]() if name in self._types else 0 for name in results]

@@ -19,7 +19,6 @@ FAMILIES: Mapping[str, str] = {
     "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
-    "cumulative": "CumProd CumSum",
     "detection": "NonMaxSuppression RoiAlign",
     "dilated_pooling": "AveragePool LpPool MaxPool",
     "elementwise": "Cast CastLike Identity",
@@ -37,7 +36,6 @@ FAMILIES: Mapping[str, str] = {
     "shaping": "GatherND Reshape Split Tile",
     "slicing": "Slice",
     "topk": "TopK",
-    "unique": "Unique",
 }
 """The operators that each module registers rewrites for."""
 
