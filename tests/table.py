@@ -17,6 +17,10 @@ A table is a file in TOML, a row is named by its claim::
 Its fields:
 
 - ``nodes``: the nodes in ONNX text; ``from``: the opset version of the model; ``to``: those it is converted to.
+- ``graph``: in place of ``nodes``, all that stands behind the name of a graph: inputs, outputs, initializers, nodes.
+  ``functions``: functions of the domain local; ``imports``: versions of other domains; ``ir``: the IR version, or it
+  is 8; ``unchecked``: true of a graph that the checker refuses and runtimes take.
+- ``options``: further arguments of `legalize`, such as ``options.ranks = { x = 3 }``.
 - ``facts``: what is true of the runtime that it is fitted to, each as in a target file; it may choose the opset version
   unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
@@ -25,8 +29,11 @@ Its fields:
   of numpy, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
   ``stated``: the sizes that are stated of others, numbers and names.
-- ``gives``: what is expected of each output. Where it is left out, y is to be what the source yields.
-- ``becomes``: the operators of the main graph afterwards; ``uses``: some among them; ``never``: some that are not.
+- ``gives``: what is expected of each output. Where it is left out, outputs are to be what the source yields. Where a
+  row gives nothing to run a ``graph`` with, it is not run.
+- ``becomes``: the operators of the main graph afterwards; ``uses``: some in any graph or function, ``never``: some that
+  are in none. ``keeps``: the names of the initializers; ``functions_left``: those of the functions;
+  ``noted``: a part of a note of the plan.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
 - ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
 """
@@ -49,7 +56,8 @@ from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError
-from tests.adapters.models import converted, floats, int64s, model, operators, run
+from reducelower.api import Legalized
+from tests.adapters.models import floats, int64s, model, operators, run
 from tests.pairwise import pairwise
 from tests.runtimes.toaster import runtime
 
@@ -69,8 +77,9 @@ VOCABULARY = {
     "int64s": int64s,
 }
 FIELDS = {
-    "nodes", "from", "to", "facts", "each", "let", "given", "constants", "ranked", "stated", "gives", "becomes", "uses",
-    "never", "refused", "by", "rtol", "atol",
+    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "options", "each", "let",
+    "given", "constants", "ranked", "stated", "gives", "becomes", "uses", "never", "keeps", "functions_left", "noted",
+    "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
 
@@ -121,30 +130,44 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
     source, feeds = _source(row, chosen, given, list(wanted) or ["y"])
     for target in row.get("to", [None]):
         try:
-            result = _rewritten(row, chosen, source, target)
+            legalized = _rewritten(row, chosen, source, target)
         except ConversionError as refused:
             assert "refused" in row, refused
             assert _filled(row["refused"], chosen) in str(refused)
             continue
         assert "refused" not in row, f"it was rewritten for {target}"
-        _compare(row, source, _yielded(row, result, feeds), wanted or _yielded(row, source, feeds))
-        kinds = operators(result)
+        result = legalized.model
+        if "nodes" in row or "given" in row:
+            _compare(row, source, _yielded(row, result, feeds), wanted or _yielded(row, source, feeds))
+        kinds, everywhere = operators(result), _everywhere(result)
         if "becomes" in row:
             assert kinds == [_filled(kind, chosen) for kind in row["becomes"]], target
-        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & set(kinds), (target, kinds)
-        assert {_filled(kind, chosen) for kind in row.get("uses", ())} <= set(kinds), (target, kinds)
+        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & everywhere, (target, kinds)
+        assert {_filled(kind, chosen) for kind in row.get("uses", ())} <= everywhere, (target, kinds)
+        for field, names in (("keeps", result.graph.initializer), ("functions_left", result.functions)):
+            if field in row:
+                assert [each.name for each in names] == row[field], (target, field)
+        assert row.get("noted", "") in "".join(legalized.plan.notes), legalized.plan.notes
 
 
-def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> ModelProto:
-    if "facts" not in row:
-        return converted(source, opset)
+def _everywhere(made: ModelProto) -> set[str]:
+    """The operators of all graphs and functions."""
+    found, holders = set(), [made.graph, *made.functions]
+    for holder in holders:
+        found |= {node.op_type for node in holder.node}
+        holders += [given.g for node in holder.node for given in node.attribute if given.HasField("g")]
+    return found
+
+
+def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> Legalized:
     facts = [
         "\n".join(f"{key} = {_toml(_chosen(value, chosen), chosen)}" for key, value in {"is": "wrong", **fact}.items())
-        for fact in row["facts"]
+        for fact in row.get("facts", ())
     ]
-    result = reducelower.legalize(source, reducelower.Target(opset, runtime=runtime(*facts))).model
-    onnx.checker.check_model(result, full_check=True)
-    return result
+    target = reducelower.Target(opset, runtime=runtime(*facts) if facts else None)
+    legalized = reducelower.legalize(source, target, **row.get("options", {}))
+    _check_whole(legalized.model)
+    return legalized
 
 
 def _chosen(value: Any, chosen: Mapping[str, Any]) -> Any:
@@ -161,6 +184,8 @@ def _toml(value: Any, chosen: Mapping[str, Any]) -> str:
 def _source(
     row: Row, chosen: Mapping[str, Any], given: Mapping[str, np.ndarray], outputs: list[str]
 ) -> tuple[ModelProto, Mapping[str, np.ndarray]]:
+    if "graph" in row:
+        return _parsed(row, chosen), given
     nodes = parser.parse_graph(f"g () => () {{ {_filled(row['nodes'], chosen)} }}").node
     held = row.get("constants", ())
     feeds = {name: value for name, value in given.items() if name not in held}
@@ -174,6 +199,23 @@ def _source(
             dim.CopyFrom(TensorShapeProto.Dimension(**field))
     onnx.checker.check_model(made, full_check=True)
     return made, feeds
+
+
+def _parsed(row: Row, chosen: Mapping[str, Any]) -> ModelProto:
+    imports = {"": row["from"], **({"local": 1} if "functions" in row else {}), **row.get("imports", {})}
+    versions = ", ".join(f'"{domain}": {version}' for domain, version in imports.items())
+    head = f"<ir_version: {row.get('ir', 8)}, opset_import: [{versions}]>"
+    made = parser.parse_model(_filled(f"{head} g {row['graph']} {row.get('functions', '')}", chosen))
+    if not row.get("unchecked"):
+        _check_whole(made)
+    return made
+
+
+def _check_whole(made: ModelProto) -> None:
+    values = [*made.graph.input, *made.graph.output]
+    # The checker takes no values of unknown rank here, which runtimes do.
+    if all(value.type.tensor_type.HasField("shape") for value in values):
+        onnx.checker.check_model(made, full_check=True)
 
 
 def _filled(text: str, chosen: Mapping[str, Any]) -> str:

@@ -1,0 +1,66 @@
+"""Local functions: what a plan says of them, in place and expanded; `cases/functions.toml` has what they become."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import ModelProto, parser
+
+import reducelower
+
+
+def calling(opset: int, signature: str, body: str, function: str) -> ModelProto:
+    return parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : {opset}, "local" : 1]> g {signature} {{ {body} }}
+        <domain: "local", opset_import: ["" : {opset}]> F {function}"""
+    )
+
+
+def test_the_plan_tells_of_the_nodes_beside_functions_that_are_inlined() -> None:
+    model = calling(
+        18,
+        "(float[2,3] x) => (float[2,1] z) <int64[1] a = {1}>",
+        "y = local.F <along: ints = [0]> (x) n = Neg (y) [last] z = ReduceMax (n, a)",
+        "<along> (x) => (y) { b = Constant <value_ints: ints = @along> () m = ReduceMin (x, b) y = Sub (x, m) }",
+    )
+    legal = reducelower.legalize(model, reducelower.Target(opset=13))
+    assert not legal.model.functions
+    assert [(site.graph, site.node, site.op_type, site.index) for site in legal.plan.sites] == [
+        ("graph", "last", "ReduceMax", 2)
+    ]
+    assert [note for note in legal.plan.notes if "1 local function was copied in place of calls" in note]
+    assert reducelower.verify(model, legal.model, plan=legal.plan).equivalent
+
+
+def test_a_tensor_that_a_call_gives_is_verified() -> None:
+    model = calling(
+        13,
+        "(float[3,2,5] x) => (float[3,1,5] y)",
+        "y = local.F <given: tensor = int64[2] {1, 1}> (x)",
+        "<given> (x) => (y) { a = Constant <value: tensor = @given> () y, rest = Split <axis: int = 1> (x, a) }",
+    )
+    assert reducelower.verify(model, reducelower.convert_version(model, 9)).equivalent
+
+
+def test_an_in_place_conversion_copies_functions_as_well() -> None:
+    model = calling(
+        18,
+        "(float[2,3] x) => (float[a,b] y, float[c,d] z) <int64[1] first = {0}, int64[1] last = {-1}>",
+        "y = local.F (x, first)  z = local.F (x, last)",
+        "(a, axes) => (b) { b = ReduceMax (a, axes) }",
+    )
+    assert reducelower.check(model, 13).refusals == ()
+    expected = reducelower.convert_version(model, 13)
+    reducelower.convert_version(model, 13, in_place=True)
+    assert model == expected
+
+
+@pytest.mark.parametrize("rules", ["spec", "stable", "core"])
+def test_casts_below_opset_6_which_state_no_type_do_not_make_a_function_invalid(rules: str) -> None:
+    model = calling(
+        3,
+        "(uint32[2,3,1] x) => (uint32[1,1,1] y)",
+        "y = local.F (x)",
+        "(x) => (y) { y = ReduceLogSumExp <keepdims = 1> (x) }",
+    )
+    with pytest.raises(reducelower.ConversionError, match="inference does not read the Cast of opset 5"):
+        reducelower.expand(model, rules=rules)
