@@ -37,6 +37,12 @@ class _Registered:
     opset: int
     reads: int | None
 
+    def read_version(self, op_type: str) -> int:
+        return self.reads or 0
+
+    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | None:
+        return self.expression(Writer(node, scope))
+
 
 _EXPRESSIONS: dict[str, list[_Registered]] = {}
 
@@ -85,23 +91,17 @@ def replacement(
     """
     label = f"{node.op_type} by other operators"
     ops.load(node.op_type)
-    for of_user in () if own is None else own.expressions(node.op_type):
-        found = _by_text(of_user, node, opset, scope)
-        if found is not None:
-            return found, found.opset, of_user.label(node, scope)
-    for known in _EXPRESSIONS.get(node.op_type, ()):
-        for crossing in crossings(node.op_type, opset, known.reads or opset):
-            opset = crossing.opset
+    known = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().expressions(node.op_type)]
+    for each in (*(() if own is None else own.expressions(node.op_type)), *known):
+        for crossing in crossings(node.op_type, opset, each.read_version(node.op_type) or opset):
+            opset = crossing.opset  # the node is of that version from here on, whatever becomes of it
             outcome = None if crossing.is_plain else crossing.cross(node, scope)
             if outcome is not None:
                 return outcome, (isinstance(outcome, Replacement) and outcome.opset) or opset, label
-        nodes = known.expression(Writer(node, scope))
+        nodes = each.apply(node, scope, opset)
         if nodes is not None:
-            return nodes, known.opset, label
-    for rule_in_text in shipped().expressions(node.op_type):
-        found = _by_text(rule_in_text, node, opset, scope)
-        if found is not None:
-            return found, found.opset, label
+            is_own = isinstance(each, BoundaryRule) and each.book
+            return nodes, each.opset, each.label(node, scope) if is_own else label
     if node.op_type in _BOOK.book.operators:
         rule = _BOOK.find(node, scope)
         return instantiate(rule, node, scope), rule.opset, rule.name
@@ -110,17 +110,6 @@ def replacement(
         written = next(entry.version for entry in function.opset_import if not entry.domain)
         return instantiate_function(function, node, scope, opset), written, f"body of {node.op_type}"
     raise _refusal(node, opset, scope)
-
-
-def _by_text(rule: BoundaryRule, node: NodeProto, opset: int, scope: AnyScope) -> Replacement | None:
-    """The nodes of a rule for an absent operator, after the node came to the version that the rule reads."""
-    for crossing in crossings(node.op_type, opset, rule.occasion.boundary(node.op_type) or opset):
-        opset = crossing.opset
-        outcome = None if crossing.is_plain else crossing.cross(node, scope)
-        if outcome is not None:
-            return outcome if isinstance(outcome, Replacement) and outcome.opset else Replacement(outcome, opset=opset)
-    nodes = rule.apply(node, scope, opset)
-    return None if nodes is None else Replacement(nodes, opset=rule.opset)
 
 
 def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:

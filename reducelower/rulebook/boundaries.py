@@ -132,6 +132,10 @@ class BoundaryRule:
         """The opset version of its body."""
         return opset_of(self.source.function)
 
+    def read_version(self, op_type: str) -> int:
+        """The version of the operator that an expression of it reads; 0 if it reads all."""
+        return self.occasion.boundary(op_type)
+
     def label(self, node: NodeProto, scope: AnyScope) -> str:
         """What reports say of it beyond the boundary: its doc string, if that has something to fill in."""
         function = self.source.function

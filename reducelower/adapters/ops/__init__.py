@@ -19,7 +19,6 @@ FAMILIES: Mapping[str, str] = {
     "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
-    "detection": "NonMaxSuppression RoiAlign",
     "dilated_pooling": "AveragePool LpPool MaxPool",
     "elementwise": "Cast CastLike Identity",
     "filling": "ConstantOfShape Expand NonZero OneHot Where",
