@@ -4,8 +4,8 @@ A form is the body of a rule, from the rule books or from `rules/forms`, which h
 what a form looks like in a model, the engine expands one node of the operator. So the nodes found are those that
 `expand` would write, apart from names, at every opset version and element type.
 
-A model passes through `run` (the public functions), `raiser` (graph by graph), `composing` (an `automaton` marks
-candidates, `search` checks them; of overlapping forms the largest wins), `composites` and `operands` (whether it is the
+A model passes through `run` (the public functions), `raiser` (graph by graph), `composing` (`search` finds
+them; of overlapping forms the largest wins), `composites` and `operands` (whether it is the
 operator, and what replaces it). `expansions` has the forms of rules, `expressions` those written by hand.
 """
 

@@ -1,6 +1,6 @@
 """Find the operators that a graph spells out, and decide which of them to compose.
 
-An automaton marks candidates; of equal candidates only one is searched.
+Of equal candidates only one is searched.
 """
 
 from __future__ import annotations
@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import chain
 
 from onnx import NodeProto, numpy_helper
 
 from reducelower.legalization.memo.template import fill
-from reducelower.recompose.automaton import HANDING_ON, Automaton
 from reducelower.recompose.composites import replacement
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.place import Answer, Place
-from reducelower.recompose.search import Found, search
+from reducelower.recompose.search import HANDING_ON, Found, search
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.recompose.view import OUTPUT, Remembered, View
 from reducelower.scope.graph import GraphScope
@@ -102,7 +101,7 @@ def compose(
         node = surroundings.nodes[last]
         return Left(form.op_type, node.name or f"{node.op_type}#{last}", scope.path, why, by_opset)
 
-    for last in reversed(surroundings.ends[group]):
+    for last in reversed(surroundings.positions(finder.ends[group])):
         if last in spoken_for or last in blocked:
             continue
         view = View(surroundings.outputs[last][0], surroundings)
@@ -219,11 +218,15 @@ class Candidate:
 
 
 class Finder:
-    """Finds groups of forms in graphs of one opset version; mark each graph with its `automaton` first."""
+    """Finds groups of forms in graphs of one opset version.
+
+    Attributes:
+        ends: per group, the operators that one of its forms may end with.
+    """
 
     def __init__(self, groups: Sequence[Sequence[Form]], opset: int) -> None:
         """Take the forms to find; each group is searched by itself."""
-        self.automaton = _automaton(*map(tuple, groups))
+        self.ends = [frozenset(end for form in forms for end in form.ends) for forms in groups]
         self._found = [Remembered(partial(_search, forms, opset)) for forms in groups]
 
     def found_by(self, group: int, view: View) -> Sequence[Candidate]:
@@ -241,8 +244,3 @@ def _search(forms: Sequence[Form], opset: int, view: View) -> list[Candidate]:
 
 def _answer(form: Form, found: Found, opset: int, view: View) -> Answer:
     return replacement(Place(form, found, view, opset))
-
-
-@lru_cache(maxsize=64)
-def _automaton(*groups: tuple[Form, ...]) -> Automaton:
-    return Automaton(groups)

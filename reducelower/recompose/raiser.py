@@ -54,8 +54,8 @@ class Raiser:
         surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
         nodes = surroundings.nodes
         self.nodes += len(nodes)
-        for index in surroundings.positions("Constant"):
-            if nodes[index].domain in DEFAULT_DOMAINS and nodes[index].output:
+        for index in surroundings.positions({"Constant"}):
+            if nodes[index].domain in DEFAULT_DOMAINS:
                 scope.constant_nodes[nodes[index].output[0]] = (index, nodes[index])
         taken: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
@@ -65,7 +65,6 @@ class Raiser:
         if wanted not in self._finders:
             self._finders[wanted] = Finder(forms, scope.opset)
         finder = self._finders[wanted]
-        surroundings.mark(finder.automaton)
         for group in range(len(forms)):
             found, left = compose(scope, surroundings, finder, group, taken)
             self.left += left

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reducelower.recompose.automaton import COMMUTATIVE
 from reducelower.recompose.expressions import AXES, AnyOf, Application, Exact, Expression, Literal, Variable
 from reducelower.recompose.surroundings import Kind
 from reducelower.recompose.view import ABSENT, OUTPUT, View
 
-__all__ = ["Axes", "Found", "search"]
+__all__ = ["HANDING_ON", "Axes", "Found", "search"]
+
+HANDING_ON = frozenset({"Cast", "Identity"})
+"""Operators that may return their input unchanged."""
+
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
 
 _OVER_SPACE = frozenset({"GlobalAveragePool"})
 """Operators that reduce over all axes after batch and channels."""
@@ -144,7 +148,7 @@ class _Search:
         if len(operands) != len(expected):
             return
         orders: Iterable[Sequence[int]] = [operands]
-        if kind.op_type in COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
+        if kind.op_type in _COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
             orders = permutations(operands)
         for order in orders:
             yield from self._operands(expected, order, agreed)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -13,7 +13,6 @@ from onnx import NodeProto, helper
 
 from reducelower.model.graph import kind_may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
-from reducelower.recompose.automaton import Automaton, State
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["Kind", "Surroundings", "attributes_of"]
@@ -34,26 +33,6 @@ class Kind:
 _NO_KIND = Kind("", {})
 
 
-class Rows:
-    """Rows of names in flat storage, without absent ones at the end; thousands of lists would slow the garbage
-    collector."""
-
-    def __init__(self, rows: Iterable[Sequence[str]]) -> None:
-        self.flat: list[str] = []
-        self._ends = [0]
-        for row in rows:
-            self.flat += row
-            while len(self.flat) > self._ends[-1] and not self.flat[-1]:
-                del self.flat[-1]
-            self._ends.append(len(self.flat))
-
-    def __getitem__(self, index: int) -> list[str]:
-        return self.flat[self._ends[index] : self._ends[index + 1]]
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return (self.flat[start:end] for start, end in pairwise(self._ends))
-
-
 class Surroundings:
     """The nodes of one graph or function body and their connections.
 
@@ -63,7 +42,6 @@ class Surroundings:
         reads: how often each value is read by nodes and their subgraphs.
         named: graph outputs and values with quantization annotations.
         constants: constant values by number.
-        ends: per group of forms, the positions where one may end; see `mark`.
     """
 
     def __init__(self, scope: GraphScope, kinds: dict[Any, Kind]) -> None:
@@ -74,8 +52,8 @@ class Surroundings:
         self._scope = scope
         self.nodes: Sequence[NodeProto] = list(scope.holder.node)
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
-        self.inputs = Rows(node.input[:] for node in self.nodes)
-        self.outputs = Rows(node.output[:] for node in self.nodes)
+        self.inputs = [_stated(node.input[:]) for node in self.nodes]
+        self.outputs = [_stated(node.output[:]) for node in self.nodes]
         self.producers = {name: index for index, names in enumerate(self.outputs) for name in names if name}
         self._domains = list(map(attrgetter("domain"), self.nodes))
         self._with_inside = {
@@ -84,7 +62,7 @@ class Surroundings:
             if kind_may_hold_graphs(op_type, domain)
         }
         self._constants = {"": 0}
-        self.reads = Counter(self.inputs.flat)
+        self.reads = Counter(chain.from_iterable(self.inputs))
         for index, read in self._with_inside.items():
             self.reads.update(read)
             self.reads.subtract(self.inputs[index])
@@ -93,15 +71,6 @@ class Surroundings:
         self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
         self._known_kinds = kinds
         self._kinds: list[Kind | None] = [None] * len(self.nodes)
-        self._states: Mapping[str, State] = {}
-        self.ends: Sequence[Sequence[int]] = ()
-
-    def mark(self, automaton: Automaton) -> None:
-        """Compute the state of each value."""
-        holder = self._scope.holder
-        given = {value if isinstance(value, str) else value.name for value in holder.input}
-        given.difference_update(tensor.name for tensor in getattr(holder, "initializer", ()))
-        self._states, self.ends = automaton.read(given, self.op_types, self.inputs, self.outputs)
 
     def reads_of(self, index: int) -> Sequence[str]:
         """The names that a node and its subgraphs read."""
@@ -129,21 +98,25 @@ class Surroundings:
 
     def constant_number(self, name: str) -> int:
         """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs or cannot be read."""
-        state = self._states.get(name)
-        if state is not None and state.varies:
-            return 0
         if name not in self._constants:
             self._constants[name] = self._scope.readable_number(name)
         return self._constants[name]
 
-    def positions(self, *op_types: str) -> list[int]:
-        """Positions of the nodes of some operators."""
-        return [index for index, op_type in enumerate(self.op_types) if op_type in op_types]
+    def positions(self, op_types: Collection[str]) -> list[int]:
+        """Positions of the nodes of some operators that yield something."""
+        return [index for index, op_type in enumerate(self.op_types) if op_type in op_types and self.outputs[index]]
 
     @property
     def holding(self) -> Iterable[int]:
         """Positions of the nodes that may have subgraphs."""
         return self._with_inside.keys()
+
+
+def _stated(names: list[str]) -> list[str]:
+    """The names without absent ones at the end."""
+    while names and not names[-1]:
+        names.pop()
+    return names
 
 
 def _kind_of(node: NodeProto, opset: int) -> Kind:
