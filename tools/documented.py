@@ -19,7 +19,17 @@ from reducelower.model.schemas import all_operators, schema
 from reducelower.runtimes.facts import Evidence, Fact, Is, When
 from reducelower.runtimes.ranges import Ranges, Versions, release
 
-__all__ = ["Release", "Row", "UnknownRemarkError", "missing_types", "of_remark", "others_than", "table_rows", "write"]
+__all__ = [
+    "Release",
+    "Row",
+    "UnknownRemarkError",
+    "missing_types",
+    "not_listed",
+    "of_remark",
+    "others_than",
+    "table_rows",
+    "write",
+]
 
 MARK = "# From here on made by tools/{script}; change that instead."
 
@@ -66,6 +76,13 @@ def others_than(listed: Iterable[str], reads: str) -> frozenset[str]:
     """The operators of ONNX that a list leaves out, of those that the opset versions have."""
     newest = max(number for number in range(1, 40) if number in Ranges.parse(reads))
     return frozenset(name for name in all_operators() if schema(name, newest) is not None) - set(listed)
+
+
+def not_listed(operator: str, listed: Ranges, reads: str) -> str:
+    """The opset versions, as text, at which a list leaves an operator out that ONNX has there; empty if none."""
+    read = Ranges.parse(reads)
+    others = (opset for opset in range(1, 40) if opset in read and opset not in listed)
+    return str(Ranges.of(opset for opset in others if schema(operator, opset) is not None))
 
 
 def table_rows(text: str) -> list[list[str]]:

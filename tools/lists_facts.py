@@ -1,10 +1,11 @@
-"""Facts about runtimes whose makers list the operators they take, with a remark for some: Core ML, RKNN, TIDL.
+"""Facts about runtimes whose makers list the operators they take, with a remark for some.
 
     python tools/lists_facts.py TARGET VERSION=COMMIT=DATE=list.md ...
 
-The files are, at a commit, which stands in the address of each fact:
+The files are, at a commit or release, which stands in the address of each fact:
 
 - coreml: `tools/ci_build/github/apple/coreml_supported_mlprogram_ops.md` of https://github.com/microsoft/onnxruntime
+- onnxruntime-webgpu and onnxruntime-webnn: `docs/*-operators.md` of the npm package onnxruntime-web
 - rknn: `doc/*OP_Support*.md` of https://github.com/airockchip/rknn-toolkit2
 - tidl: `docs/supported_ops_rts_versions.md` of https://github.com/TexasInstruments/edgeai-tidl-tools
 """
@@ -19,10 +20,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from documented import Release, Row, of_remark, others_than, table_rows, write
+from documented import Release, Row, not_listed, of_remark, others_than, table_rows, write
 
 from reducelower.model.schemas import all_operators
 from reducelower.runtimes.facts import Is
+from reducelower.runtimes.ranges import Ranges
 
 Remarks = Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None]
 
@@ -40,6 +42,8 @@ class Source:
     Attributes:
         address: with the commit and the version in it.
         column: of the remarks.
+        refuses: matches a row, as text, that lists what is not supported.
+        opsets: column of the opset versions at which an operator is taken, if there is one.
         lacks: what is said of operators that are not listed, or listed as not supported.
         remarks: what each remark means, by a pattern for `operator: remark`; None for one that says nothing of nodes.
         reads: opset versions.
@@ -59,6 +63,8 @@ class Source:
     until: str = ""
     prefer: int | None = None
     outcome: Is = "elsewhere"
+    refuses: str = r"not supported\s*$|not supported as an individual"
+    opsets: int | None = None
 
 
 COREML: Remarks = {
@@ -94,6 +100,56 @@ RKNN: Remarks = {
     r"(GRU|LogSoftmax|RoiAlign|Slice|Softmax|Tile): ": None,
     r"If: only support constant": None,
     r"Resize: mode": [("There is no cubic interpolation.", "refused", {"attributes": ["mode=cubic"]})],
+}
+
+WEBGPU: Remarks = {
+    r"ConvTranspose: ": [("Only one and two spatial dimensions are supported.", "refused", {"rank": "5-"})],
+    # The list also says so of Conv, for which the package has a kernel, and of align_corners where Resize makes data
+    # smaller, which no fact can ask.
+    r"(AveragePool|Conv|MaxPool|Reshape|Resize|Shape|Transpose): ": None,
+}
+
+_IMAGES = ("Only two spatial dimensions are supported.", "refused", {"rank": "-3, 5-"})
+_POWER = ("Only p=2 is supported.", "refused", {"attributes": ["p!=2"]})
+_LAST_CONSTANT = ("The last input must be constant.", "refused", {"last": _NOT_CONSTANT, "inputs": "2-"})
+_RECURRENT = [
+    ("layout=1 is not supported.", "refused", {"attributes": ["layout=1"]}),
+    ("The attribute clip is not supported.", "refused", {"attributes": ["clip"]}),
+]
+
+WEBNN: Remarks = {
+    r"(AveragePool|GlobalAveragePool|GlobalMaxPool): Only supports 4-D": [_IMAGES],
+    r"BatchNormalization: ": [("Training is not supported.", "refused", {"attributes": ["training_mode=1"]})],
+    r"(Conv|ConvInteger|ConvTranspose): ": [
+        ("Only one and two spatial dimensions are supported.", "refused", {"rank": "5-"}),
+    ],
+    r"(CumSum|Expand|Split|Squeeze|Tile|Trilu): ": [_LAST_CONSTANT],
+    r"GatherND: ": [("batch_dims must be 0.", "refused", {"attributes": ["batch_dims!=0"]})],
+    r"(GlobalLpPool|LpPool): ": [_IMAGES, _POWER],
+    r"GRU: ": _RECURRENT,
+    r"LSTM: ": [*_RECURRENT, ("input_forget=1 is not supported.", "refused", {"attributes": ["input_forget=1"]})],
+    r"MaxPool: ": [
+        _IMAGES,
+        ("storage_order=1 is not supported.", "refused", {"attributes": ["storage_order=1"]}),
+        ("The output of indices is not supported.", "refused", {"outputs": "2-"}),
+    ],
+    r"Pad: ": [("The mode wrap is not supported.", "refused", {"attributes": ["mode=wrap"]})],
+    r"Reduce\w+: ": [("Axes must be constant.", "refused", {"axes": ["dynamic"]})],
+    r"Reshape: ": [
+        _LAST_CONSTANT,
+        ("A shape with a zero is not supported.", "refused", {"holds_zero": True}),
+    ],
+    r"Resize: ": [
+        _IMAGES,
+        _LAST_CONSTANT,
+        ("There is no cubic interpolation.", "refused", {"attributes": ["mode=cubic"]}),
+        ("Antialiasing is not supported.", "refused", {"attributes": ["antialias=1"]}),
+        ("exclude_outside=1 is not supported.", "refused", {"attributes": ["exclude_outside=1"]}),
+        ("The aspect ratio cannot be kept.", "refused", {"attributes": ["keep_aspect_ratio_policy!=stretch"]}),
+    ],
+    r"Scatter(Elements|ND): ": [("Reductions are not supported.", "refused", {"attributes": ["reduction!=none"]})],
+    r"Slice: ": [_MORE_INPUTS_CONSTANT],
+    r"Dropout: Only supports test mode": None,
 }
 
 _SIX = ("Only six dimensions are supported.", "refused", {"rank": "7-"})
@@ -161,6 +217,25 @@ SOURCES: Mapping[str, Source] = {
         COREML,
         "7-21",
     ),
+    "onnxruntime-webgpu": Source(
+        "https://unpkg.com/onnxruntime-web@{commit}/docs/webgpu-operators.md",
+        2,
+        "There is no WebGPU kernel; onnxruntime runs the operator in WebAssembly.",
+        WEBGPU,
+        "7-26",
+        also=frozenset({"Constant", "Dropout", "Identity", "Shape", "Size"}),
+        refuses="^$",
+        opsets=1,
+    ),
+    "onnxruntime-webnn": Source(
+        "https://unpkg.com/onnxruntime-web@{commit}/docs/webnn-operators.md",
+        3,
+        "onnxruntime does not hand the operator to WebNN, but runs it in WebAssembly.",
+        WEBNN,
+        "7-26",
+        refuses="^$",
+        opsets=1,
+    ),
     "rknn": Source(
         "https://github.com/airockchip/rknn-toolkit2/tree/{commit}/doc",
         1,
@@ -198,18 +273,25 @@ def listed(target: str, text: str) -> Iterator[tuple[str, str, list[str]]]:
 def read(target: str, version: str, commit: str, on: date, text: str) -> Release:
     """What a list says."""
     source = SOURCES[target]
+    # What computes shapes runs on the CPU anyway.
+    floats = {"element_types": ["bfloat16", "float", "float16"]} if source.outcome == "elsewhere" else {}
     rows: list[Row] = []
     taken = set(source.also)
     for name, said, cells in listed(target, text):
-        if re.search(r"not supported\s*$", said, re.IGNORECASE) or "Not supported as an individual" in said:
+        if re.search(source.refuses, said, re.IGNORECASE):
             continue
+        if source.opsets is not None:
+            own = re.search(r"ai\.onnx\(([^)]*)\)", cells[source.opsets])
+            if own is None:  # it is an operator of another domain that has this name
+                continue
+            lacking = not_listed(name, Ranges.parse(own[1].replace("+", "-")), source.reads)
+            if lacking:
+                rows.append(Row.of([name], source.outcome, source.lacks, lacking, **floats))
         taken.add(name)
         remark = cells[source.column] if len(cells) > source.column else ""
         if remark:
             found = of_remark(remark, name, source.remarks)
             rows += [replace(row, outcome="elsewhere") for row in found] if source.outcome == "elsewhere" else found
-    # What computes shapes runs on the CPU anyway.
-    floats = {"element_types": ["bfloat16", "float", "float16"]} if source.outcome == "elsewhere" else {}
     rows.append(Row.of(others_than(taken, source.reads), source.outcome, source.lacks, **floats))
     return Release(version, source.address.format(commit=commit), on, rows, source.reads, source.prefer)
 

@@ -43,21 +43,19 @@ class Trial:
         excused: sentences about what the runtime still gets wrong, if that is accepted; None if it is not.
         overflows: whether the search might have succeeded if overflow were accepted.
         is_short: whether it ran out of steps, so that it might succeed with more.
+        replaces_elsewhere: whether what it is to replace runs, but not on the hardware that is meant.
     """
 
     steps: int
     excused: dict[str, None] | None = None
     overflows: bool = False
     is_short: bool = False
+    replaces_elsewhere: bool = False
 
-    @property
-    def is_of_form(self) -> bool:
-        """Whether the node belongs to a form that is tried, rather than to the model."""
-        return self.steps < _STEPS
-
-    def with_steps(self, steps: int) -> Trial:
-        """The search within a form; what it excuses counts only if the form is taken."""
-        return Trial(steps, None if self.excused is None else dict(self.excused))
+    def within_form(self, steps: int, of: Misfit) -> Trial:
+        """The search within a form of a node; what it excuses counts only if the form is taken."""
+        excused = None if self.excused is None else dict(self.excused)
+        return Trial(steps, excused, replaces_elsewhere=self.replaces_elsewhere or of.is_elsewhere)
 
 
 class Rewriter(Protocol):
@@ -134,8 +132,8 @@ class _Search:
         trial, reasons = self._trial, list[str]()
         data = node.SerializeToString()
         nodes = self._form(data, found, reasons)
-        # A form that runs elsewhere itself is no better than the node.
-        may_stay = found.is_excusable and not (trial.is_of_form and found.is_elsewhere)
+        # A form that runs elsewhere itself is no better than a node that does, but better than one that is wrong.
+        may_stay = found.is_excusable and not (trial.replaces_elsewhere and found.is_elsewhere)
         trial.overflows |= nodes is None and may_stay
         if nodes is None and may_stay and trial.excused is not None:
             trial.excused.update((f"on {self._runtime}: {says}", None) for says in found.excuses(node.op_type))
@@ -161,7 +159,7 @@ class _Search:
                 if way.caveat and trial.excused is None:
                     trial.overflows = True
                     continue
-                inner = trial.with_steps(steps)
+                inner = trial.within_form(steps, found)
                 nodes = self._apply(way, NodeProto.FromString(node), inner, reasons)
                 if nodes is not None:
                     if trial.excused is not None:

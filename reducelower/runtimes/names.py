@@ -15,6 +15,7 @@ _ALIASES: Mapping[str, str] = {
     "windowsml winml",
     "onnxruntime-web": "ort-web wasm webassembly",
     "onnxruntime-webgpu": "webgpu",
+    "onnxruntime-webnn": "webnn",
     "opencv": "cv cv2 opencv-contrib-python opencv-contrib-python-headless opencv-dnn opencv-python "
     "opencv-python-headless",
     "openvino": "openvino-dev openvino-runtime ov",

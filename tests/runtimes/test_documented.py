@@ -93,6 +93,40 @@ TIDL = {
         weights="<int64[8] p = {0, 0, 1, 1, 0, 0, 1, 1}>",
     ),
 }
+WEBNN = {
+    "Hardmax": model("{ y = Hardmax (x) }", "float[2,3] x", "float[2,3] y"),
+    "an opset version that is left out": model(
+        "{ y = Resize (x, s) }", IMAGE, "float[1,3,8,8] y", opset=10, weights="<float[4] s = {1, 1, 1, 1}>"
+    ),
+    "a shape that is fed": model("{ y = Reshape (x, s) }", "float[4,3] x, int64[2] s", "float[n,m] y"),
+    "a shape with a zero": model(
+        "{ y = Reshape (x, s) }", "float[4,3] x", "float[4,3] y", weights="<int64[2] s = {0, 3}>"
+    ),
+    "axes that are fed": model("{ y = ReduceMax (x, a) }", "float[4,3] x, int64[1] a", "float[n,m] y"),
+    "Pad that wraps": model(
+        '{ y = Pad <mode = "wrap"> (x, p) }', "float[4] x", "float[6] y", opset=19, weights="<int64[2] p = {1, 1}>"
+    ),
+    "ScatterND with a reduction": TENSORRT["ScatterND with a reduction"],
+    "MaxPool with indices": TENSORRT["MaxPool with indices"],
+}
+WEBGPU = {
+    "Hardmax": WEBNN["Hardmax"],
+    "an operator of the domain com.microsoft alone": model(
+        "{ y = RotaryEmbedding (x, c, s) }",
+        "float[1,2,3,4] x, float[1,3,2] c, float[1,3,2] s",
+        "float[1,2,3,4] y",
+        opset=23,
+    ),
+    "an opset version that is left out": model(
+        "{ y = GridSample (x, g) }", "float[1,3,8,8] x, float[1,2,2,2] g", "float[1,3,2,2] y", opset=20
+    ),
+    "three spatial dimensions": model(
+        "{ y = ConvTranspose (x, w) }",
+        "float[1,1,4,4,4] x",
+        "float[1,1,4,4,4] y",
+        weights="<float[1,1,1,1,1] w = {2}>",
+    ),
+}
 
 
 def planned(source: ModelProto, target: str) -> Plan:
@@ -118,18 +152,34 @@ def test_what_older_releases_of_tensorrt_do_not_take_is_named(case: str, release
     assert "(documented)" in said(found)
 
 
-@pytest.mark.parametrize("case", COREML)
-def test_what_runs_on_the_cpu_beside_core_ml_is_named_and_left(case: str) -> None:
-    plan = planned(COREML[case], "coreml")
+@pytest.mark.parametrize(
+    ("target", "case", "source"),
+    [
+        (target, case, source)
+        for target, cases in {
+            "coreml": COREML,
+            "tidl": TIDL,
+            "onnxruntime-webnn": WEBNN,
+            "onnxruntime-webgpu": WEBGPU,
+        }.items()
+        for case, source in cases.items()
+    ],
+)
+def test_what_runs_beside_the_hardware_that_is_meant_is_named_and_left(
+    target: str, case: str, source: ModelProto
+) -> None:
+    plan = planned(source, target)
     assert not plan.refusals
     assert "(documented)" in said(plan)
 
 
-@pytest.mark.parametrize("case", TIDL)
-def test_what_runs_on_the_cpu_beside_tidl_is_named_and_left(case: str) -> None:
-    plan = planned(TIDL[case], "tidl")
-    assert not plan.refusals
-    assert "(documented)" in said(plan)
+def test_a_form_may_run_elsewhere_if_the_node_overflows() -> None:
+    source = model(
+        "{ y = ReduceLogSumExp <keepdims = 0> (x, a) }", "float[2,3] x", "float[2] y", weights="<int64[1] a = {1}>"
+    )
+    plan = planned(source, "onnxruntime-webgpu")
+    assert [site.rule for site in plan.sites] == ["stable/ReduceLogSumExp for onnxruntime-webgpu"]
+    assert any("Max: There is no WebGPU kernel" in each for each in plan.unmended)
 
 
 def test_layer_normalization_in_half_precision_is_computed_in_float_for_tensorrt() -> None:
@@ -138,7 +188,9 @@ def test_layer_normalization_in_half_precision_is_computed_in_float_for_tensorrt
     assert "computing it in float avoids that" in said(plan)
 
 
-@pytest.mark.parametrize("target", ["tensorrt", "tensorrt@8.6", "coreml", "tidl", "rknn@2.1"])
+@pytest.mark.parametrize(
+    "target", ["tensorrt", "tensorrt@8.6", "coreml", "tidl", "rknn@2.1", "onnxruntime-webnn", "onnxruntime-webgpu"]
+)
 def test_a_small_network_fits_every_documented_target(target: str) -> None:
     source = model(
         "{ a = Conv <pads = [1, 1, 1, 1]> (x, w) b = Relu (a) c = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (b)"
