@@ -6,10 +6,13 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,14 +58,15 @@ def test_every_link_leads_to_a_file() -> None:
         assert (home / link).exists(), link
 
 
-def test_the_commands_of_the_tables_work_one_after_another(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "examples" / "models" / "branches_21.onnx", tmp_path / "model.onnx")
-    commands = re.findall(r"`(reducelower [^`]*)`", README)
+def test_the_commands_of_the_tables_work_one_after_another(
+    folder: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    commands = re.findall(r"`reducelower ([^`]*)`", README)
     assert len(commands) > 10
     for command in commands:
-        result = shell(command, tmp_path)
-        finds = " check " in command or " diff " in command
-        assert result.returncode == finds, command + result.stderr
+        ran = cli(*shlex.split(command))
+        assert ran.status == command.startswith(("check ", "diff ")), command + ran.err
 
 
 def test_the_figures_say_how_they_are_made() -> None:

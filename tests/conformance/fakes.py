@@ -54,6 +54,12 @@ def without_product(model: bytes, inputs: Arrays) -> list[Any]:
     return right(model, inputs)
 
 
+def refusing_fed_axes(model: bytes, inputs: Arrays) -> list[Any]:
+    if "axes" in inputs:
+        raise NotImplementedError("the axes are not constant")
+    return right(model, inputs)
+
+
 def crashing_on_fed_axes(model: bytes, inputs: Arrays) -> list[Any]:
     if "axes" in inputs:
         print("error: the axes are not constant", file=sys.stderr, flush=True)

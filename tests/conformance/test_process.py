@@ -57,9 +57,9 @@ def test_after_the_time_limit_the_next_model_runs() -> None:
     with Worker(subject("hanging_on_fed_axes"), 60) as worker:
         worker.start()
         assert worker.run(PLAIN.model, PLAIN.inputs).kind == "outputs"
-    hung, after = run("hanging_on_fed_axes", FED, PLAIN, time_limit=5)
+    hung, after = run("hanging_on_fed_axes", FED, PLAIN, time_limit=2)
     assert (hung.kind, after.kind) == ("hang", "outputs")
-    assert hung.text == "no answer within 5 s"
+    assert hung.text == "no answer within 2 s"
 
 
 def test_a_model_may_take_as_long_as_it_likes() -> None:
@@ -150,15 +150,19 @@ def test_a_command_that_writes_nothing_is_refused() -> None:
 
 
 def test_nothing_that_a_command_started_lives_on(tmp_path: Path) -> None:
-    mark = tmp_path / "still there"
-    child = f"import time, pathlib; time.sleep(4); pathlib.Path({str(mark)!r}).touch()"
+    """The grandchild writes a dot every hundredth of a second."""
+    dots = tmp_path / "dots"
+    child = f"import time, pathlib\nwith open({str(dots)!r}, 'a') as file:\n"
+    child += "    while True:\n        print(end='.', file=file, flush=True)\n        time.sleep(0.01)"
     script = tmp_path / "runner.py"
     script.write_text(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])\n")
     command = Subject.of_command("mine", f"{sys.executable} {script} {{model}} {{inputs}} {{outputs}}")
     with Worker(command, 1) as worker:
         assert worker.run(PLAIN.model, PLAIN.inputs).kind == "hang"
-    time.sleep(4.5)
-    assert not mark.exists()
+    written = dots.stat().st_size
+    assert written
+    time.sleep(0.3)
+    assert dots.stat().st_size == written
 
 
 def test_outputs_that_are_no_list_are_refused() -> None:

@@ -23,6 +23,7 @@ from reducelower.runtimes import Evidence, Fact, Ranges, Runtime
 from reducelower.runtimes.facts import When
 from reducelower.runtimes.features import Features as Found
 from tests.conformance.made import DAY, everything, reductions
+from tests.pairwise import thinned
 from tests.watching import calls_of
 
 EXTREME = ("huge", "tiny")
@@ -82,7 +83,9 @@ def _run(case: Case) -> Answer:
 
 
 def test_onnxruntime_gives_what_is_expected_but_for_extremes() -> None:
-    verdicts = [(case, judge(case, _run(case)).word) for case in everything()]
+    # The same graph means the same at the opset versions that have it, so the newest stands for all.
+    graphs = {(load_model_from_string(case.model).graph.SerializeToString(), case.tag): case for case in everything()}
+    verdicts = [(case, judge(case, _run(case)).word) for case in graphs.values()]
     assert [case.name for case, word in verdicts if word == "wrong" and case.tag not in EXTREME] == []
     refused = [case for case, word in verdicts if word == "refused"]
     # It takes no uint32, reads opset versions as far as it is new, and Clip of 11 in float only.
@@ -116,7 +119,9 @@ def test_integers_tell_truncation_from_rounding() -> None:
 def test_features_are_those_that_the_engine_sees() -> None:
     nowhere = When(rank=Ranges.parse("99"))
     fact = Fact("Nothing.", "wrong", Evidence(measured="fake 1.0", on=DAY), frozenset(REDUCTIONS), when=nowhere)
-    for case in reductions(*REDUCTIONS):
+    cases = {(case.operator, case.features, case.opset): case for case in reductions(*REDUCTIONS)}
+    for row in thinned(list(cases)):
+        case = cases[row]
         runtime = Runtime(
             case.name, "1.0", "", Ranges.parse("7-"), case.opset, (fact,)
         )  # of which nothing is remembered

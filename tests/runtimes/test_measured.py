@@ -12,9 +12,9 @@ import pytest
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
-from reducelower.conformance.suite import suite
 from reducelower.model.schemas import all_operators
 from reducelower.runtimes import Fact, load_runtime
+from tests.conformance.made import everything
 from tests.runtimes.measured import RUNTIMES, failures
 
 FOLDED = {"rknn": {"Shape", "Size"}}
@@ -124,7 +124,7 @@ BESIDES = {
 @cache
 def cases() -> tuple[Case, ...]:
     # Sizes of zero and opset versions beyond the newest that every runtime knows are about other things.
-    return tuple(case for case in suite() if case.tag != "empty" and case.opset <= 20)
+    return tuple(case for case in everything() if case.tag != "empty" and case.opset <= 20)
 
 
 def matches(fact: Fact, case: Case) -> bool:
@@ -174,10 +174,13 @@ def test_hardly_anything_else_is_said(runtime: str) -> None:
 def test_no_fact_is_idle(runtime: str) -> None:
     failed, known = failures(runtime), load_runtime(runtime)
     explained = {
-        fact for case in suite() if case.name in failed and case.opset in known.reads for fact in facts(runtime, case)
+        fact
+        for case in everything()
+        if case.name in failed and case.opset in known.reads
+        for fact in facts(runtime, case)
     }
     # Operators that are in no replacement of a reduction were measured by tests/conformance/operators.py.
-    others = BESIDES.get(runtime, set()) | (set(all_operators()) - {case.operator for case in suite()})
+    others = BESIDES.get(runtime, set()) | (set(all_operators()) - {case.operator for case in everything()})
     told = [fact for fact in known.facts if fact.outcome != "misshapen"]
     idle = [fact.says for fact in told if fact not in explained and not fact.operators <= others]
     assert not idle
