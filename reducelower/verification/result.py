@@ -190,9 +190,8 @@ class Coverage:
         nodes: how many nodes of the first model these regions have, with all that are alike.
         shared: how many values both models compute by the same operators from the same values.
         sets: on how many sets of values the regions were run.
-        branches: the branches of If and bodies of Loop and Scan of the first model, with whether a run of the whole
-            model took them, such as ``graph/pick.then_branch: ran``; ``by itself`` where what differs inside was
-            run as a region, ``the same`` where nothing differs inside.
+        branches: the branches of If and bodies of Loop and Scan of nodes that differ, such as
+            ``graph/pick.then_branch: by itself``, whose regions were run by themselves, or ``the same``.
         outputs: the outputs of which values were compared.
     """
 

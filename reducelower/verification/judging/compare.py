@@ -10,7 +10,6 @@ import numpy as np
 
 from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
-from reducelower.verification.judging.conditioning import Move, explained
 from reducelower.verification.result import DISTANCES, OutputComparison
 
 __all__ = ["compare_outputs", "tensors", "withdrawn", "worst_of"]
@@ -44,22 +43,19 @@ def compare_outputs(
     runtime: str,
     tolerances: Mapping[str, Tolerance] | None = None,
     widen: float = 1.0,
-    moves: Mapping[str, Move] | None = None,
     by_tensor: bool = False,
 ) -> list[OutputComparison]:
     """One comparison per tensor that two runs on the same inputs returned.
 
     Args:
         widen: factor on the default tolerances; above 1 when the sides ran in different runtimes.
-        moves: how far rounding alone may move each element, by tensor name.
         by_tensor: compare by the largest magnitude of each tensor, for runtimes that compute in ways of their own.
     """
     found = []
     for name, left, right in zip(names, before, after, strict=True):
         here, there = dict(tensors(name, left)), dict(tensors(name, right))
         for part in [*here, *(extra for extra in there if extra not in here)]:
-            move = (moves or {}).get(part)
-            found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, move, by_tensor))
+            found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, by_tensor))
     return found
 
 
@@ -95,7 +91,6 @@ def _compare(
     runtime: str,
     tolerances: Mapping[str, Tolerance] | None,
     widen: float,
-    move: Move | None,
     by_tensor: bool,
 ) -> OutputComparison:
     if before is None or after is None:
@@ -111,10 +106,7 @@ def _compare(
     tolerance = tolerance_for(type_before, tolerances)
     if widen != 1.0 and type_before not in (tolerances or {}):
         tolerance = Tolerance(int(tolerance.ulp * widen), tolerance.relative * widen, tolerance.absolute)
-    if move is None:
-        difference = measure(before, after, tolerance, by_tensor=by_tensor)
-    else:
-        difference = explained(before, after, tolerance, move)
+    difference = measure(before, after, tolerance, by_tensor=by_tensor)
     return OutputComparison(
         *facts,
         "different" if difference.mismatch else "equal",

@@ -43,7 +43,7 @@ def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputCo
     if not far_apart(question, left, right, is_near=is_of_last_digits) and not question.tolerances:
         return [replace(item, verdict="equal") if item.verdict == "different" else item for item in outputs]
     cases = range(min(len(left.results), len(right.results)))
-    differing = [at for at in cases if differ(compared_at(question, left, right, at, {}))]
+    differing = [at for at in cases if differ(compared_at(question, left, right, at))]
     try:
         findings = _findings(question, question.regions.alignment, left, differing)
     except CannotRunError as error:

@@ -34,7 +34,7 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
         pairs += [(name, same[number]) for name, number in level.left_numbers.items() if number in same]
     pairs = sorted((pair for pair in pairs if pair[0] in level.left.positions), key=lambda pair: _at(level, pair))
     cases = range(min(len(left.results), len(right.results)))
-    at = next((at for at in cases if differ(compared_at(question, left, right, at, {}))), None)
+    at = next((at for at in cases if differ(compared_at(question, left, right, at))), None)
     if at is None or not pairs:
         return None
     try:

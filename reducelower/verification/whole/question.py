@@ -10,7 +10,6 @@ from reducelower.numerics.measure import Array, holds_special, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs, tensors, worst_of
-from reducelower.verification.judging.conditioning import Move
 from reducelower.verification.judging.doubts import is_slight
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result
 from reducelower.verification.result import OutputComparison
@@ -89,20 +88,16 @@ def in_evaluator(question: Question, model: Source, run: Run) -> Run | None:
         return None
 
 
-def compared(
-    question: Question, left: Run, right: Run, moves: Sequence[Mapping[str, Move]] = ()
-) -> list[OutputComparison]:
+def compared(question: Question, left: Run, right: Run) -> list[OutputComparison]:
     """The worst comparison of each output over all sets of inputs that both sides were run on."""
     return worst_of(
         item
         for at in range(min(len(left.results), len(right.results)))
-        for item in compared_at(question, left, right, at, moves[at] if at < len(moves) else {})
+        for item in compared_at(question, left, right, at)
     )
 
 
-def compared_at(
-    question: Question, left: Run, right: Run, at: int, moves: Mapping[str, Move]
-) -> list[OutputComparison]:
+def compared_at(question: Question, left: Run, right: Run, at: int) -> list[OutputComparison]:
     """The comparison of each output on one set of inputs."""
     return compare_outputs(
         question.output_names,
@@ -111,7 +106,6 @@ def compared_at(
         runtime=where_run(left, right),
         tolerances=question.tolerances,
         widen=1.0 if left.runtime == right.runtime else APART,
-        moves=moves,
         by_tensor=question.is_of_one,
     )
 

@@ -30,7 +30,6 @@ from reducelower.verification.running.providers import on_provider, require_onnx
 from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.borders import at_borders
-from reducelower.verification.whole.branches import taken
 from reducelower.verification.whole.first import first_difference
 from reducelower.verification.whole.looks import as_regions, searched, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
@@ -245,11 +244,10 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         verdict = "not shown"
     if differ(outputs) or any(_cannot_be_same(item) for item in found) or not all(site.ok for site in sites):
         verdict = "different"
-    branches = dict.fromkeys(branch for item in found for branch in item.coverage.branches)
     told = tuple(dict.fromkeys(item.name for item in outputs if item.verdict == "equal" and item.tells))
     coverage = Coverage()
     if regions is not None:
-        coverage = replace(regions.coverage, outputs=told, branches=(*regions.coverage.branches, *branches))
+        coverage = replace(regions.coverage, outputs=told)
     return Verification(
         verdict,
         ran,
@@ -435,7 +433,6 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         tuple(question.notes),
         cases=len(right.cases),
         unseen=tuple(unseen),
-        coverage=Coverage(branches=taken(question.before, left, question.clock)),
         departs=tuple(question.departs),
         departed=tuple(question.departed),
         first=first,
