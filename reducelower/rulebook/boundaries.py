@@ -23,7 +23,7 @@ from reducelower.model.attributes import drop_attribute, set_attribute
 from reducelower.model.graph import read_by
 from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.bodies import write_out
-from reducelower.rulebook.guards import Asked, check_guard, evaluated, filled
+from reducelower.rulebook.guards import Asked, check_guard, evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
 from reducelower.rulebook.specializing import specialized, with_all
 from reducelower.scope.body import AnyScope
@@ -36,7 +36,6 @@ ROWS = "attributes.toml"
 
 _OCCASION = re.compile(r"(below|from|absent)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
 _OPERATORS = re.compile(r"# operators: (.+)")
-_NEEDS_VALUE = re.compile(r"\b(?:constant|value|none)\((\w+)\)")
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class BoundaryRule:
         asked = Asked(function, node, scope, opset)
         if guard and not evaluated(guard, asked):
             return None
-        known = {name for name in _NEEDS_VALUE.findall(guard) if asked.is_input(name)}
+        known = {name for name in read_as_constants(guard) if asked.is_input(name)}
         body = specialized(function, self.helpers, asked, known)
         nodes = write_out(function, body, node, scope)
         read = {name for made in nodes for name in read_by(made)}

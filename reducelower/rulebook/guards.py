@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ from reducelower.model.text import expression
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.scope.scope import Scope
 
-__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled"]
+__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled", "read_as_constants"]
 
 Expression: TypeAlias = ast.expr
 
@@ -53,6 +53,12 @@ class Asked:
         self.opset = opset
         self._places = {"first": 0, "second": 1, **{name: place for place, name in enumerate(function.input)}}
         self._yielded = {name: place for place, name in enumerate(function.output)}
+
+    def within(self, names: Mapping[str, str]) -> Asked:
+        """The same node asked about in a helper, whose names for inputs of the rule these are."""
+        inner = Asked(self.function, self.node, self.scope, self.opset)
+        inner._places.update((formal, self._places[actual]) for formal, actual in names.items())
+        return inner
 
     def is_input(self, name: str) -> bool:
         """Whether a name is that of an input of the rule, or ``first`` or ``second``."""
@@ -134,6 +140,17 @@ def _size(asked: Asked, name: str, axis: int | None = None) -> int | None:
 def _shape(asked: Asked, name: str) -> tuple[int | None, ...] | None:
     operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
     return asked.scope.shape(operand) if operand else None
+
+
+def _size_behind(asked: Asked, name: str, axis: int) -> int | None:
+    shape = _shape(asked, name)
+    sizes = () if shape is None else shape[axis:]
+    return None if shape is None or None in sizes else int(np.prod([size or 0 for size in sizes], dtype=np.int64))
+
+
+def _all_zero(asked: Asked, name: str) -> bool:
+    value = asked.value(name)
+    return value is not None and not value.any()
 
 
 def _rank(asked: Asked, name: str) -> int | None:
@@ -252,12 +269,15 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
     "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
     "size": (_size, "the number of elements, or the size along an axis"),
+    "size_behind": (_size_behind, "the number of elements along an axis and those behind it"),
+    "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),
     "dtype": (_dtype, "numpy's name for the element type of the constant"),
     "needed_type": (
         lambda asked, name: asked.scope.needed_element_type(asked.operand(name)),
         "the element type; refused if unknown",
     ),
     "type": (_type, "the element type"),
+    "type_name": (lambda asked, name: element_type_name(_type(asked, name) or 0), "its name, for a sentence"),
     "is_read": (_is_read, "something reads the output"),
     "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
     "name": (_name, "the name of the value, for a sentence"),
@@ -308,6 +328,14 @@ def check_guard(text: str) -> str:
         ):  # fmt: skip
             return f"{ast.unparse(inner)!r} is not allowed in a guard"
     return ""
+
+
+_AS_CONSTANT = re.compile(r"\b(?:constant|value|none)\((\w+)\)")
+
+
+def read_as_constants(text: str) -> Sequence[str]:
+    """The names whose constant values a guard asks for, so that what it is for may compute with them."""
+    return _AS_CONSTANT.findall(text)
 
 
 def evaluated(text: str, asked: Asked) -> Any:

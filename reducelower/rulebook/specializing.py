@@ -5,6 +5,7 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 
 - ``Self``: the operator that is replaced, with the attributes of the node that the rule does not name;
 - ``Rank (x)``: the number of dimensions; ``Given (x)``: whether the node has that input;
+- ``Holds <that>``: whether a guard holds, which names what its function calls inputs of the rule;
 - ``IsEmpty (x)``: whether a tensor has no elements, false where it cannot be without;
 - ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
 - ``SharedRank ()``: the rank that all inputs and outputs have;
@@ -31,7 +32,7 @@ from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import opset_of
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.guards import Asked, evaluated, filled
+from reducelower.rulebook.guards import Asked, evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST
@@ -103,14 +104,14 @@ def specialized(
     function: FunctionProto, helpers: Mapping[str, Source], asked: Asked, known_inputs: Iterable[str]
 ) -> Simplified:
     """The body for a node; `known_inputs` are inputs whose constant values it computes with."""
-    return _Body(function, helpers, asked, frozenset(known_inputs)).written()
+    return _Body(function, helpers, asked, set(known_inputs)).written()
 
 
 class _Body:
     """The body of one rule while it is written for one node."""
 
     def __init__(
-        self, function: FunctionProto, helpers: Mapping[str, Source], asked: Asked, known_inputs: frozenset[str]
+        self, function: FunctionProto, helpers: Mapping[str, Source], asked: Asked, known_inputs: set[str]
     ) -> None:
         self.function = function
         self.helpers = helpers
@@ -254,13 +255,13 @@ class _Body:
 
     def _passed_on(self, node: NodeProto) -> str:
         """The input that a node passes on as it is; empty if it computes something."""
+        if node.op_type in ("Identity", "Transpose", *_AS_WRITTEN) and not node.input[0]:
+            return _ABSENT
         if node.op_type == "Identity":
             return str(node.input[0])
         if node.op_type == "Unsqueeze" and len(node.input) > 1:
             axes = self.value(node.input[1])
             return str(node.input[0]) if axes is not None and not axes.size else ""
-        if node.op_type in ("Transpose", *_AS_WRITTEN) and not node.input[0]:
-            return _ABSENT
         if node.op_type == "Add" and "" in node.input:
             return str(next(filter(None, node.input)))
         if node.op_type not in _AS_WRITTEN or node.input[0] in self.done.constants:
@@ -435,6 +436,14 @@ class _Body:
     def _given(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         frame.names[node.output[0]] = self.constant(f"is_{bool(inputs[0])}".lower(), np.array(bool(inputs[0])))
 
+    def _holds(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
+        guard = node.attribute[0].s.decode()
+        names = {name: given for name, given in frame.names.items() if self.asked.is_input(given)}
+        does = bool(evaluated(guard, self.asked.within(names)))
+        if does:
+            self._known_inputs.update(names[name] for name in read_as_constants(guard) if name in names)
+        frame.names[node.output[0]] = self.constant(f"is_{does}".lower(), np.array(does))
+
     def _is_empty(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         (name,) = inputs
         operand, scope = self.asked.operand(name), self.asked.scope
@@ -515,6 +524,7 @@ class _Body:
 OWN: Mapping[str, _Write] = {
     "Fold": _Body._fold,
     "Given": _Body._given,
+    "Holds": _Body._holds,
     "If": _Body._if,
     "IsEmpty": _Body._is_empty,
     "ItsBody": _Body._refuse,

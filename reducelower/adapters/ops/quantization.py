@@ -22,8 +22,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES, whole_range
 from reducelower.model.schemas import element_type_name
 
-__all__ = ["by_row", "saturated"]
-
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _SHORTS = (TensorProto.INT16, TensorProto.UINT16)
 
@@ -281,10 +279,10 @@ def _quantized(op: Writer, beside: Callable[[str], str]) -> list[NodeProto]:
     data = op.cast(op.input(0), op.element_type(0), TensorProto.FLOAT, "numbers")
     scale = op.cast(beside(op.input(1)), op.element_type(1), TensorProto.FLOAT, "scale")
     zero = beside(op.input(2)) if op.input(2) else ""
-    return saturated(op, op.add("Div", data, scale, tail="scaled"), zero, goal)
+    return _saturated(op, op.add("Div", data, scale, tail="scaled"), zero, goal)
 
 
-def saturated(op: Writer, data: str, zero: str, element_type: int) -> list[NodeProto]:
+def _saturated(op: Writer, data: str, zero: str, element_type: int) -> list[NodeProto]:
     """Append what rounds float32 data, adds a zero point if there is one, and brings it into the range of a type.
 
     Refused where that is no type of whole numbers of 8 or 16 bits.
@@ -323,32 +321,3 @@ def _rounded(op: Writer, data: str) -> str:
     limit = op.add("Sub", half, op.add("Mul", odd, step), tail="limit")
     goes_up = op.add("Less", limit, op.add("Sub", data, floor, tail="rest"), tail="goes_up")
     return op.add("Add", floor, op.add("Cast", goes_up, to=TensorProto.FLOAT), tail="rounded")
-
-
-@expresses("MatMulInteger", opset=9)
-def _matmul_integer(op: Writer) -> list[NodeProto]:
-    """The product of the differences to the zero points, in int32; below opset 9 in double, which holds it."""
-    factors = []
-    for index in (0, 1):
-        factor = op.add("Cast", op.node.input[index], tail="integers", to=TensorProto.INT32)
-        if op.input(index + 2):
-            zero = op.add("Cast", op.input(index + 2), tail="zero", to=TensorProto.INT32)
-            if index == 0:
-                zero = by_row(op, zero, op.input(2))
-            factor = op.add("Sub", factor, zero, tail="difference")
-        factors.append(factor)
-    if op.scope.target_opset >= 9:
-        return op.yields("MatMul", *factors)
-    wide = [op.add("Cast", factor, tail="double", to=TensorProto.DOUBLE) for factor in factors]
-    whole = op.add("Cast", op.add("MatMul", *wide), tail="whole", to=TensorProto.INT64)
-    return op.yields("Cast", whole, to=TensorProto.INT32)
-
-
-def by_row(op: Writer, name: str, source: str) -> str:
-    """Values for the rows of a matrix, as many as `source` has, as a column; those of columns lie along the last axis.
-
-    One for all stays as it is, and so do those of stacked matrices, whose shape says where they belong.
-    """
-    if op.scope.needed_rank(source) != 1 or op.scope.shape(source) == (1,):
-        return name
-    return op.add("Reshape", name, op.integers([-1, 1], "column"), tail="column")
