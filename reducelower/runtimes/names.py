@@ -11,8 +11,8 @@ _ALIASES: Mapping[str, str] = {
     "coreml": "coremltools",
     "iree": "iree-base-compiler iree-base-runtime iree-compiler iree-runtime",
     "jaxonnxruntime": "jaxort",
-    "onnxruntime": "directml onnxruntime-cpu onnxruntime-directml onnxruntime-gpu onnxruntime-training ort "
-    "windowsml winml",
+    "onnxruntime": "onnxruntime-cpu onnxruntime-gpu onnxruntime-training ort windowsml winml",
+    "onnxruntime-directml": "directml dml",
     "onnxruntime-web": "ort-web wasm webassembly",
     "onnxruntime-webgpu": "webgpu",
     "onnxruntime-webnn": "webnn",

@@ -127,6 +127,16 @@ WEBGPU = {
         weights="<float[1,1,1,1,1] w = {2}>",
     ),
 }
+CONVOLUTION = model(
+    "{ y = Conv (x, w) }", IMAGE, "float[1,2,8,8] y", opset=22, weights="<float[2,3,1,1] w = {1, 2, 3, 4, 5, 6}>"
+)
+DIRECTML = {
+    "Compress": TENSORRT["Compress"],
+    "double": model("{ y = Abs (x) }", "double[2] x", "double[2] y"),
+    "64 bits as an exponent": model("{ y = Pow (x, e) }", "float[2] x, int64[2] e", "float[2] y"),
+    "an operator that changed after its kernel": model("{ y = ScatterND (x, i, u) }", SCATTER, "float[4,3] y"),
+    "an opset version after its kernels": CONVOLUTION,
+}
 
 
 def planned(source: ModelProto, target: str) -> Plan:
@@ -161,6 +171,7 @@ def test_what_older_releases_of_tensorrt_do_not_take_is_named(case: str, release
             "tidl": TIDL,
             "onnxruntime-webnn": WEBNN,
             "onnxruntime-webgpu": WEBGPU,
+            "onnxruntime-directml": DIRECTML,
         }.items()
         for case, source in cases.items()
     ],
@@ -182,6 +193,12 @@ def test_a_form_may_run_elsewhere_if_the_node_overflows() -> None:
     assert any("Max: There is no WebGPU kernel" in each for each in plan.unmended)
 
 
+def test_a_model_goes_to_the_opset_version_at_which_directml_has_kernels() -> None:
+    plan = check(CONVOLUTION, target=Target(runtime=load_runtime("onnxruntime-directml")))
+    assert plan.target.opset == 21
+    assert not said(plan)
+
+
 def test_layer_normalization_in_half_precision_is_computed_in_float_for_tensorrt() -> None:
     source = model("{ y = LayerNormalization (x, s) }", "float16[2,8] x, float16[8] s", "float16[2,8] y")
     plan = planned(source, "tensorrt")
@@ -189,7 +206,17 @@ def test_layer_normalization_in_half_precision_is_computed_in_float_for_tensorrt
 
 
 @pytest.mark.parametrize(
-    "target", ["tensorrt", "tensorrt@8.6", "coreml", "tidl", "rknn@2.1", "onnxruntime-webnn", "onnxruntime-webgpu"]
+    "target",
+    [
+        "tensorrt",
+        "tensorrt@8.6",
+        "coreml",
+        "tidl",
+        "rknn@2.1",
+        "onnxruntime-webnn",
+        "onnxruntime-webgpu",
+        "onnxruntime-directml",
+    ],
 )
 def test_a_small_network_fits_every_documented_target(target: str) -> None:
     source = model(
