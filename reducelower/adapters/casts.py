@@ -19,6 +19,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
+from reducelower.rulebook.boundaries import shipped
 from reducelower.scope.body import AnyScope
 from reducelower.scope.values import read_tensor
 
@@ -196,6 +197,15 @@ def _rounded_once(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     return _cast_around(op, element_type, _T.FLOAT, goal)
 
 
+def _by_others(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """By the rules for targets that lack the operator."""
+    for rule in shipped().expressions(op.node.op_type):
+        nodes = rule.apply(op.node, op.scope, goal.since_version)
+        if nodes is not None and rule.opset == CAST_OPSET:
+            return nodes, None, []
+    raise refusal(op, element_type)
+
+
 def _highest_of_small(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The largest of bools or small integers is the largest of the same numbers as floats."""
     if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
@@ -239,6 +249,8 @@ retypes(
     "MaxPool", "Sign", "TopK",
 )(cast_exactly)  # fmt: skip
 retypes("Add", "Div", "Mul", "Sub")(_wrapping)
+# Of signed integers, which came late, by arithmetic of 64 bits.
+retypes("BitShift")(_by_others)
 # Functions of real numbers, one rounding each.
 retypes(
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Celu", "Conv", "ConvTranspose", "Cos", "Cosh",

@@ -153,6 +153,11 @@ def _all_zero(asked: Asked, name: str) -> bool:
     return value is not None and not value.any()
 
 
+def _bits(asked: Asked, name: str) -> int:
+    element_type = asked.scope.needed_element_type(asked.operand(name))
+    return int(helper.tensor_dtype_to_np_dtype(element_type).itemsize * 8)
+
+
 def _rank(asked: Asked, name: str) -> int | None:
     operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
     return asked.scope.rank(operand) if operand else None
@@ -270,6 +275,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
     "size": (_size, "the number of elements, or the size along an axis"),
     "size_behind": (_size_behind, "the number of elements along an axis and those behind it"),
+    "bits": (_bits, "how many bits a number of the element type has; refused if that is unknown"),
     "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),
     "dtype": (_dtype, "numpy's name for the element type of the constant"),
     "needed_type": (

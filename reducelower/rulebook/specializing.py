@@ -5,7 +5,7 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 
 - ``Self``: the operator that is replaced, with the attributes of the node that the rule does not name;
 - ``Rank (x)``: the number of dimensions; ``Given (x)``: whether the node has that input;
-- ``Holds <that>``: whether a guard holds, which names what its function calls inputs of the rule;
+- ``Answer <to>``: what a guard comes to, true, false or a number; it names what its function calls inputs of the rule;
 - ``IsEmpty (x)``: whether a tensor has no elements, false where it cannot be without;
 - ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
 - ``SharedRank ()``: the rank that all inputs and outputs have;
@@ -436,13 +436,15 @@ class _Body:
     def _given(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         frame.names[node.output[0]] = self.constant(f"is_{bool(inputs[0])}".lower(), np.array(bool(inputs[0])))
 
-    def _holds(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
-        guard = node.attribute[0].s.decode()
+    def _answer(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
+        question = node.attribute[0].s.decode()
         names = {name: given for name, given in frame.names.items() if self.asked.is_input(given)}
-        does = bool(evaluated(guard, self.asked.within(names)))
-        if does:
-            self._known_inputs.update(names[name] for name in read_as_constants(guard) if name in names)
-        frame.names[node.output[0]] = self.constant(f"is_{does}".lower(), np.array(does))
+        found = evaluated(question, self.asked.within(names))
+        if found is None:
+            raise RefusedError(f"what {question} is for {self.asked.node.op_type} is not known")
+        if found:
+            self._known_inputs.update(names[name] for name in read_as_constants(question) if name in names)
+        frame.names[node.output[0]] = self.constant(f"answer_{found}".lower().replace("-", "m"), np.array(found))
 
     def _is_empty(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         (name,) = inputs
@@ -522,9 +524,9 @@ class _Body:
 
 
 OWN: Mapping[str, _Write] = {
+    "Answer": _Body._answer,
     "Fold": _Body._fold,
     "Given": _Body._given,
-    "Holds": _Body._holds,
     "If": _Body._if,
     "IsEmpty": _Body._is_empty,
     "ItsBody": _Body._refuse,

@@ -13,7 +13,6 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
-    "arithmetic": "BitShift BitwiseAnd BitwiseOr BitwiseXor Pow",
     "attention": "Attention",
     "axes": "Gather OneHot Slice",
     "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
