@@ -12,7 +12,6 @@ from onnx import ModelProto, checker, parser
 
 import reducelower
 from reducelower import ConversionError
-from tests.legalization.running import run
 
 OPERATORS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceSumSquare")
 
@@ -134,18 +133,3 @@ def test_an_output_whose_type_nothing_ties_to_an_input_is_asked_of_each_call() -
     made = reducelower.convert_version(model, 20)
     checker.check_model(made, full_check=True)
     assert [node.op_type for node in made.graph.node] == ["RandomUniformLike", "Cast", "RandomUniformLike"]
-
-
-def test_a_size_stated_without_number_or_name_is_inferred() -> None:
-    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 16]>
-        g (float[4,3] x, int64[n] k, float[n] u) => (float[4,3] y)
-        <int64[1,2] place = {2, 1}, int64[?,?] i> {
-            i = Gather (place, k)
-            y = ScatterND <reduction = "add"> (x, i, u)
-        }""")
-    converted = reducelower.convert_version(model, 13)
-    checker.check_model(converted, full_check=True)
-    x = np.ones((4, 3), np.float32)
-    found = run(converted, {"x": x, "k": np.zeros(2, np.int64), "u": np.array([3, 4], np.float32)})[0]
-    assert found[2, 1] == 8
-    assert found.sum() == 12 + 7

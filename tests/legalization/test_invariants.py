@@ -15,7 +15,6 @@ import reducelower
 from reducelower import ConversionError
 from reducelower.model.schemas import taken_types
 from tests.legalization.models import OPERATORS, Case
-from tests.legalization.running import run
 
 
 def parse(text: str) -> ModelProto:
@@ -168,42 +167,6 @@ def test_the_same_model_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     assert len(digests) == 1
 
 
-def test_axes_that_something_else_reads_stay() -> None:
-    model = parse(
-        """
-        <ir_version: 8, opset_import: ["" : 18]>
-        g (float[2, 3] x) => (float[1, 3] y, int64[1] a, int64[2] b)
-        <int64[1] as_output = {0}, int64[1] as_data = {0}, int64[1] in_branch = {0}>
-        {
-            y1 = ReduceMax (x, as_output)
-            y2 = ReduceMax (y1, as_data)
-            y = ReduceMax (y2, in_branch)
-            a = Identity (as_output)
-            c = Constant <value = bool {1}> ()
-            k = If (c) <
-                then_branch = t () => (int64[1] p) { p = Identity (in_branch) },
-                else_branch = e () => (int64[1] q) { q = Identity (as_data) }
-            >
-            b = Concat <axis = 0> (k, as_data)
-        }
-        """
-    )
-    converted = reducelower.convert_version(model, 13)
-    checker.check_model(converted, full_check=True)
-    assert [tensor.name for tensor in converted.graph.initializer] == ["as_output", "as_data", "in_branch"]
-
-
-def test_axes_that_are_a_graph_output_stay() -> None:
-    model = parse(
-        """
-        <ir_version: 8, opset_import: ["" : 18]>
-        g (float[2, 3] x) => (float[1, 3] y, int64[1] axes) <int64[1] axes = {0}> { y = ReduceMax (x, axes) }
-        """
-    )
-    converted = reducelower.convert_version(model, 13)
-    assert [tensor.name for tensor in converted.graph.initializer] == ["axes"]
-
-
 def test_axes_read_from_an_outer_scope_go_when_nothing_reads_them() -> None:
     converted = reducelower.convert_version(Case("ReduceMax", 18, "outer", place="nested If").model(), 13)
     assert {tensor.name for tensor in converted.graph.initializer} == {"c"}
@@ -212,42 +175,6 @@ def test_axes_read_from_an_outer_scope_go_when_nothing_reads_them() -> None:
 def test_a_constant_node_read_by_nothing_goes() -> None:
     converted = reducelower.convert_version(Case("ReduceMax", 18, "Constant value").model(), 13)
     assert [node.op_type for node in converted.graph.node] == ["ReduceMax"]
-
-
-def test_a_node_whose_data_are_its_own_axes() -> None:
-    model = parse(
-        """
-        <ir_version: 8, opset_import: ["" : 18]>
-        g (float[1] x) => (int64[1] y, float[1] z) <int64[1] axes = {0}> { y = ReduceSum (axes, axes)  z = Relu (x) }
-        """
-    )
-    converted = reducelower.convert_version(model, 11)
-    checker.check_model(converted, full_check=True)
-    y, _ = run(converted, {"x": np.zeros(1, np.float32)})
-    assert y.tolist() == [0]
-
-
-def test_new_names_avoid_those_in_use_in_any_graph() -> None:
-    model = parse(
-        """
-        <ir_version: 8, opset_import: ["" : 13]>
-        g (float[2, 3] x, bool c) => (float[1, 3] y)
-        {
-            axes_0 = Relu (x)
-            y = If (c) <
-                then_branch = t () => (float[1, 3] a) {
-                    axes_0_2 = Neg (axes_0)  a = ReduceMax <axes = [0]> (axes_0_2)
-                },
-                else_branch = e () => (float[1, 3] b) { b = ReduceMax <axes = [0]> (axes_0) }
-            >
-        }
-        """
-    )
-    converted = reducelower.convert_version(model, 18)
-    checker.check_model(converted, full_check=True)
-    data = np.arange(6, dtype=np.float32).reshape(2, 3)
-    (result,) = run(converted, {"x": data, "c": np.array(False)})
-    np.testing.assert_array_equal(result, data.max(0, keepdims=True))
 
 
 @pytest.mark.parametrize(("source", "target", "ir_version", "expected"), [

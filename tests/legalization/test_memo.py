@@ -33,60 +33,6 @@ def _run(model: ModelProto, feeds: dict[str, Any]) -> list[np.ndarray]:
     return session.run(None, feeds)
 
 
-def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    shifted = np.exp(x - x.max(axis, keepdims=True))
-    return shifted / shifted.sum(axis, keepdims=True)
-
-
-_EXPECTED = {
-    "Softmax": _softmax,
-    "LogSoftmax": lambda x, axis: np.log(_softmax(x, axis)),
-    "Hardmax": lambda x, axis: (np.arange(x.shape[axis]).reshape([-1 if at == axis else 1 for at in range(x.ndim)])
-                                == np.expand_dims(x.argmax(axis), axis)).astype(x.dtype),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("op_type", sorted(_EXPECTED))
-@pytest.mark.parametrize("shapes", [((2, 12), (2, 3, 4)), ((2, 3, 4), (2, 12))], ids=["2-3", "3-2"])
-def test_ranks_known_only_of_outputs_tell_like_nodes_apart(op_type: str, shapes: tuple[tuple[int, ...], ...]) -> None:
-    ranks = [", ".join(f"d{number}_{at}" for at in range(len(shape))) for number, shape in enumerate(shapes)]
-    model = parser.parse_model(
-        f"""<ir_version: 7, opset_import: ["" : 13]>
-        g (float[2,3,4] x, int64[{len(shapes[0])}] s0, int64[{len(shapes[1])}] s1)
-          => (float[{ranks[0]}] p, float[{ranks[1]}] q)
-        {{
-          a = Reshape(x, s0)
-          p = {op_type}<axis = 1>(a)
-          b = Reshape(x, s1)
-          q = {op_type}<axis = 1>(b)
-        }}"""
-    )
-    older = reducelower.convert_version(model, 12)
-    checker.check_model(older, full_check=True)
-    x = np.random.default_rng(0).permutation(24).astype(np.float32).reshape(2, 3, 4) / 5
-    feeds = {"x": x, "s0": np.array(shapes[0]), "s1": np.array(shapes[1])}
-    for found, shape in zip(_run(older, feeds), shapes, strict=True):
-        np.testing.assert_allclose(found, _EXPECTED[op_type](x.reshape(shape), 1), rtol=1e-5, atol=1e-6)
-
-
-def test_a_negative_axis_is_counted_in_each_node_by_itself() -> None:
-    model = parser.parse_model(
-        """<ir_version: 6, opset_import: ["" : 11]>
-        g (float[2,3,4] x, int64[2] s, int64[3] t) => (float[n, m] p, float[i, j, k] q)
-        {
-          a = Reshape(x, s)
-          p = Concat<axis = -1>(a, a)
-          b = Reshape(x, t)
-          q = Concat<axis = -1>(b, b)
-        }"""
-    )
-    older = reducelower.convert_version(model, 10)
-    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-    found = _run(older, {"x": x, "s": np.array([2, 12]), "t": np.array([2, 3, 4])})
-    np.testing.assert_array_equal(found[0], np.concatenate([x.reshape(2, 12)] * 2, -1))
-    np.testing.assert_array_equal(found[1], np.concatenate([x] * 2, -1))
-
-
 def test_random_graphs_come_out_the_same_without_it() -> None:
     assert not list(differing(7, 25))
 
