@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.case import Array, Case
 from reducelower.legalization.ir_version import ir_version_of_opset
 from reducelower.model.schemas import element_type_name, schema, taken_types
 
@@ -30,7 +30,6 @@ def make_case(
     name: str,
     nodes: Sequence[NodeProto],
     opset: int,
-    features: Features,
     inputs: Mapping[str, Array],
     expected: Sequence[Array],
     *,
@@ -61,7 +60,7 @@ def make_case(
     model.producer_name = "reducelower"
     data = model.SerializeToString(deterministic=True)
     full_name = f"{node.op_type}-{opset} {name}"
-    return Case(full_name, node.op_type, opset, features, data, dict(inputs), tuple(expected), tag)
+    return Case(full_name, node.op_type, opset, data, dict(inputs), tuple(expected), tag)
 
 
 def _type(value: Array) -> TensorProto.DataType:

@@ -6,22 +6,38 @@ Sets of cases are whole numbers, one bit for each case, so that thousands of con
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from types import SimpleNamespace
 
-from reducelower.conformance.case import Case, Features
+from reducelower.conformance.case import Case
 from reducelower.model.schemas import schema
 from reducelower.runtimes.ranges import Ranges
 
-__all__ = ["FLAGS", "Condition", "When", "candidates", "condition_of", "cost", "full_when", "holds", "is_possible"]
+__all__ = [
+    "FLAGS",
+    "TOLD",
+    "Condition",
+    "When",
+    "candidates",
+    "condition_of",
+    "cost",
+    "full_when",
+    "holds",
+    "is_possible",
+]
 
 Value = tuple[str, ...] | bool | str
 
-_ORDER = tuple(field.name for field in fields(Features) if field.name != "no_values")
-"""The features that learning uses; not sizes of 0, from which nothing follows for others."""
+TOLD = (
+    "element_types", "rank", "rank_out", "axes", "keepdims", "noop", "negative_axes", "axes_count", "all_axes",
+    "output_types", "data", "rank_second", "fed", "broadcast", "vector", "no_values",
+)  # fmt: skip
+"""The features in which cases of the suite differ."""
 
 _OF_OTHERS = ("element_types", "output_types", "rank", "rank_out", "fed", "broadcast")
-_OF_REDUCTIONS = tuple(name for name in _ORDER if name not in ("output_types", "fed", "broadcast"))
-"""The result of a reduction has the element type of its data, and how axes are written says whether they are known."""
+_OF_REDUCTIONS = tuple(name for name in TOLD if name not in ("output_types", "fed", "broadcast", "no_values"))
+"""The result of a reduction has the element type of its data, how axes are written says whether they are known, and
+from sizes of 0 nothing follows for others."""
 
 _COSTS = {
     "axes": 2,
@@ -46,12 +62,12 @@ FLAGS = {"noop": ("0", "1", "unset"), "keepdims": ("0", "1", "unset")}
 
 @dataclass(frozen=True, order=True)
 class Condition:
-    """One entry of a fact's ``when``: the name of one of the `Features`, and alternatives, a flag, or a range."""
+    """One entry of a fact's ``when``: the name of a feature of nodes, and alternatives, a flag, or a range."""
 
     name: str
     value: Value
 
-    def holds(self, features: Features) -> bool | None:
+    def holds(self, features: SimpleNamespace) -> bool | None:
         """Whether it is true of a node; None if that is known only at run time."""
         found = getattr(features, self.name)
         if found is None:
@@ -64,7 +80,7 @@ class Condition:
 When = tuple[Condition, ...]
 
 
-def condition_of(features: Features, name: str) -> Condition | None:
+def condition_of(features: SimpleNamespace, name: str) -> Condition | None:
     """The condition that states a feature of a node; None if its value is known only at run time."""
     value = getattr(features, name)
     if value is None:
@@ -86,7 +102,7 @@ def cost(when: When) -> int:
     return sum(_COSTS[condition.name] for condition in when)
 
 
-def holds(when: When, features: Features) -> bool:
+def holds(when: When, features: SimpleNamespace) -> bool:
     """Whether every condition is true of a node, except those known only at run time."""
     return all(condition.holds(features) is not False for condition in when)
 

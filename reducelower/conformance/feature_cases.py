@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from onnx import ModelProto, helper, parser
 
-from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.case import Array, Case
 from reducelower.runtimes.facts import ModelFeature
 
 __all__ = ["FEATURE_OPSETS", "OF_MODEL", "feature_cases"]
@@ -69,4 +69,4 @@ def feature_cases(opset: int) -> Iterator[Case]:
 def _case(feature: ModelFeature, opset: int, model: ModelProto, expected: Sequence[Array]) -> Case:
     data = model.SerializeToString(deterministic=True)
     name = f"model-{opset} {feature}"
-    return Case(name, feature, opset, Features("float", 2, 2), data, {"x": _X}, tuple(expected), tag=OF_MODEL)
+    return Case(name, feature, opset, data, {"x": _X}, tuple(expected), tag=OF_MODEL)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 from onnx import load_model_from_string
 
 from reducelower.api import legalize
-from reducelower.conformance.case import Case, Features
+from reducelower.conformance.case import Case
+from reducelower.conformance.conditions import TOLD
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Subject
 from reducelower.conformance.results import Result
@@ -150,7 +152,7 @@ def mended(subject: Subject, probed: Probed, runtime: Runtime, how: How = AS_USU
 
 
 def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
-    tried: dict[tuple[Fact, str], tuple[list[Features], list[Features]]] = {}
+    tried: dict[tuple[Fact, str], tuple[list[SimpleNamespace], list[SimpleNamespace]]] = {}
     breaking: set[tuple[Fact, str]] = set()
     needless: set[Fact] = set()
     for change in changes:
@@ -179,7 +181,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     return tuple(fact for facts in corrected.values() for fact in facts)
 
 
-def _reason(runtime: Runtime, site: Site, features: Features) -> Fact | None:
+def _reason(runtime: Runtime, site: Site, features: SimpleNamespace) -> Fact | None:
     """The fact that a site was rewritten for, or one that says the same if axes are written differently now."""
     said = [fact for fact in runtime.facts if fact.told == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
@@ -189,16 +191,16 @@ def _without(fact: Fact, way: str) -> Fact:
     return replace(fact, not_by=fact.not_by | {way})
 
 
-def _telling(fact: Fact, failing: Sequence[Features], right: Sequence[Features]) -> When | None:
+def _telling(fact: Fact, failing: Sequence[SimpleNamespace], right: Sequence[SimpleNamespace]) -> When | None:
     """The conditions of a fact, narrowed to nodes that a form fails for, if one feature distinguishes them."""
-    for field in fields(Features) if right else ():
-        values = {getattr(features, field.name) for features in failing}
-        if None in values or values & {getattr(features, field.name) for features in right}:
+    for name in TOLD if right else ():
+        values = {getattr(features, name) for features in failing}
+        if None in values or values & {getattr(features, name) for features in right}:
             continue
         wanted: Any = frozenset(values)
         if isinstance(next(iter(values)), bool):
             (wanted,) = values
         elif isinstance(next(iter(values)), int):
             wanted = Ranges(tuple((value, value) for value in sorted(values)))
-        return replace(fact.when, **{field.name: wanted})
+        return replace(fact.when, **{name: wanted})
     return None

@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import helper
 
-from reducelower.conformance.building import element_type_of, make_case, takes
-from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.building import make_case, takes
+from reducelower.conformance.case import Array, Case
 from reducelower.model.schemas import parse_element_type, schema
-from reducelower.runtimes.features import BROADCASTING
 
 __all__ = ["PARTS", "part_cases"]
 
@@ -126,20 +125,7 @@ def _case(
     """A case of a node that reads fed inputs, then constants."""
     known = {**inputs, **(constants or {})}
     node = helper.make_node(operator, list(known), ["result"], name="part", **attributes)
-    first = next(iter(known.values()))
-    ranks = [value.ndim for value in known.values()]
-    features = Features(
-        element_type_of(first),
-        first.ndim,
-        expected.ndim,
-        output_types=element_type_of(expected),
-        rank_second=ranks[1] if len(ranks) > 1 else 0,
-        axes_count=len(attributes.get("axes", (constants or {}).get("axes", ()))),
-        fed=len(inputs) > 1,
-        broadcast=operator in BROADCASTING and ranks[-1] < expected.ndim,
-        vector=operator in BROADCASTING and not constants and ranks[-1] == 1 < expected.ndim,
-    )
-    return make_case(name, [node], opset, features, inputs, [expected], initializers=constants, tag=tag)
+    return make_case(name, [node], opset, inputs, [expected], initializers=constants, tag=tag)
 
 
 def _elementwise(operator: str, opset: int, part: _Elementwise) -> Iterator[Case]:
@@ -184,16 +170,8 @@ def _where(operator: str, opset: int) -> Iterator[Case]:
                 helper.make_node("Greater", ["a", "b"], ["condition"]),
                 helper.make_node(operator, ["condition", "x", "y"], ["result"], name="part"),
             ]
-            how = {
-                "data": "dynamic",
-                "rank_second": 2,
-                "fed": True,
-                "broadcast": other.ndim == 1,
-                "vector": other.ndim == 1,
-            }
-            features = Features("bool", 2, 2, output_types=element_type, **how)
             expected = np.where(inputs["a"] > inputs["b"], left, other)
-            yield make_case(name, nodes, opset, features, inputs, [expected])
+            yield make_case(name, nodes, opset, inputs, [expected])
 
 
 def _clip(operator: str, opset: int) -> Iterator[Case]:

@@ -15,7 +15,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 from reducelower.conformance.building import element_type_of, make_case, takes
-from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.case import Array, Case
 from reducelower.model.schemas import parse_element_type, schema
 from reducelower.numerics.truth import reduce_floats, reduce_integers
 from reducelower.rulebook.reduction_trial import Specimen
@@ -207,7 +207,6 @@ def _case(operator: str, opset: int, data: Array, form: _Form, tag: str = "") ->
         name,
         nodes,
         opset,
-        _features(data, expected, form),
         inputs,
         [expected],
         initializers=initializers,
@@ -216,26 +215,9 @@ def _case(operator: str, opset: int, data: Array, form: _Form, tag: str = "") ->
     )
 
 
-def _features(data: Array, expected: Array, form: _Form) -> Features:
-    known = Features(element_type_of(data), data.ndim, expected.ndim, form.axes, form.keepdims, form.noop)
-    is_input = form.axes not in ("attribute", "absent", "omitted")
-    known = replace(known, output_types=element_type_of(expected), rank_second=int(is_input))
-    if form.axes == "dynamic":
-        rank_out = data.ndim if form.keepdims != "0" else None
-        return replace(known, rank_out=rank_out, negative_axes=None, axes_count=None, all_axes=None, fed=True)
-    everything = not form.values and form.noop != "1"
-    return replace(
-        known,
-        negative_axes=min(form.values, default=0) < 0,
-        axes_count=data.ndim if everything else len(form.values),
-        all_axes=everything or (len(form.values) == data.ndim > 0),
-        no_values=any(data.shape[axis] == 0 for axis in (range(data.ndim) if everything else form.values)),
-    )
-
-
 @dataclass(frozen=True)
 class _Form:
-    """How a node is written, in the terms of `Features`, over which axes."""
+    """How a node is written, in the terms of facts, over which axes."""
 
     axes: str = "absent"
     values: tuple[int, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any
 
 from reducelower import __version__
 from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.conformance.conditions import TOLD
 from reducelower.conformance.distilling import Distilled
 from reducelower.conformance.judging import Word
 from reducelower.conformance.running import Probed
@@ -163,7 +164,7 @@ def as_json(probed: Probed, distilled: Distilled) -> str:
                 "case": case.name,
                 "operator": case.operator,
                 "opset": case.opset,
-                "features": asdict(case.features),
+                "features": {name: getattr(case.features, name) for name in TOLD},
                 "tag": case.tag,
                 "result": result.word,
                 "kind": result.kind,

@@ -89,7 +89,9 @@ class Features:
 
     @cached_property
     def _axes(self) -> tuple[int, ...] | None:
-        """The axes; None if all dimensions are reduced."""
+        """The axes; None if all dimensions are reduced, none of operators without them."""
+        if self._node.op_type not in (*REDUCTIONS, "Squeeze", "Unsqueeze"):
+            return ()
         axes = given_axes(self._node, self._scope)
         if axes:
             return axes
@@ -287,7 +289,7 @@ class Features:
     @property
     def per_channel(self) -> bool:
         """Whether the second input has one value, or one per entry of the second dimension of the first."""
-        own, data = self._scope.shape(self._node.input[1]), self._scope.shape(self._node.input[0])
+        own, data = (self._scope.shape(name) if name else None for name in (self._second_input, self._node.input[0]))
         if own is None or data is None:
             return True
         channel = len(own) - len(data) + 1
@@ -349,8 +351,10 @@ class Features:
     @property
     def thin(self) -> bool:
         """Whether a convolution is depthwise and a side of the data has size 1; False if unknown."""
+        if self._node.op_type != "Conv":
+            return False
         shape, weights = (self._scope.shape(name) for name in self._node.input[:2])
-        if self._node.op_type != "Conv" or not shape or not weights:
+        if not shape or not weights:
             return False
         return weights[1] == 1 != shape[1] and 1 in shape[2:]
 

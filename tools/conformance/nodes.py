@@ -11,8 +11,7 @@ from onnx import ModelProto, load_model_from_string, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 from reducelower import check
-from reducelower.conformance.building import element_type_of
-from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.case import Array, Case
 from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer
 from reducelower.options import Target
@@ -52,11 +51,9 @@ def judged_cases() -> list[Case]:
 
 
 def _case(name: str, model: ModelProto, inputs: dict[str, Array], expected: list[Array]) -> Case:
-    first = next(iter(inputs.values()))
-    features = Features(element_type_of(first), first.ndim, expected[0].ndim)
     data = model.SerializeToString(deterministic=True)
     opset = model.opset_import[0].version
-    return Case(name, model.graph.node[0].op_type, opset, features, data, inputs, tuple(expected))
+    return Case(name, model.graph.node[0].op_type, opset, data, inputs, tuple(expected))
 
 
 def _with_constants(case: Case) -> Case:
