@@ -44,14 +44,14 @@ import itertools
 import json
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorShapeProto, defs, helper, parser
+from onnx import ModelProto, TensorShapeProto, defs, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
@@ -61,7 +61,7 @@ from tests.adapters.models import floats, int64s, model, operators, run
 from tests.pairwise import pairwise
 from tests.runtimes.toaster import runtime
 
-__all__ = ["check", "rows"]
+__all__ = ["VOCABULARY", "check", "combinations", "facts_of", "parsed", "rows"]
 
 Row = Mapping[str, Any]
 
@@ -83,12 +83,12 @@ FIELDS = {
 }  # fmt: skip
 
 
-def rows(folder: Path) -> dict[str, Row]:
-    """The rows of every table in a folder, by claim."""
+def rows(*paths: Path, fields: Collection[str] = FIELDS) -> dict[str, Row]:
+    """The rows of tables, by claim; a folder stands for the tables in it."""
     found: dict[str, Row] = {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in itertools.chain(*(sorted(path.glob("*.toml")) if path.is_dir() else [path] for path in paths)):
         for claim, row in tomllib.loads(path.read_text(encoding="utf-8")).items():
-            assert not set(row) - FIELDS, f"{path.name}, {claim}: {set(row) - FIELDS} are no fields"
+            assert not set(row) - set(fields), f"{path.name}, {claim}: {set(row) - set(fields)} are no fields"
             assert claim not in found, f"{path.name}: {claim} stands twice"
             found[claim] = row
     return found
@@ -96,9 +96,9 @@ def rows(folder: Path) -> dict[str, Row]:
 
 def check(row: Row) -> None:
     """Convert the model of a row to every version it names, and compare what comes out."""
-    combinations = list(_combinations(row.get("each", {})))
-    assert combinations
-    for chosen in combinations:
+    chosen_of_each = list(combinations(row.get("each", {})))
+    assert chosen_of_each
+    for chosen in chosen_of_each:
         try:
             _check({**row, **{name: value for name, value in chosen.items() if name in FIELDS}}, chosen)
         except Exception as error:
@@ -106,7 +106,8 @@ def check(row: Row) -> None:
             raise
 
 
-def _combinations(each: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+def combinations(each: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """What is chosen of each parameter, such that every two values of different ones meet."""
     names = [[name.strip() for name in key.split(",")] for key in each]
     for values in pairwise(*each.values()):
         groups = (value if len(group) > 1 else [value] for group, value in zip(names, values, strict=True))
@@ -160,14 +161,19 @@ def _everywhere(made: ModelProto) -> set[str]:
 
 
 def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> Legalized:
-    facts = [
-        "\n".join(f"{key} = {_toml(_chosen(value, chosen), chosen)}" for key, value in {"is": "wrong", **fact}.items())
-        for fact in row.get("facts", ())
-    ]
+    facts = facts_of(row, chosen)
     target = reducelower.Target(opset, runtime=runtime(*facts) if facts else None)
     legalized = reducelower.legalize(source, target, **row.get("options", {}))
     _check_whole(legalized.model)
     return legalized
+
+
+def facts_of(row: Row, chosen: Mapping[str, Any]) -> list[str]:
+    """The facts of a row as a target file has them."""
+    return [
+        "\n".join(f"{key} = {_toml(_chosen(value, chosen), chosen)}" for key, value in {"is": "wrong", **fact}.items())
+        for fact in row.get("facts", ())
+    ]
 
 
 def _chosen(value: Any, chosen: Mapping[str, Any]) -> Any:
@@ -184,12 +190,12 @@ def _toml(value: Any, chosen: Mapping[str, Any]) -> str:
 def _source(
     row: Row, chosen: Mapping[str, Any], given: Mapping[str, np.ndarray], outputs: list[str]
 ) -> tuple[ModelProto, Mapping[str, np.ndarray]]:
-    if "graph" in row:
-        return _parsed(row, chosen), given
-    nodes = parser.parse_graph(f"g () => () {{ {_filled(row['nodes'], chosen)} }}").node
     held = row.get("constants", ())
     feeds = {name: value for name, value in given.items() if name not in held}
     constants = {name: given[name] for name in held}
+    if "graph" in row:
+        return parsed(row, chosen, constants), feeds
+    nodes = parser.parse_graph(f"g () => () {{ {_filled(row['nodes'], chosen)} }}").node
     made = model(nodes, feeds, row["from"], outputs=outputs, constants=constants, ranked=row.get("ranked", ()))
     stated = row.get("stated") or {}
     for value in [*made.graph.input, *made.graph.output] if stated else ():
@@ -201,11 +207,13 @@ def _source(
     return made, feeds
 
 
-def _parsed(row: Row, chosen: Mapping[str, Any]) -> ModelProto:
+def parsed(row: Row, chosen: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> ModelProto:
+    """The model of a row that gives a whole graph, with these initializers besides its own."""
     imports = {"": row["from"], **({"local": 1} if "functions" in row else {}), **row.get("imports", {})}
     versions = ", ".join(f'"{domain}": {version}' for domain, version in imports.items())
     head = f"<ir_version: {row.get('ir', 8)}, opset_import: [{versions}]>"
     made = parser.parse_model(_filled(f"{head} g {row['graph']} {row.get('functions', '')}", chosen))
+    made.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
     if not row.get("unchecked"):
         _check_whole(made)
     return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,189 +16,63 @@ MODEL = onnx.parser.parse_model(
     "{ y = ReduceL2 (x, a) }"
 )
 
-WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "a rule book that does not exist": (
-        lambda: reducelower.convert_version(MODEL, 13, rules="stabel"),
-        ValueError,
-        r"^rules must be a rule book .*'stabel' is neither; did you mean 'stable'\?$",
-    ),
-    "one string for names": (
-        lambda: reducelower.convert_version(MODEL, 13, without="ReduceLogSumExp"),
-        TypeError,
-        r"^without must be a collection of names such as \['ReduceLogSumExp'\]",
-    ),
-    "one string for element types": (
-        lambda: reducelower.expand(MODEL, without_types="double"),
-        TypeError,
-        r"^without_types must be a collection",
-    ),
-    "None for names": (
-        lambda: reducelower.convert_version(MODEL, 13, without=None),  # type: ignore[arg-type]
-        TypeError,
-        r"^without must be a collection of names such as \['ReduceL2'\], not None; leave it out for none$",
-    ),
-    "one string for operators": (lambda: reducelower.expand(MODEL, ops="ReduceL2"), TypeError, r"^ops must be"),
-    "names that are no strings": (lambda: Target(13, without=[1]), TypeError, r"^without must hold strings"),  # type: ignore[arg-type,list-item]
-    "a number for a model": (
-        lambda: reducelower.convert_version(5, 13),  # type: ignore[call-overload]
-        TypeError,
-        r"^model must be an onnx.ModelProto, its bytes, a path, .* or an onnx_ir.Model, not int 5$",
-    ),
-    "a file that is to be changed in place": (
-        lambda: reducelower.convert_version("m.onnx", 13, in_place=True),
-        TypeError,
-        r"^in_place changes an onnx.ModelProto, and model is str 'm.onnx'$",
-    ),
-    "a model for bytes": (
-        lambda: reducelower.convert_bytes(MODEL, 13),  # type: ignore[arg-type]
-        TypeError,
-        r"^serialized must be the bytes",
-    ),
-    "a string for an opset": (
-        lambda: reducelower.convert_version(MODEL, "13"),  # type: ignore[arg-type]
-        TypeError,
-        r"^target_version must be an int such as 13, not str '13'$",
-    ),
-    "a string for the opset of a target": (lambda: Target("13"), TypeError, r"^opset must be an int"),  # type: ignore[arg-type]
-    "an opset that does not exist": (
-        lambda: reducelower.check(MODEL, 999),
-        ValueError,
-        r"^target_version must be from 1 to \d+, .*there is no opset 999$",
-    ),
-    "an opset where a target is expected": (
-        lambda: reducelower.legalize(MODEL, 13),  # type: ignore[arg-type]
-        TypeError,
-        r"^target must be a reducelower.Target such as Target\(13\), not int 13$",
-    ),
-    "a word for an IR version": (
-        lambda: reducelower.convert_version(MODEL, 13, ir_version="newest"),  # type: ignore[arg-type]
-        ValueError,
-        r"^ir_version must be 'auto', 'keep' or an int",
-    ),
-    "an IR version that does not exist": (
-        lambda: reducelower.convert_version(MODEL, 13, ir_version=0),
-        ValueError,
-        r"^ir_version must be from 1 to",
-    ),
-    "an element type that does not exist": (
-        lambda: reducelower.convert_version(MODEL, 13, element_types={"y": "flaot"}),
-        ValueError,
-        r"^element_types\['y'\]: ",
-    ),
-    "a list for a mapping": (
-        lambda: reducelower.convert_version(MODEL, 13, ranks=["y"]),  # type: ignore[arg-type]
-        TypeError,
-        r"^ranks must map names of values",
-    ),
-    "a rank that is negative": (
-        lambda: reducelower.convert_version(MODEL, 13, ranks={"y": -1}),
-        ValueError,
-        r"^ranks\['y'\] must not be negative",
-    ),
-    "one rule book where several are taken": (
-        lambda: reducelower.raise_reductions(MODEL, rules="core"),
-        TypeError,
-        r"^rules must be a collection of rule books",
-    ),
-    "a number for a folder": (
-        lambda: reducelower.convert_version(MODEL, 13, base_dir=3),  # type: ignore[arg-type]
-        TypeError,
-        r"^base_dir must be the path of a folder",
-    ),
-    "no opset": (
-        lambda: reducelower.convert_version(MODEL, None),  # type: ignore[arg-type]
-        TypeError,
-        r"^target_version must be an int such as 13, not None$",
-    ),
-    "operators that are no strings": (
-        lambda: reducelower.expand(MODEL, ops=[None]),  # type: ignore[list-item]
-        TypeError,
-        r"^ops must hold strings",
-    ),
-    "an array of bytes for bytes": (
-        lambda: reducelower.convert_bytes(bytearray(MODEL.SerializeToString()), 13),  # type: ignore[arg-type]
-        TypeError,
-        r"pass bytes\(\.\.\.\) of it$",
-    ),
-    "nothing to repair": (
-        lambda: reducelower.repair(None),  # type: ignore[arg-type]
-        TypeError,
-        r"^model must be an onnx.ModelProto, .*, not None$",
-    ),
-    "nothing to verify": (
-        lambda: reducelower.verify(None, MODEL),  # type: ignore[arg-type]
-        TypeError,
-        r"^before must be an onnx.ModelProto, .*, not None$",
-    ),
-    "one number for the outputs": (
-        lambda: reducelower.verify(MODEL, MODEL, expected=5),  # type: ignore[arg-type]
-        TypeError,
-        r"^expected must be the outputs in graph order",
-    ),
-    "a string for a seed": (
-        lambda: reducelower.verify(MODEL, MODEL, seed="x"),  # type: ignore[arg-type]
-        TypeError,
-        r"^seed must be an int such as 0, not str 'x'$",
-    ),
-    "a negative seed": (lambda: reducelower.verify(MODEL, MODEL, seed=-1), ValueError, r"^seed must not be negative"),
-    "a number for a provider": (
-        lambda: reducelower.verify(MODEL, MODEL, provider=5),  # type: ignore[arg-type]
-        TypeError,
-        r"^provider must be the name of an execution provider",
-    ),
-    "a budget that is no number": (
-        lambda: reducelower.verify(MODEL, MODEL, budget=float("nan")),
-        ValueError,
-        r"^budget must be a number of seconds from 0 on, or None for no limit, not nan$",
-    ),
-    "a memory that is no number": (
-        lambda: reducelower.verify(MODEL, MODEL, memory="1 GB"),  # type: ignore[arg-type]
-        TypeError,
-        r"^memory must be a number of GB, not str '1 GB'$",
-    ),
-    "a memory of nothing": (
-        lambda: reducelower.verify(MODEL, MODEL, memory=0),
-        ValueError,
-        r"^memory must be a number of GB above 0, or None for no limit, not 0$",
-    ),
-    "a budget below nothing": (
-        lambda: reducelower.verify(MODEL, MODEL, budget=-1),
-        ValueError,
-        r"^budget must be a number of seconds from 0 on",
-    ),
-    "a number for a plan": (
-        lambda: reducelower.verify(MODEL, MODEL, plan=3),  # type: ignore[arg-type]
-        TypeError,
-        r"^plan must be a reducelower.Plan",
-    ),
-    "text for a budget": (
-        lambda: reducelower.verify(MODEL, MODEL, budget="x"),  # type: ignore[arg-type]
-        TypeError,
-        r"^budget must be a number of seconds",
-    ),
-    "a list for inputs": (
-        lambda: reducelower.verify(MODEL, MODEL, inputs=[1]),  # type: ignore[arg-type]
-        TypeError,
-        r"^inputs must map names of values",
-    ),
-    "a number for a tolerance": (
-        lambda: reducelower.verify(MODEL, MODEL, tolerances={"float": 1}),  # type: ignore[dict-item]
-        TypeError,
-        r"^tolerances\['float'\] must be a reducelower.verification.Tolerance",
-    ),
-    "one string for runtimes": (
-        lambda: reducelower.verify(MODEL, MODEL, runtimes="onnxruntime"),
-        TypeError,
-        r"^runtimes must be a collection of names such as \['onnxruntime'\]",
-    ),
-}
+# Calls, what they raise, and what that says.
+WRONG: list[tuple[str, type[Exception], str]] = [
+    ('convert_version(MODEL, 13, rules="stabel")', ValueError,
+     r"^rules must be a rule book .*'stabel' is neither; did you mean 'stable'\?$"),
+    ('convert_version(MODEL, 13, without="ReduceLogSumExp")', TypeError,
+     r"^without must be a collection of names such as \['ReduceLogSumExp'\]"),
+    ('expand(MODEL, without_types="double")', TypeError, r"^without_types must be a collection"),
+    ('convert_version(MODEL, 13, without=None)', TypeError,
+     r"^without must be a collection of names such as \['ReduceL2'\], not None; leave it out for none$"),
+    ('expand(MODEL, ops="ReduceL2")', TypeError, r"^ops must be"),
+    ('Target(13, without=[1])', TypeError, r"^without must hold strings"),
+    ('convert_version(5, 13)', TypeError,
+     r"^model must be an onnx.ModelProto, its bytes, a path, .* or an onnx_ir.Model, not int 5$"),
+    ('convert_version("m.onnx", 13, in_place=True)', TypeError,
+     r"^in_place changes an onnx.ModelProto, and model is str 'm.onnx'$"),
+    ('convert_bytes(MODEL, 13)', TypeError, r"^serialized must be the bytes"),
+    ('convert_version(MODEL, "13")', TypeError, r"^target_version must be an int such as 13, not str '13'$"),
+    ('Target("13")', TypeError, r"^opset must be an int"),
+    ('check(MODEL, 999)', ValueError, r"^target_version must be from 1 to \d+, .*there is no opset 999$"),
+    ('legalize(MODEL, 13)', TypeError, r"^target must be a reducelower.Target such as Target\(13\), not int 13$"),
+    ('convert_version(MODEL, 13, ir_version="newest")', ValueError, r"^ir_version must be 'auto', 'keep' or an int"),
+    ('convert_version(MODEL, 13, ir_version=0)', ValueError, r"^ir_version must be from 1 to"),
+    ('convert_version(MODEL, 13, element_types={"y": "flaot"})', ValueError, r"^element_types\['y'\]: "),
+    ('convert_version(MODEL, 13, ranks=["y"])', TypeError, r"^ranks must map names of values"),
+    ('convert_version(MODEL, 13, ranks={"y": -1})', ValueError, r"^ranks\['y'\] must not be negative"),
+    ('raise_reductions(MODEL, rules="core")', TypeError, r"^rules must be a collection of rule books"),
+    ('convert_version(MODEL, 13, base_dir=3)', TypeError, r"^base_dir must be the path of a folder"),
+    ('convert_version(MODEL, None)', TypeError, r"^target_version must be an int such as 13, not None$"),
+    ('expand(MODEL, ops=[None])', TypeError, r"^ops must hold strings"),
+    ('convert_bytes(bytearray(MODEL.SerializeToString()), 13)', TypeError, r"pass bytes\(\.\.\.\) of it$"),
+    ('repair(None)', TypeError, r"^model must be an onnx.ModelProto, .*, not None$"),
+    ('verify(None, MODEL)', TypeError, r"^before must be an onnx.ModelProto, .*, not None$"),
+    ('verify(MODEL, MODEL, expected=5)', TypeError, r"^expected must be the outputs in graph order"),
+    ('verify(MODEL, MODEL, seed="x")', TypeError, r"^seed must be an int such as 0, not str 'x'$"),
+    ('verify(MODEL, MODEL, seed=-1)', ValueError, r"^seed must not be negative"),
+    ('verify(MODEL, MODEL, provider=5)', TypeError, r"^provider must be the name of an execution provider"),
+    ('verify(MODEL, MODEL, budget=float("nan"))', ValueError,
+     r"^budget must be a number of seconds from 0 on, or None for no limit, not nan$"),
+    ('verify(MODEL, MODEL, memory="1 GB")', TypeError, r"^memory must be a number of GB, not str '1 GB'$"),
+    ('verify(MODEL, MODEL, memory=0)', ValueError,
+     r"^memory must be a number of GB above 0, or None for no limit, not 0$"),
+    ('verify(MODEL, MODEL, budget=-1)', ValueError, r"^budget must be a number of seconds from 0 on"),
+    ('verify(MODEL, MODEL, plan=3)', TypeError, r"^plan must be a reducelower.Plan"),
+    ('verify(MODEL, MODEL, budget="x")', TypeError, r"^budget must be a number of seconds"),
+    ('verify(MODEL, MODEL, inputs=[1])', TypeError, r"^inputs must map names of values"),
+    ('verify(MODEL, MODEL, tolerances={"float": 1})', TypeError,
+     r"^tolerances\['float'\] must be a reducelower.verification.Tolerance"),
+    ('verify(MODEL, MODEL, runtimes="onnxruntime")', TypeError,
+     r"^runtimes must be a collection of names such as \['onnxruntime'\]"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_argument_is_named(case: str) -> None:
-    call, kind, message = WRONG[case]
+@pytest.mark.parametrize(("call", "kind", "message"), WRONG, ids=[call for call, _, _ in WRONG])
+def test_a_wrong_argument_is_named(call: str, kind: type[Exception], message: str) -> None:
+    names = {name: getattr(reducelower, name) for name in reducelower.__all__}
     with pytest.raises(kind, match=message):
-        call()
+        eval(call, {**names, "MODEL": MODEL})
 
 
 @pytest.mark.parametrize("version", [13, np.int64(13)])

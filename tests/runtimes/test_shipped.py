@@ -286,34 +286,6 @@ def test_reducing_no_axis(target: str, op_type: str, axes: str, expected: list[s
     assert fitted_operators(source, target) == expected
 
 
-def test_for_tensorrt_axes_are_constant() -> None:
-    source = model("y = ReduceMax(x, axes)", 18, inputs=", int64[1] axes")
-    with pytest.raises(ConversionError, match="Axes must be constant"):
-        legalize(source, Target(18, runtime=load_runtime("tensorrt")))
-
-
-@pytest.mark.parametrize(
-    ("target", "body", "element", "reason"),
-    [
-        ("tensorrt", "y = Mul(x, x)", "double", "Double is converted to float"),
-        (
-            "tensorrt",
-            "f = Flatten (x) i = Multinomial (f) y = Cast <to = 1> (i)",
-            "float",
-            "The parser does not know the operator",
-        ),
-        ("coreml", "y = ReduceSum(x)", "double", "not in double"),
-        ("rknn", "y = Div(x, x)", "int32", "Division of integers is not supported"),
-        ("qnn", "y = Abs(x)", "double", "Double is not supported"),
-        ("onnxruntime@1.16", "y = Add(x, x)", "uint8", "no kernel for unsigned"),
-        ("onnxruntime@1.20", "y = Sub(x, x)", "int8", "no kernel for unsigned, 8- and 16-bit"),
-    ],
-)
-def test_a_refusal_says_which_fact_is_in_the_way(target: str, body: str, element: str, reason: str) -> None:
-    with pytest.raises(ConversionError, match=reason):
-        legalize(model(body, 17, element), Target(runtime=load_runtime(target)))
-
-
 @pytest.mark.parametrize("target", DOCUMENTED)
 def test_a_double_constant_that_becomes_float_is_no_obstacle(target: str) -> None:
     source = model("c = Constant <value = double {8.0}> () d = Cast <to = 1> (c) y = Div(x, d)", 17)
