@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli import console
 from reducelower.cli.console import shown
 from reducelower.cli.options import (
     JSON_OPTION,
@@ -20,12 +19,12 @@ from reducelower.cli.options import (
     settings_of,
     with_options,
 )
+from reducelower.cli.telling import tell
 from reducelower.cli.text import full_text, paragraph
 from reducelower.cli.types import FILE, Integer
 from reducelower.failures import describe, trace_lines, wants_trace
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
-from reducelower.report.writing import Command as ReportedCommand
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -91,11 +90,13 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         (outcome,) = run_all(
             work, [paths], 1, lambda _, why: crashed(names[0], why), again=again, is_apart=FORKS, on_step=on_step
         )
-    for problem in outcome.problems:
-        console.problem(problem)
-    if outcome.problems:
-        return outcome.status
-    return _tell("verify", outcome, [full_text(outcome, verbose=options["verbose"])], options)
+    return tell(
+        "verify",
+        [outcome],
+        1,
+        options,
+        lambda outcome: "" if outcome.problems else full_text(outcome, verbose=options["verbose"]),
+    )
 
 
 def _compared(
@@ -148,19 +149,6 @@ def _compare(
     return Outcome(names[0], verdict, "".join(names[1:]), verification=found, details=details)
 
 
-def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], options: Mapping[str, Any]) -> int:
-    """Print the result of a comparison, write the reports, and return the exit status."""
-    from reducelower.cli.reports import write_reports
-    from reducelower.report.plain import json_line
-
-    if options["as_json"]:
-        console.data_result(json_line(outcome))
-    elif not options["quiet"]:
-        console.result("\n".join(lines))
-    write_reports(command, [outcome], options["reports"])
-    return outcome.status
-
-
 _MOST_NODES = 12
 
 
@@ -203,7 +191,7 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
 
         details = describe_difference(before, after, found)
     outcome = Outcome(names[0], "same" if found.same else "differs", names[1], difference=found, details=details)
-    return _tell("diff", outcome, _lines(names, found), options)
+    return tell("diff", [outcome], 1, options, lambda _: "\n".join(_lines(names, found)))
 
 
 def _read(name: str, path: str) -> ModelProto:

@@ -10,16 +10,16 @@ from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
-from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
-from reducelower.cli.text import full_text, github_annotations, short_text, summary
+from reducelower.cli.telling import tell
+from reducelower.cli.text import full_text, short_text
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
 from reducelower.pipeline.task import FORKS, Task
 
-__all__ = ["convert_all", "outcomes_of", "warn_of_names"]
+__all__ = ["convert_all", "outcomes_of"]
 
 ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 
@@ -47,53 +47,25 @@ def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Seq
 
 
 def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, options: Mapping[str, Any]) -> int:
-    quiet, verbose, as_json = options["quiet"], options["verbose"], options["as_json"]
-    reports: Sequence[str] = options["reports"]
+    verbose: bool = options["verbose"]
     tasks, settings = _planned(files, settings, options)
     if settings.verify and not options["scheduler"]:  # what a cluster has is its own affair
         from reducelower.pipeline.verifying import require_runtimes
 
         require_runtimes(settings)
-    if reports:
+    if options["reports"]:
         from reducelower.cli.reports import check_report_paths
 
-        check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
-    as_text = options["form"] == "text"
-    for_people = as_text and not quiet and not as_json
-    outcomes: list[Outcome] = []
+        check_report_paths(options["reports"], [path for task in tasks for path in (task.source, task.output)])
+
+    def text(outcome: Outcome) -> str:
+        if not (outcome.output and not outcome.problems) and not (verbose and outcome.plan is not None):
+            return ""
+        whole = (verbose or len(tasks) == 1) and not outcome.kept
+        return full_text(outcome, verbose=verbose) if whole else short_text(outcome)
+
     with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as found:
-        for outcome in map(files.named, found):
-            outcomes.append(outcome)
-            if as_json:
-                from reducelower.report.plain import json_line
-
-                console.data_result(json_line(outcome))
-            if as_text:
-                for problem in outcome.problems:
-                    console.problem(problem)
-                if quiet and outcome.output:
-                    for warning in outcome.warnings:
-                        console.warning(f"{outcome.source}: {warning}")
-            if for_people and ((outcome.output and not outcome.problems) or (verbose and outcome.plan is not None)):
-                whole = (verbose or len(tasks) == 1) and not outcome.kept
-                console.result(full_text(outcome, verbose=verbose) if whole else short_text(outcome))
-    if as_json:
-        warn_of_names(outcomes)
-    if for_people and len(tasks) > 1:
-        console.result(summary(outcomes))
-    if reports or not as_text:
-        from reducelower.cli.reports import write_reports
-
-        if options["form"] == "github" and (text := github_annotations(outcomes)):
-            console.data_result(text)
-        write_reports(command, outcomes, reports)
-    return max(outcome.status for outcome in outcomes)
-
-
-def warn_of_names(outcomes: Sequence[Outcome]) -> None:
-    """Say for one release what the JSON of outcomes has another name for."""
-    if any(outcome.verdict == "fits" for outcome in outcomes):
-        console.warning("the JSON of 0.1 calls the verdict legal by another name, fits")
+        return tell(command, map(files.named, found), len(tasks), options, text)
 
 
 def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:

@@ -112,8 +112,6 @@ def inspect_all(
             elif not quiet:
                 console.result((short_text if short else full_text)(found, reasons=bool(names)))
             status = max(status, REFUSED if found.problem else DONE)
-    if as_json and inspected and not quiet:
-        console.warning("in the JSON of 0.1, inputs and outputs are objects with name, element_type and shape")
     if page is not None:
         from reducelower.files.pending import write_whole
         from reducelower.report.inspection import as_html

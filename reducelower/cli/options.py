@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXCLUDE_OPTION",
+    "FORMAT_OPTION",
     "FOR_OPTION",
     "IR_VERSION_OPTION",
     "JSON_OPTION",
@@ -333,6 +334,13 @@ JSON_OPTION: Option = option(
     "Print JSON on standard output, an object per model (or runtime, or rule), as the report's schema describes it.",
 )
 
+FORMAT_OPTION: Option = option(
+    "--format form",
+    "Report for people, or problems as GitHub annotations.",
+    type=click.Choice(["text", "github"]),
+    default="text",
+)
+
 EXCLUDE_OPTION: Option = option(
     "--exclude exclude",
     "Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
@@ -390,12 +398,7 @@ OUTPUT_OPTIONS: Sequence[Option] = (
     option(
         "--resume", "Keep records beside the outputs, and skip what an earlier run made of the same model and options."
     ),
-    option(
-        "--format form",
-        "Report for people, or problems as GitHub annotations.",
-        type=click.Choice(["text", "github"]),
-        default="text",
-    ),
+    FORMAT_OPTION,
     JSON_OPTION,
     option("-q --quiet", "Print errors only."),
     option("-v --verbose", "List every rewritten node."),

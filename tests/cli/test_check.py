@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -75,13 +74,6 @@ def test_types_of_inner_values_that_nodes_do_not_yield_stop_no_command(cli: Cli,
     assert "does not fit opset 18: it states types that its nodes do not yield" in asked.out
 
 
-@pytest.mark.parametrize("how", [["--json"], ["--format", "json"]])
-def test_a_verdict_of_another_name_is_told_for_one_release(cli: Cli, folder: Path, how: list[str]) -> None:
-    ran = cli("check", folder / "fits.onnx", "--opset", 13, *how)
-    assert "the verdict legal by another name, fits" in ran.err
-    assert "another name" not in cli("check", folder / "rewrite.onnx", "--opset", 13, *how).err
-
-
 def test_nothing_is_changed(cli: Cli, folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.iterdir()}
     cli("check", folder, "--opset", 13)
@@ -89,7 +81,7 @@ def test_nothing_is_changed(cli: Cli, folder: Path) -> None:
 
 
 def test_json_has_a_version_and_a_verdict_per_model(cli: Cli, folder: Path) -> None:
-    ran = cli("check", folder, "--opset", 13, "--format", "json")
+    ran = cli("check", folder, "--opset", 13, "--report", "-")
     report = json.loads(ran.out)
     assert report["schema"] == 2
     verdicts = {Path(model["path"]).stem: model["verdict"] for model in report["models"]}
@@ -109,9 +101,9 @@ def test_github_annotations_have_the_documented_form(cli: Cli, folder: Path) -> 
     assert len(lines) > 1
 
 
-def test_junit_counts_failures_and_errors(cli: Cli, folder: Path) -> None:
-    root = ElementTree.fromstring(cli("check", folder, "--opset", 13, "--format", "junit").out)
-    suite = root.find("testsuite")
+def test_junit_counts_failures_and_errors(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    cli("check", folder, "--opset", 13, "--report", tmp_path / "report.xml")
+    suite = ElementTree.parse(tmp_path / "report.xml").find("testsuite")
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "2", "1")
     assert len(suite.findall("testcase")) == 4
@@ -119,12 +111,7 @@ def test_junit_counts_failures_and_errors(cli: Cli, folder: Path) -> None:
     assert len(suite.findall("testcase/error")) == 1
 
 
-_TIME = re.compile(r' time="[0-9.]+"')
-
-
-@pytest.mark.parametrize("form", ["text", "json", "github", "junit"])
-def test_several_processes_give_the_same_report(cli: Cli, folder: Path, form: str) -> None:
-    alone, together = (cli("check", folder, "--opset", 13, "--format", form, "--jobs", jobs) for jobs in (1, 2))
-    assert (alone.status, alone.err) == (together.status, together.err)
-    # How long it took differs.
-    assert _TIME.sub("", alone.out) == _TIME.sub("", together.out)
+@pytest.mark.parametrize("form", [["--format", "text"], ["--format", "github"], ["--json"], ["--report", "-"]])
+def test_several_processes_give_the_same_report(cli: Cli, folder: Path, form: list[str]) -> None:
+    alone, together = (cli("check", folder, "--opset", 13, *form, "--jobs", jobs) for jobs in (1, 2))
+    assert alone == together

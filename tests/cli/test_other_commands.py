@@ -187,7 +187,6 @@ def test_an_inspected_model_that_contradicts_itself_does_not_stop_the_others(cli
     ran = cli("inspect", tmp_path, "--json")
     found = {Path(each["path"]).name: each["problem"] for each in map(json.loads, ran.out.splitlines())}
     assert ran.status == 1
-    assert "inputs and outputs are objects" in ran.err  # that their form changed is told for one release
     assert {name: bool(problem) for name, problem in found.items()} == {
         "a.onnx": False,
         "b.onnx": True,
@@ -302,12 +301,6 @@ def test_json_is_an_object_a_line_that_the_schema_describes(cli: Cli, models: Pa
     assert lines
     for line in lines:
         jsonschema.validate(json.loads(line), {"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
-
-
-def test_the_old_way_to_ask_for_json_warns(cli: Cli, models: Path) -> None:
-    ran = cli("check", models / "skl_gmm_20.onnx", "--opset", "13", "--format", "json")
-    assert json.loads(ran.out)["models"]
-    assert ran.err.startswith("warning: --format json will go; ")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

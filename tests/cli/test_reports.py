@@ -81,13 +81,6 @@ def test_many_models_share_one_report(cli: Cli, model: Path, tmp_path: Path, job
     assert verdicts(report) == ["rewrite", "refused", "unreadable"]
 
 
-def test_the_report_of_a_check_is_what_the_check_prints(cli: Cli, model: Path, tmp_path: Path) -> None:
-    ran = cli("check", model, "--opset", 13, "--format", "json", "--report", tmp_path / "report.json")
-    assert ran.out == (tmp_path / "report.json").read_text()
-    ran = cli("check", model, "--opset", 13, "--format", "junit", "--report", tmp_path / "report.xml")
-    assert ran.out == (tmp_path / "report.xml").read_text()
-
-
 def test_verify_reports_both_models(cli: Cli, model: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     assert cli("verify", model, model, "--report", report).status == 0
