@@ -5,7 +5,7 @@ A row has ``graph`` and what else `tests.table` says of models, and
 - ``targets``, names of shipped ones, or ``facts`` about a made-up runtime; ``to``: the opset version, if not its own;
 - ``constants``: initializers as expressions;
 - ``told``: whether something is refused, rewritten or told; ``refused``, ``rewritten``: whether that is among it;
-  ``said``: a part of what is said.
+  ``said``: a part of what is said; ``by``: the rules of what is rewritten; ``opset``: the version that it goes to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tests.runtimes.toaster import runtime
 from tests.table import VOCABULARY, combinations, facts_of, parsed, rows
 
 FIELDS = (
-    "graph", "from", "to", "ir", "each", "targets", "facts", "constants", "told", "refused", "rewritten", "said",
+    "graph", "from", "to", "ir", "each", "targets", "facts", "constants", "told", "refused", "rewritten", "said", "by",
+    "opset",
 )  # fmt: skip
 ROWS = rows(Path(__file__).with_name("told.toml"), fields=FIELDS)
 
@@ -35,10 +36,11 @@ def test_what_is_said(claim: str) -> None:
                 "told": bool(plan.refusals or plan.sites or plan.unmended),
                 "refused": bool(plan.refusals),
                 "rewritten": bool(plan.sites),
+                "by": [site.rule for site in plan.sites],
+                "opset": plan.target.opset,
             }
-            assert {name: found[name] for name in found if name in row} == {
-                name: row[name] for name in found if name in row
-            }, chosen
+            for name, value in found.items():
+                assert row.get(name, value) == value, (name, chosen)
             said = " ".join([*map(str, plan.refusals), *plan.unmended, *(site.because for site in plan.sites)])
             assert row.get("said", "") in said, chosen
 
