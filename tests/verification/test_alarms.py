@@ -131,7 +131,7 @@ def test_numbers_that_a_function_draws_are_not_compared() -> None:
 @pytest.mark.parametrize("are_apart", [False, True])
 def test_integers_that_overflow_are_fed_within_one_runtime(are_apart: bool) -> None:
     spec = InputSpec("x", TensorProto.INT64, (100,))
-    filling = Filling.of(spec, Limits(are_apart=are_apart))
+    filling = Filling(spec, Limits(are_apart=are_apart))
     largest = max(np.abs(filling.values(kind, (100,), (1,)).astype(np.float64)).max() for kind in filling.kinds)
     assert (largest > 2**62) is not are_apart
 
@@ -376,7 +376,7 @@ def test_a_sequence_has_as_many_elements_as_it_is_made_of(place: int, verdict: s
 
 def test_numbers_that_casts_have_no_integer_for_are_finite_where_infinities_are_not_fed() -> None:
     spec = InputSpec("x", TensorProto.FLOAT16, ("N",))
-    filling = Filling.of(spec, Limits(cast_to={TensorProto.INT64}, open_to_special="GridSample"))
+    filling = Filling(spec, Limits(cast_to={TensorProto.INT64}, open_to_special="GridSample"))
     assert np.isfinite(filling.values("over int64", (50,), (1,))).all()
 
 

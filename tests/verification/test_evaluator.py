@@ -81,15 +81,6 @@ def test_a_loop_of_no_turn_is_no_evidence() -> None:
     assert caught.value.unsupported
 
 
-@pytest.mark.parametrize("opset", [11, 13])
-def test_negative_axes_count_from_the_back_of_what_unsqueeze_gives(opset: int) -> None:
-    given = "y = Unsqueeze <axes = [-3, -2]> (x)" if opset < 13 else "y = Unsqueeze (x, a)"
-    shapes = "(complex64[3, 5, 1] x) => (complex64[A, B, C, D, E] y)"
-    side = model(f"g {shapes} <int64[2] a = {{-3, -2}}> {{ {given} }}", opset)
-    (found,) = Evaluator(side).run(None, {"x": np.zeros((3, 5, 1), np.complex64)})
-    assert found.shape == (3, 5, 1, 1, 1)
-
-
 def test_a_quotient_is_not_taken_in_another_type_than_that_of_the_scale() -> None:
     text = "g (float[N] x, %s s) => (uint8[N] y) { y = QuantizeLinear <output_dtype = 2> (x, s) }"
     x = np.array([12.254294, 2.5], np.float32)
@@ -127,27 +118,6 @@ def test_a_bound_that_is_left_out_is_the_largest_number(opset: int, node: str, e
     (found,) = Evaluator(side).run(None, {"x": np.array([-np.inf, 0.5, np.inf, np.nan], np.float16)})
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, np.array(expected, np.float16))
-
-
-def test_a_split_of_sizes_that_do_not_make_up_the_axis_fails() -> None:
-    cut = Evaluator(model("g (float[5] x, int64[2] s) => (float[a] y, float[b] z) { y, z = Split (x, s) }"))
-    x = np.arange(5, dtype=np.float32)
-    first, second = cut.run(None, {"x": x, "s": np.array([2, 3])})
-    np.testing.assert_array_equal(first, x[:2])
-    np.testing.assert_array_equal(second, x[2:])
-    with pytest.raises(ValueError, match="do not make up"):
-        cut.run(None, {"x": x, "s": np.array([8, 4])})
-
-
-@pytest.mark.parametrize("opset", [11, 13])
-def test_a_split_of_any_version(opset: int) -> None:
-    text = "g (float[5, 4] x) => (float[a, b] y, float[c, d] z) { %s }"
-    said = "y, z = Split <axis = 1, split = [1, 3]> (x)"
-    given = "s = Constant <value_ints = [1, 3]> ()  y, z = Split <axis = 1> (x, s)"
-    x = np.arange(20, dtype=np.float32).reshape(5, 4)
-    first, second = Evaluator(model(text % (said if opset < 13 else given), opset)).run(None, {"x": x})
-    np.testing.assert_array_equal(first, x[:, :1])
-    np.testing.assert_array_equal(second, x[:, 1:])
 
 
 CONV = "g (float[1, 2, 5, 5] x, float[2, 2, 2, 2] w) => (float[A, B, C, D] y) {{ y = Conv <{}> (x, w) }}"

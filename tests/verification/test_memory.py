@@ -74,12 +74,6 @@ _HEAD = '<ir_version: 8, opset_import: ["": {opset}]> '
 
 # Most of what these take is neither fed nor given: matrices of what windows see, values inside, windows laid out.
 _LARGE_INSIDE = {
-    "convolution along four axes": (
-        "g (float[1, 8, 8, 8, 24, 24] x, float[1, 8, 5, 5, 5, 5] w) => (float[A, B, C, D, E, F] y) "
-        "{ y = Conv <pads = [1, 1, 1, 1, 1, 1, 1, 1]> (x, w) }",
-        "onnxruntime",
-        {"x": (1, 8, 8, 8, 24, 24), "w": (1, 8, 5, 5, 5, 5)},
-    ),
     "transposed convolution": (
         "g (float[1, 64, 256, 256] x, float[64, 16, 5, 5] w) => (float[A, B, C, D] y) { y = ConvTranspose (x, w) }",
         "onnxruntime",
@@ -122,12 +116,6 @@ _LARGE_INSIDE = {
         "g (float[1, 8, 128, 128] x, float[8, 8, 7, 7] w) => (float[A, B, C, D] y) { y = Conv (x, w) }",
         "reference",
         {"x": (1, 8, 128, 128), "w": (8, 8, 7, 7)},
-    ),
-    "padding of the reference evaluator": (
-        "g (float[1, 1, 10, 10] x) => (float[A, B, C, D] y) "
-        "{ y = AveragePool <kernel_shape = [3, 3], dilations = [2000, 2000], pads = [2000, 2000, 2000, 2000]> (x) }",
-        "reference",
-        {"x": (1, 1, 10, 10)},
     ),
 }
 

@@ -216,7 +216,7 @@ class Bases:
 
     @cached_property
     def _fillings(self) -> dict[str, Filling]:
-        return {spec.name: Filling.of(spec, self.limits) for spec in self.specs if spec.name not in self.limits.where}
+        return {spec.name: Filling(spec, self.limits) for spec in self.specs if spec.name not in self.limits.where}
 
     def _filled(self, shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], *seed: int) -> dict[str, Array]:
         """Values of kinds, by name, for inputs that do not say where."""

@@ -48,47 +48,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Filling:
-    """What decides which values an input is fed; fields that `Limits` has mean the same there.
+    """One input, and what limits say of the region, which decides the values that it is fed."""
 
-    Attributes:
-        takes_special: whether NaN and infinities are fed.
-        divides: whether integers are divided in the region.
-        nonzero: whether this input is never zero.
-        may_overflow: whether integers are fed that overflow when they are added, and doubles beyond what floats hold.
-    """
+    spec: InputSpec
+    limits: Limits
 
-    element_type: int
-    constants: tuple[float, ...]
-    tables: tuple[float, ...]
-    wholes: tuple[tuple[int, ...], ...]
-    keys: tuple[float, ...]
-    texts: tuple[str, ...]
-    rounds_to_integers: bool
-    cast_to: tuple[int, ...]
-    has_steps: bool
-    takes_special: bool
-    divides: bool
-    nonzero: bool
-    may_overflow: bool
+    @property
+    def takes_special(self) -> bool:
+        """Whether NaN and infinities are fed."""
+        return not self.limits.open_to_special and self.spec.name not in self.limits.ordered
 
-    @staticmethod
-    def of(spec: InputSpec, limits: Limits) -> Filling:
-        """What limits leave for an input."""
-        return Filling(
-            spec.element_type,
-            limits.constants,
-            limits.tables,
-            limits.wholes,
-            limits.keys,
-            limits.texts,
-            limits.rounds_to_integers,
-            tuple(sorted(limits.cast_to)),
-            limits.has_steps,
-            not limits.open_to_special and spec.name not in limits.ordered,
-            bool(limits.divisors),
-            spec.name in limits.divisors,
-            not limits.are_apart,
-        )
+    @property
+    def nonzero(self) -> bool:
+        """Whether this input is never zero."""
+        return self.spec.name in self.limits.divisors
+
+    @property
+    def may_overflow(self) -> bool:
+        """Whether integers are fed that overflow when they are added, and doubles beyond what floats hold."""
+        return not self.limits.are_apart
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -113,7 +91,7 @@ class Filling:
 
 def _by_type(filling: Filling) -> dict[str, Maker]:
     """Ways to fill a tensor: as floats (of `is_float`), as integers of eight bits and more, or plain ones."""
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.element_type))
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.spec.element_type))
     if dtype == np.bool_:
         return {
             "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
@@ -124,7 +102,7 @@ def _by_type(filling: Filling) -> dict[str, Maker]:
         return _floats(dtype, filling)
     if dtype.kind in "iu":
         return _integers(dtype, filling)
-    return {values: _plain(filling.element_type, values) for values in STRATEGIES}
+    return {values: _plain(filling.spec.element_type, values) for values in STRATEGIES}
 
 
 def _plain(element_type: int, values: Values) -> Maker:
@@ -145,10 +123,10 @@ def sprinkled(*specials: float) -> Maker:
 
 
 def _ways(filling: Filling) -> dict[str, Maker]:
-    if filling.element_type == TensorProto.STRING:
+    if filling.spec.element_type == TensorProto.STRING:
         made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
-        pool = np.array([*filling.texts, *map(str.swapcase, filling.texts)], object)
-        if filling.texts:
+        pool = np.array([*filling.limits.texts, *map(str.swapcase, filling.limits.texts)], object)
+        if filling.limits.texts:
             made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
         made["strings of several"] = _joined(np.array([*pool, "", " ", "a", "Bc"], object))
         return made
@@ -186,7 +164,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
 
         return made(draw)
 
-    near = _near(filling.constants, dtype)
+    near = _near(filling.limits.constants, dtype)
     pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
     found: dict[str, Maker] = {
         "random": made(lambda shape, rng: rng.standard_normal(shape)),
@@ -198,39 +176,39 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "zeros": made(lambda shape, rng: np.zeros(shape)),
         "ones": made(lambda shape, rng: np.ones(shape)),
     }
-    if filling.has_steps:
-        found["off steps"] = made(_beside(_steps(filling.constants)))
-        found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.constants)), shape))
-    if filling.tables:
-        found["from tables"] = made(_beside(filling.tables))
-        found |= {f"above tables, {at}": made(_in_order(part)) for at, part in _parts(filling.tables, 1 + 1e-5)}
-        found |= {f"below tables, {at}": made(_in_order(part)) for at, part in _parts(filling.tables, 1 - 1e-5)}
-    found |= {f"keys, {at}": made(_in_order(part)) for at, part in _parts(filling.keys)}
-    halfway = [number for number in _between_all(filling.constants) if abs(number) < largest / 4]
-    if filling.has_steps and halfway:
+    if filling.limits.has_steps:
+        found["off steps"] = made(_beside(_steps(filling.limits.constants)))
+        found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.limits.constants)), shape))
+    if filling.limits.tables:
+        found["from tables"] = made(_beside(filling.limits.tables))
+        found |= {f"above tables, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.tables, 1 + 1e-5)}
+        found |= {f"below tables, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.tables, 1 - 1e-5)}
+    found |= {f"keys, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.keys)}
+    halfway = [number for number in _between_all(filling.limits.constants) if abs(number) < largest / 4]
+    if filling.limits.has_steps and halfway:
         # None of them lies on a step, where rounding decides.
         found["between constants"] = made(lambda shape, rng: rng.choice(np.array(halfway), shape))
     if near:
         found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
-    for constant in filling.constants[:4]:
+    for constant in filling.limits.constants[:4]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
             found[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
             found[f"above {constant:g}"] = made(_scaled(constant + step))
             found[f"below {constant:g}"] = made(_scaled(constant - step))
-        if filling.has_steps and not float(constant).is_integer():
+        if filling.limits.has_steps and not float(constant).is_integer():
             found[f"ties of {constant:g}"] = made(_ties(constant))
-    for constant in filling.constants:
+    for constant in filling.limits.constants:
         if 0 < constant < _EPSILON:
             # An epsilon is added to a mean of squares.
             found[f"roots of {constant:g}"] = made(_normal(constant**0.5))
-    for element_type in filling.cast_to:
+    for element_type in sorted(filling.limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         bounds = np.array(lowest_and_highest(integer), np.float64)
         if not filling.takes_special:
             bounds = np.clip(bounds, -largest, largest)  # float16 has infinities for most of them
         found[f"{_OVER}{integer.name}"] = made(_between(*bounds))
-    if not filling.rounds_to_integers:
+    if not filling.limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         beyond = min(10 * float(np.log(largest)), largest / 8)
         found |= {
@@ -330,7 +308,7 @@ def _whole(values: Sequence[float], lowest: int, highest: int) -> list[float]:
 def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     info = np.iinfo(dtype)
     # The lowest integer has no negative, and dividing it by -1 ends some processes.
-    lowest, highest = (info.min + 1 if info.min and filling.divides else info.min), info.max
+    lowest, highest = (info.min + 1 if info.min and filling.limits.divisors else info.min), info.max
 
     def drawn(least: int, most: int) -> Maker:
         def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -344,9 +322,9 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
 
     limits = chosen(lowest, highest, 0, 1, lowest + 1, highest - 1)
-    held = [constant for constant in filling.constants if abs(constant) < 2**53]
+    held = [constant for constant in filling.limits.constants if abs(constant) < 2**53]
     near = [round(constant) + step for constant in held for step in (-1, 0, 1)]
-    wholes = () if filling.nonzero else filling.wholes
+    wholes = () if filling.nonzero else filling.limits.wholes
     fitting = [whole for whole in wholes if all(lowest <= number <= highest for number in whole)]
     return {
         "random": drawn(0, 9),
@@ -356,11 +334,22 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "zeros": chosen(0),
         "ones": chosen(1),
         **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
-        **({"from tables": chosen(*map(round, filling.tables))} if filling.tables else {}),
-        **{f"keys, {at}": _repeated(part.astype(dtype)) for at, part in _parts(_whole(filling.keys, lowest, highest))},
+        **({"from tables": chosen(*map(round, filling.limits.tables))} if filling.limits.tables else {}),
+        **{
+            f"keys, {at}": _repeated(part.astype(dtype))
+            for at, part in _parts(_whole(filling.limits.keys, lowest, highest))
+        },
         **{f"as held, {at}": _repeated(np.array(whole, dtype)) for at, whole in enumerate(fitting)},
-        **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
-        **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
-        **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),
+        **({f"at {constant:g}": chosen(round(constant)) for constant in filling.limits.constants[:4]} if near else {}),
+        **(
+            {f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.limits.constants[:4]}
+            if near
+            else {}
+        ),
+        **(
+            {f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.limits.constants[:4]}
+            if near
+            else {}
+        ),
         **({"limits": limits, "whole range": drawn(lowest, highest)} if filling.may_overflow else {}),
     }

@@ -18,8 +18,6 @@ from onnx.reference.ops import (
     op_max_pool,
     op_pow,
     op_quantize_linear,
-    op_split,
-    op_unsqueeze,
 )
 from onnx.reference.ops._quant_utils import reshape_input
 
@@ -52,13 +50,6 @@ class Clip(op_clip.Clip_11):
         with np.errstate(over="ignore"):
             found: tuple[Array] = super()._run(data, *bounds)  # type: ignore[no-untyped-call]
         return found
-
-
-class Unsqueeze(op_unsqueeze.Unsqueeze_13):
-    """Before opset 13 it adds one axis after the other, though negative ones count from the back of the result."""
-
-    def _run(self, data: Array, axes: Any = None) -> tuple[Array]:
-        return (np.expand_dims(data, tuple(np.atleast_1d(axes).tolist())),)
 
 
 class Loop(op_loop.Loop):
@@ -119,15 +110,6 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
         return found
 
 
-class Split(op_split.Split_18):
-    """It cuts what is there where the sizes are not those of an axis."""
-
-    def _run(self, mat: Array, split: Any = None, axis: int | None = 0, num_outputs: int | None = None) -> Any:
-        if split is not None and np.sum(split) != mat.shape[axis or 0]:
-            raise ValueError(f"the sizes {list(split)} do not make up those {mat.shape[axis or 0]} along the axis")
-        return super()._run(mat, split, axis or 0, num_outputs)  # type: ignore[no-untyped-call]
-
-
 class Evaluator(ReferenceEvaluator):
     """The evaluator, with these operators in functions and graphs inside, too."""
 
@@ -135,4 +117,4 @@ class Evaluator(ReferenceEvaluator):
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 
-_RIGHT: list[type[OpRun]] = [Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear, Split, Unsqueeze]
+_RIGHT: list[type[OpRun]] = [Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear]

@@ -127,32 +127,23 @@ _TOGETHER = frozenset({"SequenceConstruct", "SequenceInsert"})
 """Operators that give all that they read. Concat is none: from layer to layer, guesses would double."""
 
 
-def _kernel(node: NodeProto, weights: _Size | None = None) -> tuple[int, int]:
-    """How many elements a window has, and how many axes it moves along."""
+def _window(node: NodeProto, weights: _Size) -> int:
+    """How many elements a window has."""
     said = next((tuple(item.ints) for item in node.attribute if item.name == "kernel_shape"), ())
-    sizes = said or (weights.shape[2:] if weights is not None else ())
-    return prod(sizes), len(sizes)
+    return prod(said or weights.shape[2:])
 
 
 def _group(node: NodeProto) -> int:
     return next((item.i for item in node.attribute if item.name == "group"), 1) or 1
 
 
-def _columns_of_many_axes(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    """A convolution along one, two or three axes needs nothing else; along more, a matrix of what windows see."""
-    count, axes = _kernel(node, weights)
-    return prod(data.shape[1:2]) // _group(node) * count * prod(result.shape[2:]) * 4 if axes > 3 else 0
-
-
 def _columns(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    count, _ = _kernel(node, weights)
-    return prod(data.shape[1:2]) // _group(node) * count * prod(result.shape[2:]) * data.item
+    return prod(data.shape[1:2]) // _group(node) * _window(node, weights) * prod(result.shape[2:]) * data.item
 
 
 def _spread(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
     """What each element of the data gives to the windows that it is part of."""
-    count, _ = _kernel(node, weights)
-    return prod(weights.shape[1:2]) * count * prod(data.shape[2:]) * 4
+    return prod(weights.shape[1:2]) * _window(node, weights) * prod(data.shape[2:]) * 4
 
 
 def _scores(node: NodeProto, query: _Size, keys: _Size, result: _Size) -> int:
@@ -164,34 +155,16 @@ def _scores(node: NodeProto, query: _Size, keys: _Size, result: _Size) -> int:
 
 
 def _all_windows(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    """All windows one beside another in double, and once more; dilated ones are looked at where they are."""
-    if max((step for item in node.attribute if item.name == "dilations" for step in item.ints), default=1) > 1:
-        return _padded(node, data)
-    count, _ = _kernel(node, weights)
-    return 2 * 8 * prod(data.shape[:2]) * count * prod(result.shape[2:])
+    """All windows one beside another in double, and once more."""
+    return 2 * 8 * prod(data.shape[:2]) * _window(node, weights) * prod(result.shape[2:])
 
 
 def _spread_wide(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
     return 2 * prod(data.shape[:1]) * _spread(node, data, weights, result)
 
 
-def _corners(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    """Pixels around each place of each window, in double, with where they are and what each gives."""
-    count, _ = _kernel(node, weights)
-    return 6 * 8 * prod(data.shape[:2]) * count * prod(result.shape[2:])
-
-
-def _padded(node: NodeProto, data: _Size, *others: _Size) -> int:
-    """The data with its padding, and what counts of it."""
-    pads = next((list(item.ints) for item in node.attribute if item.name == "pads"), [])
-    axes = len(pads) // 2
-    sizes = zip(data.shape[2:], pads[:axes], pads[axes:], strict=False)
-    return 2 * data.item * prod(data.shape[:2]) * prod(size + before + behind for size, before, behind in sizes)
-
-
 _COLUMNS: Mapping[str, Callable[..., int]] = {
     "Attention": _scores,
-    "Conv": _columns_of_many_axes,
     "ConvInteger": _columns,
     "ConvTranspose": _spread,
     "DeformConv": _columns,
@@ -200,14 +173,11 @@ _COLUMNS: Mapping[str, Callable[..., int]] = {
 
 _WINDOWS: Mapping[str, Callable[..., int]] = {
     "Attention": _scores,
-    "AveragePool": _padded,
     "Conv": _all_windows,
     "ConvInteger": _all_windows,
     "ConvTranspose": _spread_wide,
-    "DeformConv": _corners,
-    "LpPool": _padded,
 }
 """What the reference evaluator needs."""
 
-GROWING = frozenset(_WINDOWS) | of_kind("growing")
+GROWING = of_kind("growing")
 """Operators that make much of little."""
