@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.checking.sites import Regions, verify_regions
-from reducelower.verification.inputs.given import check_given
 from reducelower.verification.inputs.made import free_sizes
-from reducelower.verification.inputs.testdata import TestDataSet, load_array, load_arrays, load_test_data
+from reducelower.verification.inputs.testdata import TestDataSet, check_given, load_array, load_arrays, load_test_data
 from reducelower.verification.result import (
     Coverage,
     Departure,

@@ -13,7 +13,7 @@ from reducelower.verification import verify
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import InputSpec
-from reducelower.verification.judging.doubts import is_of_last_digits, is_slight
+from reducelower.verification.judging.compare import is_of_last_digits, is_slight
 from reducelower.verification.judging.judge import judge
 
 from .models import model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reducelower.verification import verify
-from reducelower.verification.judging.exactness import Exactness
+from reducelower.verification.judging.conditioning import Exactness
 
 from .models import model
 

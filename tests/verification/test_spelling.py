@@ -11,8 +11,8 @@ from reducelower.types import Inference
 from reducelower.verification import verify
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.cut import cut_region
+from reducelower.verification.regions.pairs import small_models
 from reducelower.verification.regions.places import Place
-from reducelower.verification.regions.small_models import small_models
 
 from .models import model
 from .planned import rewrite

@@ -16,13 +16,10 @@ from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.bases import is_large
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import gives_nothing
-from reducelower.verification.judging.doubts import no_evidence
 from reducelower.verification.judging.runs import Clock
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
-from reducelower.verification.regions.small_models import small_models
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.result import SiteVerification
-from reducelower.verification.running.floats import float_types
-from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.reference_gaps import float_types, no_evidence, wrong_in_reference
 
 __all__ = ["check"]
 

@@ -18,10 +18,8 @@ from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.held import held_in
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
-from reducelower.verification.judging.compare import compare_outputs
-from reducelower.verification.judging.conditioning import DRAWS, Move, moved_by
-from reducelower.verification.judging.doubts import is_slight
-from reducelower.verification.judging.exactness import Exactness
+from reducelower.verification.judging.compare import compare_outputs, is_slight
+from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.runs import Clock
 from reducelower.verification.judging.witness import Differing, Witness

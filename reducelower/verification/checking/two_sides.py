@@ -10,13 +10,12 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from reducelower.numerics.reductions import Reduction
-from reducelower.verification.checking.bound import largest_kept
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
-from reducelower.verification.checking.tally import Tally, magnitude
+from reducelower.verification.checking.tally import Tally, largest_kept, magnitude
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
 from reducelower.verification.judging.casts import Casts
-from reducelower.verification.judging.exactness import Exactness
+from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.memory import allowed_bytes, held_bytes

@@ -16,7 +16,7 @@ from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import FreeInput
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.running.fed import as_fed, inferred
+from reducelower.verification.running.memory import as_fed, inferred
 
 __all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
 

@@ -12,7 +12,13 @@ from reducelower.numerics.measure import Array, element_type_of, is_float, measu
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.result import DISTANCES, OutputComparison
 
-__all__ = ["compare_outputs", "tensors", "withdrawn", "worst_of"]
+__all__ = ["compare_outputs", "is_of_last_digits", "is_slight", "tensors", "withdrawn", "worst_of"]
+
+_OF_TWO_RUNTIMES = 1e-5
+"""The share of the largest value of a tensor by which two runtimes may differ."""
+
+_OF_A_FEW_SUMS = 8.0
+"""How many last digits of the largest value of a tensor a few sums lose."""
 
 
 def tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
@@ -124,3 +130,29 @@ def _tells(value: Array) -> bool:
     if not value.size:
         return False
     return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())
+
+
+def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
+    """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
+
+    Operators such as Attention compute in single precision within double ones, and not every runtime does. The last
+    place of what they are given, of a magnitude of `scale`, may be lost on the way.
+    """
+    if before.dtype != after.dtype or before.shape != after.shape or not is_float(before):
+        return False
+    if before.dtype.itemsize == 8:
+        with np.errstate(over="ignore"):
+            before, after = before.astype(np.float32), after.astype(np.float32)
+    tolerance = Tolerance(relative=_OF_TWO_RUNTIMES, absolute=float(np.finfo(np.float32).eps) * scale)
+    return not measure(before, after, tolerance, by_tensor=True).mismatch
+
+
+def is_of_last_digits(before: Array, after: Array) -> bool:
+    """Whether two results differ by no more than a few sums lose, in their own type and of a tensor.
+
+    Narrower floats than those of single precision are not taken: a few of their last digits are a percent.
+    """
+    if before.dtype != after.dtype or before.shape != after.shape or before.dtype not in (np.float32, np.float64):
+        return False
+    tolerance = Tolerance(relative=_OF_A_FEW_SUMS * float(np.finfo(before.dtype).eps))
+    return not measure(before, after, tolerance, by_tensor=True).mismatch

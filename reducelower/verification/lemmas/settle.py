@@ -15,9 +15,8 @@ from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.lemmas.lemma import Lemma, named_sizes, sizes_told, told
 from reducelower.verification.regions.numbering import Functions, Table
-from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.regions.small_models import small_models
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.source import OutOfTimeError
 

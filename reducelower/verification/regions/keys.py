@@ -13,9 +13,8 @@ from onnx import (
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array
 from reducelower.verification.regions.numbering import attribute_key, brief, read_by
-from reducelower.verification.regions.pairs import FreeInput, Pair
+from reducelower.verification.regions.pairs import FreeInput, Pair, opened
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.regions.small_models import opened
 
 __all__ = ["keyed"]
 

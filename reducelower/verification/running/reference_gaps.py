@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from onnx import AttributeProto, ModelProto, NodeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from reducelower.model.graph import all_nodes
-from reducelower.model.numbers import HALVES
+from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.numbers import FLOATS, HALVES
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset
 from reducelower.verification.operators import column
-from reducelower.verification.running.floats import float_types
 from reducelower.verification.running.source import default_opset
 
-__all__ = ["wrong_in_reference"]
+__all__ = ["TYPES_IN_ATTRIBUTES", "float_types", "no_evidence", "wrong_in_reference"]
 
 _NEWEST_BEFORE_1_23 = 27
 _OLDEST = 7  # most implementations of the pairs 1 -> 6 and 6 -> 7 are shared
@@ -55,3 +54,38 @@ def _is_right(item: AttributeProto, right: Any) -> bool:
         return bool(value == right)
     texts = [each.decode() if isinstance(each, bytes) else each for each in value]
     return bool(texts == right * (len(texts) // len(right) if right else 1))
+
+
+TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
+
+
+def float_types(model: ModelProto) -> set[int]:
+    """The float types that a model mentions; casts between types round on purpose."""
+    found = {value.type.tensor_type.elem_type for value in model.graph.input}
+    found |= {tensor.data_type for tensor in _tensors(model.graph)}
+    for node in all_nodes(model):
+        for attribute in node.attribute:
+            if attribute.name in TYPES_IN_ATTRIBUTES and attribute.type == AttributeProto.INT:
+                found |= {attribute.i} if attribute.name != "stash_type" else set()
+            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) and node.op_type == "Constant":
+                found.add(TensorProto.FLOAT)
+    return found & set(FLOATS)
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                yield attribute.t
+        for _, _, inner in subgraphs(node):
+            yield from _tensors(inner)
+
+
+def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:
+    """Why a difference of two sides, by runtime and model, says nothing against a conversion; empty where it does."""
+    stale = sorted({kind for runtime, model in sides if runtime == "reference" for kind in wrong_in_reference(model)})
+    if not stale:
+        return ""
+    named = ", ".join(stale[:5])
+    return f"onnxruntime does not run it, and the reference evaluator is no evidence for {named} as it stands here"

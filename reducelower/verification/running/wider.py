@@ -15,8 +15,7 @@ from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema
 from reducelower.numerics.measure import is_float
-from reducelower.verification.running.floats import TYPES_IN_ATTRIBUTES, float_types
-from reducelower.verification.running.reference_gaps import wrong_in_reference
+from reducelower.verification.running.reference_gaps import TYPES_IN_ATTRIBUTES, float_types, wrong_in_reference
 from reducelower.verification.running.runtimes import ReferenceRuntime, Session, try_load
 from reducelower.verification.running.source import Source, default_opset
 

@@ -1,22 +1,28 @@
-"""Second looks at whole models: what a region was asked to lose, other inputs, and what two runtimes differ in."""
+"""Second looks at whole models: random operators, what a region was asked to lose, other inputs, two runtimes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from reducelower.model.graph import all_nodes
+from onnx import ModelProto, NodeProto
+
+from reducelower.model.graph import all_nodes, read_by, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import open_to_special
 from reducelower.verification.inputs.made import varied
-from reducelower.verification.judging.compare import withdrawn
-from reducelower.verification.judging.runs import Run
+from reducelower.verification.judging.compare import tensors, withdrawn
+from reducelower.verification.judging.runs import Clock, Run
+from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 from reducelower.verification.whole.borders import at_borders
 from reducelower.verification.whole.question import Question, compared, differ, far_apart
 
-__all__ = ["as_regions", "searched", "without_slight"]
+__all__ = ["as_regions", "random_outputs", "searched", "without_slight"]
 
 
 def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
@@ -64,3 +70,60 @@ def without_slight(
     if left.runtime == right.runtime:
         reason = "rounding may explain as much, in parts that were not run"
     return withdrawn(outputs, reason, lambda item: item.name not in far, with_difference=True)
+
+
+def random_outputs(
+    model: ModelProto, run: Run, other: Run, outputs: Sequence[OutputComparison], clock: Clock
+) -> list[OutputComparison]:
+    """Withdraw the comparison of outputs that the source does not reproduce on the same inputs, or elsewhere.
+
+    Each runtime draws random numbers of its own. When the time is over, what was seen until then counts.
+    """
+    names = [value.name for value in model.graph.output]
+    unstable = _drawn(model, _OF_PROBABILITIES if run.runtime == other.runtime else RANDOM)
+    found = sorted({node.op_type for node in all_nodes(model)} & RANDOM)
+    # Without a random operator, one set of inputs tells whether threads add up in an order of their own.
+    for feeds, first in islice(zip(run.cases, run.results, strict=True), None if found else 1):
+        try:
+            clock.check()
+            second = run.session.run(feeds, clock.left)
+        except OutOfTimeError:
+            break
+        except CannotRunError:
+            return list(outputs)
+        for name, left, right in zip(names, first, second, strict=True):
+            there = dict(tensors(name, right))
+            unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
+    if not unstable:
+        return list(outputs)
+    reason = f"the source gives different values each time it is run ({', '.join(found) or 'it is not deterministic'})"
+    return withdrawn(outputs, reason, lambda item: item.name in unstable and item.shape_before == item.shape_after)
+
+
+_OF_PROBABILITIES = of_kind("drawing by probability")  # their pages leave open what others than these do
+
+
+def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
+    """The values of the main graph that are computed from what some operators draw, in functions too."""
+    drawing = {("", kind) for kind in kinds}
+    while found := {
+        (item.domain, item.name)
+        for item in model.functions
+        if (item.domain, item.name) not in drawing and any(_kind(node) in drawing for node in walk(item.node))
+    }:
+        drawing |= found
+    names: set[str] = set()
+    for node in model.graph.node:
+        if any(_kind(inner) in drawing for inner in walk([node])) or not names.isdisjoint(read_by(node)):
+            names.update(name for name in node.output if name)
+    return names
+
+
+def _kind(node: NodeProto) -> tuple[str, str]:
+    return "" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type
+
+
+def _identical(left: Array | None, right: Array | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return identical(left, right) or (left.dtype == right.dtype == object and left.tolist() == right.tolist())

@@ -9,8 +9,7 @@ from typing import Any
 from reducelower.numerics.measure import Array, holds_special, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.judging.compare import compare_outputs, tensors, worst_of
-from reducelower.verification.judging.doubts import is_slight
+from reducelower.verification.judging.compare import compare_outputs, is_slight, tensors, worst_of
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.providers import CPU, chosen_provider

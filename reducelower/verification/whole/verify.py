@@ -17,21 +17,19 @@ from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
-from reducelower.verification.inputs.given import check_given, refused_input
 from reducelower.verification.inputs.made import input_specs
-from reducelower.verification.inputs.testdata import TestDataSet
+from reducelower.verification.inputs.testdata import TestDataSet, check_given, refused_input
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
-from reducelower.verification.judging.doubts import no_evidence, random_outputs
 from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.lemmas.proof import verify_rewrites
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.running.memory import DEFAULT_MEMORY, TooLargeError, bounded
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
+from reducelower.verification.running.reference_gaps import no_evidence
 from reducelower.verification.running.runtimes import OnnxRuntime, runtime_named, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
-from reducelower.verification.whole.borders import at_borders
-from reducelower.verification.whole.first import first_difference
-from reducelower.verification.whole.looks import as_regions, searched, without_slight
+from reducelower.verification.whole.borders import at_borders, first_difference
+from reducelower.verification.whole.looks import as_regions, random_outputs, searched, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
 
 __all__ = ["compare_models", "verify"]
