@@ -15,7 +15,7 @@ import pytest
 from onnx import ModelProto
 
 from reducelower.verification import RUNTIMES, verify
-from reducelower.verification.judging import runs as runs_module
+from reducelower.verification.running import clock as clock_module
 from reducelower.verification.running.foreign import ForeignRuntime
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
@@ -75,7 +75,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
     for runtime in (OnnxRuntime(), ReferenceRuntime()):
         monkeypatch.setitem(RUNTIMES, runtime.name, lambda runtime=runtime: SlowRuntime(runtime, found))  # type: ignore[arg-type]
     monkeypatch.setattr(whole_module, "verify_rewrites", lambda *models, **options: None)
-    monkeypatch.setattr(runs_module, "time", SimpleNamespace(monotonic=lambda: found.gone))
+    monkeypatch.setattr(clock_module, "time", SimpleNamespace(monotonic=lambda: found.gone))
     return found
 
 

@@ -21,8 +21,8 @@ from reducelower.verification.checking import remembered as remembered_module
 from reducelower.verification.checking import seen as seen_module
 from reducelower.verification.checking import sites as sites_module
 from reducelower.verification.checking import two_sides as two_sides_module
-from reducelower.verification.judging import runs as runs_module
-from reducelower.verification.judging.runs import Clock
+from reducelower.verification.running import clock as clock_module
+from reducelower.verification.running.clock import Clock
 
 from .models import model
 
@@ -69,7 +69,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Checks:
 
     remembered_module.forget()
     monkeypatch.setattr(remembered_module, "check", check)
-    monkeypatch.setattr(runs_module, "time", SimpleNamespace(monotonic=lambda: found.gone))
+    monkeypatch.setattr(clock_module, "time", SimpleNamespace(monotonic=lambda: found.gone))
     return found
 
 
@@ -130,7 +130,7 @@ def test_the_time_ends_between_two_sets_of_inputs_of_one_region(monkeypatch: pyt
 
     remembered_module.forget()
     monkeypatch.setattr(two_sides_module, "judge_case", judge_case)
-    monkeypatch.setattr(runs_module, "time", SimpleNamespace(monotonic=lambda: gone.gone))
+    monkeypatch.setattr(clock_module, "time", SimpleNamespace(monotonic=lambda: gone.gone))
     found = verify(SAME, OTHER_NAMES, budget=4)
     assert gone.gone == 3
     assert found.verdict == "not shown"
@@ -146,7 +146,7 @@ def test_the_time_ends_within_the_look_at_one_difference(monkeypatch: pytest.Mon
 
     remembered_module.forget()
     monkeypatch.setattr(seen_module, "moved_by", moved_by)
-    monkeypatch.setattr(runs_module, "time", SimpleNamespace(monotonic=lambda: gone.gone))
+    monkeypatch.setattr(clock_module, "time", SimpleNamespace(monotonic=lambda: gone.gone))
     found = verify_regions(SAME, OTHER_NAMES, clock=Clock(1))
     assert gone.gone == 1
     assert found.findings == ()

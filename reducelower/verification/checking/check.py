@@ -16,9 +16,9 @@ from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.bases import is_large
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import gives_nothing
-from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.reference_gaps import float_types, no_evidence, wrong_in_reference
 
 __all__ = ["check"]

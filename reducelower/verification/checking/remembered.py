@@ -19,11 +19,11 @@ from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import may_have
 from reducelower.verification.inputs.made import InputSpec
-from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
+from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import allowed_bytes
 from reducelower.verification.running.providers import chosen_provider
 

@@ -21,11 +21,11 @@ from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.judging.compare import compare_outputs, is_slight
 from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
-from reducelower.verification.judging.runs import Clock
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import INFINITE, SiteStatus
+from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import Session
 
 __all__ = ["Seen", "Setup", "judge_case"]

@@ -19,11 +19,11 @@ from reducelower.plan import CHOSEN, Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of
-from reducelower.verification.judging.runs import Clock
 from reducelower.verification.regions.align import Alignment, Claim, align
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import Coverage, SiteVerification
+from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 
 __all__ = ["Regions", "losses", "verify_regions"]

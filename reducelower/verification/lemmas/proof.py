@@ -22,12 +22,12 @@ from reducelower.plan import Plan
 from reducelower.types import Inference
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.judging.runs import Clock
 from reducelower.verification.lemmas.lemma import lemmas_of
 from reducelower.verification.lemmas.settle import Settled, settle, wanted
 from reducelower.verification.lemmas.substitution import Substituted, is_same, substituted
 from reducelower.verification.regions.align import align
 from reducelower.verification.result import Coverage
+from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.weights import held_array, is_held
 
 __all__ = ["values_of", "verify_rewrites"]

@@ -21,8 +21,8 @@ from reducelower.numerics.measure import Array, is_float
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import nodes_of
+from reducelower.verification.judging.accepted import Run
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
-from reducelower.verification.judging.runs import Run
 from reducelower.verification.lemmas.proof import values_of
 from reducelower.verification.regions.align import Alignment, Claim
 from reducelower.verification.regions.cut import Region, cut_region

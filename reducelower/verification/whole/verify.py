@@ -19,10 +19,12 @@ from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
 from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import TestDataSet, check_given, refused_input
+from reducelower.verification.judging.accepted import Request, Run
 from reducelower.verification.judging.compare import compare_outputs, withdrawn, worst_of
-from reducelower.verification.judging.runs import Clock, Request, Run, run_result, run_source
+from reducelower.verification.judging.runs import run_result, run_source
 from reducelower.verification.lemmas.proof import verify_rewrites
 from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
+from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import DEFAULT_MEMORY, TooLargeError, bounded
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
 from reducelower.verification.running.reference_gaps import no_evidence
