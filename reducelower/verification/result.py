@@ -14,6 +14,7 @@ from reducelower.notebook import InNotebooks
 __all__ = [
     "DISTANCES",
     "INFINITE",
+    "STATUSES",
     "Coverage",
     "Departure",
     "OutputComparison",
@@ -37,7 +38,18 @@ INFINITE = -1
 """Stands for a distance where one side, or both against the definition, came out infinite."""
 
 OutputVerdict = Literal["equal", "different", "not compared"]
-SiteStatus = Literal["equal", "improved", "overflow", "departs", "loses range", "different", "not run"]
+SiteStatus = Literal["equal", "not run", "improved", "overflow", "departs", "loses range", "different"]
+
+STATUSES: dict[SiteStatus, tuple[str, Tone]] = {
+    "equal": ("equal", "good"),
+    "not run": ("not run", "warning"),
+    "improved": ("more exact", "good"),
+    "overflow": ("as exact", "good"),
+    "departs": ("runtime at fault", "warning"),
+    "loses range": ("smaller range", "warning"),
+    "different": ("different", "bad"),
+}
+"""From what matters least to what matters most: the words for a reader, and how to take it unless it is not ok."""
 
 
 @dataclass(frozen=True)
@@ -156,14 +168,12 @@ class SiteVerification(InNotebooks):
     @property
     def said(self) -> str:
         """The status for a reader: what a rewrite is compared with the source."""
-        return _STATUS[self.status]
+        return STATUSES[self.status][0]
 
     @property
     def tone(self) -> Tone:
         """How a reader should take it."""
-        if self.status in ("equal", "improved", "overflow"):
-            return "good"
-        return "warning" if self.ok else "bad"
+        return STATUSES[self.status][1] if self.ok else "bad"
 
     @property
     def loss(self) -> str:
@@ -393,16 +403,6 @@ class Verification(InNotebooks):
         plain: dict[str, Any] = {**more, **to_plain(self)}
         return plain
 
-
-_STATUS: dict[SiteStatus, str] = {
-    "equal": "equal",
-    "improved": "more exact",
-    "overflow": "as exact",
-    "departs": "runtime at fault",
-    "loses range": "smaller range",
-    "different": "different",
-    "not run": "not run",
-}
 
 _SAID: dict[Verdict, tuple[str, Tone]] = {
     "equivalent": ("verified", "good"),

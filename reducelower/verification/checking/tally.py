@@ -17,7 +17,7 @@ from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import SiteStatus, SiteVerification
+from reducelower.verification.result import STATUSES, SiteStatus, SiteVerification
 from reducelower.verification.running.runtimes import Session
 from reducelower.verification.running.source import CannotRunError
 
@@ -71,15 +71,7 @@ def _scaled(value: Any, factor: float) -> Any:
     return (np.abs(value.astype(np.float64)) * factor).astype(value.dtype)
 
 
-_SEVERITY: Mapping[SiteStatus, int] = {
-    "equal": 0,
-    "not run": 1,
-    "improved": 2,
-    "overflow": 3,
-    "departs": 4,
-    "loses range": 5,
-    "different": 6,
-}
+_SEVERITY = {status: at for at, status in enumerate(STATUSES)}
 _SHOWN = 400  # characters of inputs in a finding
 _LONGEST = 60  # characters of an attribute
 
