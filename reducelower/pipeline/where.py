@@ -82,7 +82,7 @@ class OnRuntime:
         name: the name of the target.
         newest: on its newest version, or on the one that was asked for.
         words: by version, the oldest first.
-        is_documented: whether nobody measured what is known.
+        is_documented: whether nobody measured what is known against it there, or anything of it.
         oldest_as_it_is: the oldest version that runs it as it is, as far as is known; empty if none does.
         oldest_after: the oldest that runs it after ``--for``, or as it is.
     """
@@ -151,10 +151,18 @@ def _on_runtime(document: Document, covered: _Covered, name: str) -> OnRuntime:
         runtime.name,
         OnVersion(runtime.version, newest.word, newest.faults, newest.left, runtime.note),
         words,
-        bool(runtime.facts) and not any(fact.evidence.measured for fact in runtime.facts),
+        _is_documented(runtime, newest.faults),
         next((version for version, word in words.items() if word in _AS_IT_IS), ""),
         next((version for version, word in words.items() if word != "does not run"), ""),
     )
+
+
+def _is_documented(runtime: Runtime, faults: Iterable[Fault]) -> bool:
+    """Whether nobody measured what is known against a model there, or anything of a runtime."""
+    documented = {fact.told for fact in runtime.facts if fact.evidence.documented}
+    said = {fault.says for fault in faults}
+    is_measured = any(fact.evidence.measured for fact in runtime.facts)
+    return bool(documented) and (not is_measured or (bool(said) and said <= documented))
 
 
 def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVersion:

@@ -112,51 +112,8 @@ class Evidence:
 class When:
     """The nodes that are affected; a condition that is None is always met.
 
-    Attributes:
-        axes: how the axes are written, of `AxesForm`.
-        negative_axes: whether any axis is negative.
-        axes_count: how many dimensions are reduced.
-        all_axes: whether every dimension is reduced.
-        keepdims: ``0``, ``1`` or ``unset``, as written.
-        noop: ``0``, ``1`` or ``unset``, the attribute noop_with_empty_axes as written.
-        element_types: element types of the first input, or of the first output if there is none (Constant).
-        second_types: element types of the second input.
-        output_types: element types of the first output.
-        data: how the first input is defined, of `Definition`.
-        rank: number of dimensions of the first input.
-        rank_second: number of dimensions of the second input, 0 if there is none.
-        rank_out: number of dimensions of the result.
-        fed: whether an input after the first is a model input, such as the shape of Reshape.
-        broadcast: whether the last input has several values and is broadcast to the shape of the result; unknown sizes
-            count as equal. For Gemm one value counts as well, for MatMul only the sizes before the last two.
-        per_channel: whether the second input has one value, or one per entry of the second dimension of the first;
-            true if sizes are unknown.
-        no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; false if sizes are
-            unknown.
-        attributes: values of attributes, such as ``mode=cubic``, stated or by default; one of these for each attribute
-            that is named. A name alone, such as ``reduction``, means that the node states it, ``!axis`` that it does
-            not, ``dilations!=1`` that it states another value. A list of equal numbers counts as that number.
-        after: operators, one of which computes the first input.
-        sizes_known: whether every size of the first input is known.
-        second_read: whether anything reads the second output.
-        index_depth: how many indices name a place: the last size of the second input, 0 if unknown.
-        second_value: the number that the second input holds, if that is constant and holds one, such as k of TopK.
-        shifted: whether the third input is constant and not zero, such as the zero point of a quantization.
-        negative_indices: whether the second input has constant indices of which one is negative.
-        holds_zero: whether the second input is a constant list that holds a zero, such as a target shape.
-        inputs: how many inputs are given, up to the last one.
-        outputs: how many outputs are named, up to the last one.
-        first_read: whether anything reads the first output.
-        uneven: whether scales of Resize do not give an integer size; false if scales are unknown, true for any fraction
-            if sizes are unknown. For other operators, whether the pads at the two ends of an axis differ; for Split
-            without sizes, whether the parts differ.
-        overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
-        constant: whether the first output depends only on constants.
-        vector: whether an input that is not constant is a vector of several values and is broadcast to more dimensions.
-        thin: whether a convolution is depthwise and a side of the data has size 1; false if sizes are unknown.
-        yielded: whether the first output is a model output.
-        last: how the last input is defined, of `Definition`.
-        made: whether the conversion added the node.
+    A condition asks for the property of that name of `runtimes.features.Features`, which says what it is. The values
+    given are those that it may have; of ``attributes``, one for each attribute that is named.
     """
 
     made: bool | None = None
@@ -248,7 +205,11 @@ def _name(text: str) -> str:
 
 
 def _is_met(text: str, found: frozenset[str]) -> bool:
-    """Whether the attributes of a node meet a condition on one of them."""
+    """Whether the attributes of a node meet a condition on one of them.
+
+    A name alone, such as ``reduction``, means that the node states it, ``!axis`` that it does not, ``mode=cubic`` that it
+    has this value, stated or by default, ``dilations!=1`` that it states another.
+    """
     if text.startswith("!"):
         return text[1:] not in found
     name, unequal, value = text.partition("!=")

@@ -180,7 +180,10 @@ class Features:
 
     @property
     def broadcast(self) -> bool:
-        """Whether the last operand has several values and is broadcast."""
+        """Whether the last operand has several values and is broadcast; unknown sizes count as equal.
+
+        For Gemm one value counts as well, for MatMul only the sizes before the last two.
+        """
         is_gemm, is_product = self._node.op_type == "Gemm" and len(self._node.input) > 2, self._node.op_type == "MatMul"
         if not (is_gemm or is_product or self._node.op_type in BROADCASTING):
             return False
@@ -201,7 +204,7 @@ class Features:
 
     @property
     def no_values(self) -> bool:
-        """Whether a dimension of size 0 is reduced; False if sizes are unknown."""
+        """Whether a dimension of size 0 is reduced, which makes results of no values; False if sizes are unknown."""
         shape = self._scope.shape(self._node.input[0]) if self._node.op_type in REDUCTIONS else None
         if not shape or 0 not in shape:
             return False
@@ -288,7 +291,10 @@ class Features:
 
     @property
     def per_channel(self) -> bool:
-        """Whether the second input has one value, or one per entry of the second dimension of the first."""
+        """Whether the second input has one value, or one per entry of the second dimension of the first.
+
+        True if sizes are unknown.
+        """
         own, data = (self._scope.shape(name) if name else None for name in (self._second_input, self._node.input[0]))
         if own is None or data is None:
             return True
@@ -297,7 +303,10 @@ class Features:
 
     @property
     def uneven(self) -> bool:
-        """Whether scales may not give an integer size, pads at two ends differ, or parts differ in size."""
+        """Whether scales of Resize may not give an integer size, pads at two ends differ, or parts of Split do in size.
+
+        False if scales are unknown; any fraction may not if sizes are unknown.
+        """
         if self._node.op_type == "Split":
             shape, parts = self._scope.shape(self._node.input[0]), value_of(self._node, "num_outputs", 0)
             size = shape[value_of(self._node, "axis", 0)] if shape else None
@@ -317,7 +326,7 @@ class Features:
 
     @property
     def overhangs(self) -> bool:
-        """Whether the last window along an axis would begin beyond the data and the padding before them."""
+        """Whether the last window along an axis would begin beyond data and padding before them, and is left out."""
         kernel, shape = value_of(self._node, "kernel_shape", ()), self._scope.shape(self._node.input[0])
         if not value_of(self._node, "ceil_mode", 0) or shape is None:
             return False
@@ -371,7 +380,7 @@ class Features:
 
 
 def _text(value: object) -> object:
-    """The value of an attribute as target files write it."""
+    """The value of an attribute as target files write it: for a list of equal numbers that number."""
     if isinstance(value, list) and value and value.count(value[0]) == len(value):
         return value[0]
     return value.decode() if isinstance(value, bytes) else value

@@ -56,6 +56,20 @@ def test_a_word_and_what_is_in_the_way(on: On, body: str, runtime: str, word: st
     assert (found.newest.word, [fault.kind for fault in found.newest.faults]) == (word, kinds)
 
 
+@pytest.mark.parametrize(
+    ("body", "runtime", "is_documented"),
+    [
+        (PLAIN, "tensorrt", True),
+        (PLAIN, "opencv", False),
+        (PLAIN, "onnxruntime-webgpu", False),
+        ("{ y = Hardmax (x) }", "onnxruntime-webgpu", True),
+        ("{ y = ReduceL2 <keepdims = 1> (x) }", "onnxruntime-webgpu", False),
+    ],
+)
+def test_what_nobody_measured_is_said_to_be_documented(on: On, body: str, runtime: str, is_documented: bool) -> None:
+    assert on(model(body), runtime).is_documented == is_documented
+
+
 def test_an_opset_that_is_not_read_is_a_feature_of_the_model(on: On) -> None:
     found = on(model("{ y = Relu (x) }", 20, head="ir_version: 10"), "onnxruntime@1.16")
     assert found.newest.word == "runs after --for"
