@@ -32,64 +32,53 @@ def plain(fact: Fact) -> tuple[Any, ...]:
     return sorted(fact.operators), fact.outcome, None if fact.opsets is None else str(fact.opsets), written
 
 
-def facts(fails: Callable[[Case], bool], failure: Verdict = WRONG) -> list[tuple[Any, ...]]:
+AXES_OF_NONE = ("absent", "empty", "omitted")
+
+# What is broken, what becomes of it, and the facts: operators, outcome, opset versions, conditions.
+BROKEN: dict[str, tuple[Callable[[Case], bool], Verdict, list[tuple[Any, ...]]]] = {
+    "nothing": (lambda case: False, WRONG, []),
+    "keepdims that is not written": (
+        lambda case: case.features.keepdims == "unset", WRONG, [(list(FOUR), "wrong", None, {"keepdims": ["unset"]})],
+    ),
+    "two operators over a span of versions": (
+        lambda case: case.operator in ("ReduceL1", "ReduceLogSumExp") and 13 <= case.opset <= 17, REFUSED,
+        [(["ReduceL1", "ReduceLogSumExp"], "refused", "13-17", {})],
+    ),
+    "an operator": (lambda case: case.operator == "ReduceMax", REFUSED, [(["ReduceMax"], "absent", None, {})]),
+    "axes of one form in one operator": (
+        lambda case: case.operator == "ReduceSum" and case.features.axes == "dynamic", REFUSED,
+        [(["ReduceSum"], "refused", None, {"axes": ["dynamic"]})],
+    ),
+    "two conditions at once": (
+        lambda case: case.features.noop == "1" and case.features.axes in AXES_OF_NONE, WRONG,
+        [(list(FOUR), "wrong", None, {"axes": list(AXES_OF_NONE), "noop": ["1"]})],
+    ),
+    "some dimensions only": (
+        lambda case: 13 <= case.opset <= 17 and case.operator == "ReduceL1" and not case.features.all_axes, WRONG,
+        [(["ReduceL1"], "wrong", "13-17", {"all_axes": False})],
+    ),
+    "two things": (
+        lambda case: case.features.keepdims == "unset" or case.features.element_types == "int64", WRONG,
+        [
+            (list(FOUR), "wrong", None, {"element_types": ["int64"]}),
+            (list(FOUR), "wrong", None, {"keepdims": ["unset"]}),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_becomes_just_its_facts(what: str) -> None:
+    fails, failure, expected = BROKEN[what]
     found = distilled(reductions(*FOUR), lambda case: not case.tag and fails(case), failure)
     assert (found.untold, found.overcast) == ((), ())
-    return [plain(fact) for fact in found.runtime.facts]
-
-
-def test_nothing_broken_is_no_fact() -> None:
-    assert facts(lambda case: False) == []
-
-
-def test_keepdims_not_written() -> None:
-    assert facts(lambda case: case.features.keepdims == "unset") == [
-        (list(FOUR), "wrong", None, {"keepdims": ["unset"]})
-    ]
-
-
-def test_an_operator_over_a_span_of_versions() -> None:
-    broken = {"ReduceL1", "ReduceLogSumExp"}
-    assert facts(lambda case: case.operator in broken and 13 <= case.opset <= 17, REFUSED) == [
-        (sorted(broken), "refused", "13-17", {})
-    ]
-
-
-def test_an_operator_that_is_not_there() -> None:
-    assert facts(lambda case: case.operator == "ReduceMax", REFUSED) == [(["ReduceMax"], "absent", None, {})]
+    assert sorted(map(plain, found.runtime.facts), key=str) == expected
 
 
 def test_versions_that_are_not_read_are_no_fact() -> None:
     found = distilled(reductions(*FOUR), lambda case: case.opset > 20, REFUSED)
     assert str(found.runtime.reads) == "7-20"
     assert found.runtime.facts == ()
-
-
-def test_axes_of_one_form_in_one_operator() -> None:
-    assert facts(lambda case: case.operator == "ReduceSum" and case.features.axes == "dynamic", REFUSED) == [
-        (["ReduceSum"], "refused", None, {"axes": ["dynamic"]})
-    ]
-
-
-def test_two_conditions_at_once() -> None:
-    assert facts(lambda case: case.features.noop == "1" and case.features.axes in ("absent", "omitted", "empty")) == [
-        (list(FOUR), "wrong", None, {"axes": ["absent", "empty", "omitted"], "noop": ["1"]})
-    ]
-
-
-def test_some_dimensions_only() -> None:
-    broken = lambda case: 13 <= case.opset <= 17 and case.operator == "ReduceL1" and not case.features.all_axes  # noqa: E731
-    assert facts(broken) == [(["ReduceL1"], "wrong", "13-17", {"all_axes": False})]
-
-
-def test_two_things_broken_are_two_facts() -> None:
-    def broken(case: Case) -> bool:
-        return case.features.keepdims == "unset" or case.features.element_types == "int64"
-
-    assert sorted(facts(broken), key=str) == [
-        (list(FOUR), "wrong", None, {"element_types": ["int64"]}),
-        (list(FOUR), "wrong", None, {"keepdims": ["unset"]}),
-    ]
 
 
 def test_wrong_and_refused_are_told_apart() -> None:

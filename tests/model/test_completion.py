@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, parser
+from onnx import ModelProto, TensorProto, helper, parser
 
-import reducelower
 from reducelower.types import Inference
-from tests.adapters.single import yields
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3]>\n'
 
@@ -140,33 +138,50 @@ def test_all_types_and_ranks_are_found_and_are_those_of_a_run(name: str) -> None
             assert found[value] == (element_type, None if value in carried else rank), value
 
 
-def test_the_type_behind_a_foreign_operator_is_that_of_its_neighbours() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 13, "custom" : 1]>
-        g (double[3] x) => (double[3] y) { a = custom.Op(x) b = Neg(a) c = Add(b, x) y = Relu(c) }"""
-    assert inferred(parser.parse_model(text))["a"] == (TensorProto.DOUBLE, None)
+FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
+
+# A graph at opset 17, and what is found of some of its values: element type and rank, or nothing.
+TOLD: dict[str, tuple[str, dict[str, tuple[int, int | None] | None]]] = {
+    "the type behind a foreign operator is that of its neighbours": (
+        "(double[3] x) => (double[3] y) { a = my.Op (x)  b = Neg (a)  c = Add (b, x)  y = Relu (c) }",
+        {"a": (DOUBLE, None)},
+    ),
+    "nothing is claimed where nothing is sure": (
+        """(float[3] x, int64[k] s) => (float[] y) {
+            a = my.Op (x)  y = Reshape (x, s)  b = Squeeze (y)  c = MatMul (y, x) }""",
+        {"a": None, "y": (FLOAT, None), "b": (FLOAT, None), "c": (FLOAT, None)},
+    ),
+    "one stated type that contradicts does not hide the others": (
+        "(float[2,3] x, int64[1] s) => (float[k] y) <float[7] a> { a = Neg (x)  b = Reshape (a, s)  y = Relu (b) }",
+        {"b": (FLOAT, 1)},
+    ),
+    "the branch that is taken tells the rank whatever is stated, as tracing writes scatter_reduce": (
+        """(float[a,b] x) => (float[c,d] y) <int64 none = {0}, int64[1] all = {-1}> {
+            s = Shape (x)  n = Size (s)  p = Equal (n, none)
+            u = If (p) <then_branch = t () => (float[e] r) { r = Reshape (x, all) },
+                        else_branch = e () => (float[e] v) { v = Identity (x) }>
+            y = Softmax <axis = 0> (u) }""",
+        {"u": (FLOAT, 2), "y": (FLOAT, 2)},
+    ),
+    # As tracing writes unflatten, the shape ends where a remainder says.
+    **{
+        f"a length may be computed of constants by {op_type}": (
+            f"""(float[a,b,c] x) => (float[] y)
+            <int64[1] seven = {{7}}, int64[1] three = {{3}}, int64[1] zero = {{0}}, int64[1] axis = {{-1}}> {{
+                end = {op_type} (seven, three)  flat = Reshape (end, axis)  s = Shape (x)
+                head = Slice (s, zero, flat)  t = Concat <axis = 0> (head, axis)  y = Reshape (x, t) }}""",
+            {"y": (FLOAT, rank)},
+        )
+        for op_type, rank in (("Div", 3), ("Mod", 2), ("Sub", 4))
+    },
+}  # fmt: skip
 
 
-def test_nothing_is_claimed_where_nothing_is_sure() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 13, "custom" : 1]>
-        g (float[3] x, int64[k] s) => (float[] y) {
-            a = custom.Op(x) y = Reshape(x, s) b = Squeeze(y) c = MatMul(y, x) }"""
-    found = inferred(parser.parse_model(text))
-    assert "a" not in found
-    assert found["y"] == found["b"] == found["c"] == (TensorProto.FLOAT, None)
-
-
-def test_one_stated_type_that_contradicts_does_not_hide_the_others() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 13]>
-        g (float[2,3] x, int64[1] s) => (float[k] y) <float[7] a> { a = Neg(x) b = Reshape(a, s) y = Relu(b) }"""
-    assert inferred(parser.parse_model(text))["b"] == (TensorProto.FLOAT, 1)
-
-
-def test_a_traced_reshape_no_longer_stands_in_the_way_of_opset_9() -> None:
-    text, feeds = KNOWN["a shape computed by arithmetic, three sizes long"]
-    model = parser.parse_model(HEADER + text)
-    converted = reducelower.convert_version(model, 9)
-    checker.check_model(converted, full_check=True)
-    np.testing.assert_array_equal(yields(converted, feeds)[0], yields(model, feeds)[0])
+@pytest.mark.parametrize("claim", TOLD)
+def test_types_and_ranks_that_are_told(claim: str) -> None:
+    text, expected = TOLD[claim]
+    found = inferred(parser.parse_model(f'<ir_version: 8, opset_import: ["": 17, "my": 1]> g {text}'))
+    assert {name: found.get(name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("scanned", [7, -7, 2.5, "one", [1]])
@@ -187,40 +202,6 @@ def test_axes_that_are_no_list_tell_no_rank(axes: object, rank: int | None) -> N
     assert inferred(model)["y"] == (TensorProto.FLOAT, rank)
 
 
-def test_a_number_that_is_handed_to_a_function_has_a_rank_there() -> None:
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
-        g (float[a,b,c] x) => (float[a,b,c] y) <float two = {2.0}> { y = local.F (x, two) }
-        <domain: "local", opset_import: ["" : 17]> F (x, s) => (y) { d = Div (x, s) y = Softmax <axis = -1> (d) }"""
-    )
-    converted = reducelower.convert_version(model, 9)
-    checker.check_model(converted, full_check=True)
-    feeds = {"x": floats(2, 3, 4)}
-    np.testing.assert_allclose(yields(converted, feeds)[0], yields(model, feeds)[0], rtol=1e-6)
-
-
-def test_a_branch_knows_the_constants_around_it() -> None:
-    """How many sizes a slice takes of a shape, and so a rank, follows from the values of its bounds."""
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[a,b,c] x, bool k) => (float[p,q] y) <int64[1] one = {1}, int64[1] three = {3}, int64[1] zero = {0}> {
-            y = If (k) <
-                then_branch = t () => (float[p,q] u) {
-                    s = Shape (x) f = Cast <to = 1> (s) h = Abs (f) i = Cast <to = 7> (h) e = Slice (i, one, three)
-                    r = Reshape (x, e)
-                    m = Softmax <axis = -1> (r) u = Relu (m)
-                },
-                else_branch = e () => (float[p,q] v) { d = Squeeze (x, zero) v = Softmax <axis = 0> (d) }
-            >
-        }"""
-    )
-    converted = reducelower.convert_version(model, 9)
-    checker.check_model(converted, full_check=True)
-    for taken in (True, False):
-        feeds = {"x": floats(1, 3, 4), "k": np.array(taken)}
-        np.testing.assert_allclose(yields(converted, feeds)[0], yields(model, feeds)[0], rtol=1e-6)
-
-
 @pytest.mark.parametrize("count", [2**62, -5])
 def test_no_number_of_axes_is_believed_that_no_tensor_has(count: int) -> None:
     model = parser.parse_model(f"{HEADER} g (float[2] x, int64[2] a) => (float[Q] y) {{ y = Unsqueeze (x, a) }}")
@@ -237,36 +218,3 @@ def test_a_node_that_yields_nothing_is_passed_over(op_type: str) -> None:
     node = model.graph.node.add(op_type=op_type)
     node.attribute.append(helper.make_attribute("value_ints", [1]))
     assert inferred(model)["y"] == (TensorProto.FLOAT, 1)
-
-
-@pytest.mark.parametrize(("quotient", "rank"), [("Div", 3), ("Mod", 2), ("Sub", 4)])
-def test_a_length_may_be_computed_of_constants(quotient: str, rank: int) -> None:
-    """As tracing writes unflatten: the shape ends where a remainder says."""
-    model = parser.parse_model(
-        f"""{HEADER} g (float[a,b,c] x) => (float[Q] y)
-        <int64[1] seven = {{7}}, int64[1] three = {{3}}, int64[1] zero = {{0}}, int64[1] axis = {{-1}}> {{
-            end = {quotient} (seven, three) flat = Reshape (end, axis)
-            s = Shape (x) head = Slice (s, zero, flat) t = Concat <axis = 0> (head, axis) y = Reshape (x, t)
-        }}"""
-    )
-    model.graph.output[0].type.tensor_type.ClearField("shape")
-    assert inferred(model)["y"] == (TensorProto.FLOAT, rank)
-
-
-STALE = """
-    g (float[a,b] x) => (float[c,d] y) <int64 none = {0}, int64[1] all = {-1}> {
-        s = Shape (x) n = Size (s) p = Equal (n, none)
-        u = If (p) <then_branch = t () => (float[e] r) { r = Reshape (x, all) },
-                    else_branch = e () => (float[e] v) { v = Identity (x) }>
-        y = Softmax <axis = 0> (u)
-    }"""
-
-
-def test_the_branch_that_is_taken_tells_the_rank_whatever_is_stated() -> None:
-    """As tracing writes scatter_reduce: the other branch is for scalars, and its rank is stated of both."""
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 16]> {STALE}')
-    found = inferred(model)
-    assert (found["u"], found["y"]) == ((TensorProto.FLOAT, 2), (TensorProto.FLOAT, 2))
-    data = floats(2, 3)
-    (y,) = yields(reducelower.convert_version(model, 11), {"x": data})
-    np.testing.assert_allclose(y, np.exp(data) / np.exp(data).sum(0), rtol=1e-6)

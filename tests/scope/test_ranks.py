@@ -148,16 +148,6 @@ def test_a_value_made_of_itself_has_none() -> None:
     assert [rank_of(name, scope) for name in ("a", "b", "y")] == [None, None, 1]
 
 
-def test_a_rank_that_the_model_states_wrongly_is_noticed_behind_a_value_that_is_followed() -> None:
-    text = """<ir_version: 5, opset_import: ["": 11]> g (float[2,3] x) => (float[a,b] y) <float[6] a, float[1] c> {
-        a = Relu(x)  c = Neg(a)  d = Abs(c)  y = ReduceMax<axes = [-1]>(d) }"""
-    legalized = reducelower.legalize(parser.parse_model(text), Target(10))
-    assert any("stated types" in note or "'a'" in note for note in legalized.plan.notes), legalized.plan.notes
-    checker.check_model(legalized.model, full_check=True)
-    x = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
-    np.testing.assert_array_equal(yields(legalized.model, {"x": x})[0], np.maximum(x, 0).max(-1, keepdims=True))
-
-
 @pytest.mark.parametrize("stated", ["float[6] b", "float[2,3,1] b"])
 def test_a_rank_that_was_taken_as_stated_is_looked_into_where_others_are_left_out(stated: str) -> None:
     """Exporters that leave some types out leave wrong ones in; a model that states all is taken at its word."""
