@@ -114,15 +114,6 @@ class Outcome:
         return self.plan.losses if self.plan is not None else ()
 
     @property
-    def headline(self) -> str:
-        """The model, and where it went; what came of that stands in `lines`."""
-        if self.plan is None and self.verification is not None:
-            return f"{' -> '.join(filter(None, (self.source, self.output)))}: {self.verdict}"
-        if self.plan is None or self.refusals or self.kept or self.verdict in ("fits", "rewrite"):
-            return f"{self.source}: {self.verdict_in_words}"
-        return f"{self.source}: {self.plan.journey}"
-
-    @property
     def lines(self) -> Iterator[Line]:
         """What every surface says of the model: what was rewritten, how it was verified, what was written."""
         if self.plan is not None and not self.refusals and self.verdict not in ("fits", "kept"):
@@ -133,6 +124,8 @@ class Outcome:
             yield from self.verification.lines
         else:
             yield from (Line("warning", text, "warning") for text in self.warnings)
+        if self.difference is not None:
+            yield from self.difference.lines
         is_as_it_was = self.verdict == "fits" and self.output == self.source
         if self.plan is not None and self.output and not is_as_it_was:
             yield Line("written", self.output)

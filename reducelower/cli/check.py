@@ -29,7 +29,7 @@ from reducelower.cli.options import (
     with_options,
 )
 from reducelower.cli.telling import tell
-from reducelower.cli.text import check_text
+from reducelower.cli.text import full_text
 from reducelower.cli.types import OPSET
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
 
         def text(outcome: Outcome) -> str:
             is_told = options["verbose"] or len(paths) == 1 or outcome.verdict != "fits"
-            return check_text(outcome, verbose=options["verbose"]) if is_told else ""
+            return full_text(outcome, verbose=options["verbose"]) if is_told and outcome.plan is not None else ""
 
         with closing(outcomes_of(paths, options, work=work, crashed=crashed)) as found:
             return tell("check", map(files.named, found), len(paths), options, text)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.console import shown
 from reducelower.cli.options import (
     JSON_OPTION,
     QUIET_OPTION,
@@ -20,7 +19,7 @@ from reducelower.cli.options import (
     with_options,
 )
 from reducelower.cli.telling import tell
-from reducelower.cli.text import full_text, paragraph
+from reducelower.cli.text import full_text
 from reducelower.cli.types import FILE, Integer
 from reducelower.failures import describe, trace_lines, wants_trace
 from reducelower.options import Settings, Target
@@ -29,7 +28,6 @@ from reducelower.outcome import Outcome, Verdict, stopped
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from reducelower.difference import Change, Difference
     from reducelower.pipeline.task import OnStep
 
 __all__ = ["diff", "verify"]
@@ -149,9 +147,6 @@ def _compare(
     return Outcome(names[0], verdict, "".join(names[1:]), verification=found, details=details)
 
 
-_MOST_NODES = 12
-
-
 @click.command("diff", cls=Command)
 @click.argument("before", type=FILE, metavar="A")
 @click.argument("after", type=FILE, metavar="B")
@@ -191,7 +186,7 @@ def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -
 
         details = describe_difference(before, after, found)
     outcome = Outcome(names[0], "same" if found.same else "differs", names[1], difference=found, details=details)
-    return tell("diff", [outcome], 1, options, lambda _: "\n".join(_lines(names, found)))
+    return tell("diff", [outcome], 1, options, partial(full_text, verbose=True))
 
 
 def _read(name: str, path: str) -> ModelProto:
@@ -207,29 +202,3 @@ def _read(name: str, path: str) -> ModelProto:
         raise UnreadableModelError(*renamed([str(error)], path, name)) from None
     digested(source.model, source.folder)
     return source.model
-
-
-def _lines(names: Sequence[str], found: Difference) -> Iterator[str]:
-    yield f"{shown(names[0])} -> {shown(names[1])}: {found.sentence}"
-    for fact in found.facts:
-        yield from paragraph(fact.kind, f"{fact.what}: {fact.before or 'none'} -> {fact.after or 'none'}")
-    for change in found.changes:
-        yield from _change(change)
-    if found.operators:
-        yield from paragraph("operators", ", ".join(f"{name} {old} -> {new}" for name, old, new in found.operators))
-
-
-def _change(change: Change) -> Iterator[str]:
-    graph, node = change.nodes[0]
-    more = f" and {len(change.nodes) - 1} more like it" if len(change.nodes) > 1 else ""
-    yield from paragraph(change.kind.partition(" ")[0], f"{graph}: {node!r}{more}")
-    if change.details:
-        kinds = " -> ".join(dict.fromkeys(text.partition(" ")[0] for text in (*change.before, *change.after)))
-        for detail in change.details:
-            yield from paragraph("", f"{kinds}: {detail}" if kinds else detail)
-        return
-    for sign, texts in (("-", change.before), ("+", change.after)):
-        for text in texts[:_MOST_NODES]:
-            yield from paragraph("", f"{sign} {text}")
-        if len(texts) > _MOST_NODES:
-            yield from paragraph("", f"{sign} and {len(texts) - _MOST_NODES} more nodes")

@@ -17,21 +17,35 @@ if TYPE_CHECKING:
     from reducelower.outcome import Outcome, Verdict
     from reducelower.verification import Verification
 
-__all__ = ["check_text", "columns", "full_text", "github_annotations", "paragraph", "short_text", "summary"]
+__all__ = ["columns", "full_text", "github_annotations", "paragraph", "short_text", "summary"]
 
 
 def full_text(outcome: Outcome, *, verbose: bool) -> str:
     """Everything about one model; with `verbose`, each rewritten node and distinct rewrite too, before the verdict."""
-    lines = [shown(outcome.headline)]
+    lines = [_head(outcome)]
     for line in outcome.lines:
         if line.is_detail and not verbose:
             continue
-        lines += paragraph(line.label, line.text, line.tone)
+        if line.label != "rewritten" or outcome.verdict != "rewrite":  # how many a check finds stands in the headline
+            lines += paragraph(line.label, line.text, line.tone)
         if verbose and line.label in ("rewritten", "raised") and outcome.plan is not None:
             lines += [f"    {text}" for text in _site_lines(outcome.plan.sites)]
             if outcome.verification is not None:
                 lines += [f"    {text}" for text in _findings(outcome.verification)]
+    if not outcome.problems:  # which say why a conversion stopped
+        lines += [f"  {shown(text)}" for text in sentences(outcome.refusals)]
     return "\n".join(lines)
+
+
+def _head(outcome: Outcome) -> str:
+    """The model and where it went, or what is said of it in one sentence."""
+    plan, both = outcome.plan, shown(" -> ".join(filter(None, (outcome.source, outcome.output))))
+    if outcome.difference is None and plan is None:
+        return f"{both}: {outcome.verdict}"
+    if plan is None or outcome.refusals or outcome.verdict in ("fits", "rewrite"):
+        name = both if plan is None else shown(outcome.source)
+        return f"{name}: {styled(shown(outcome.verdict_in_words), _tone_of(outcome))}"
+    return f"{shown(outcome.source)}: {shown(plan.journey)}"
 
 
 def short_text(outcome: Outcome) -> str:
@@ -120,21 +134,6 @@ def paragraph(name: str, text: str, tone: Tone = "") -> list[str]:
         break_on_hyphens=False,
     )
     return [styled(line, tone) for line in lines]
-
-
-def check_text(outcome: Outcome, *, verbose: bool) -> str:
-    """What a check found in a model, for people; with `verbose`, every node that would be rewritten."""
-    if outcome.plan is None:
-        return ""
-    lines = [f"{shown(outcome.source)}: {styled(shown(outcome.verdict_in_words), _tone_of(outcome))}"]
-    for line in outcome.lines:
-        if line.label != "rewritten" and (verbose or not line.is_detail):
-            lines += paragraph(line.label, line.text, line.tone)
-    if outcome.refusals:
-        lines += [f"  {shown(text)}" for text in sentences(outcome.refusals)]
-    elif verbose:
-        lines += [f"    {text}" for text in _site_lines(outcome.plan.sites)]
-    return "\n".join(lines)
 
 
 def github_annotations(models: Sequence[Outcome]) -> str:

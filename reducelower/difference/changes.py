@@ -11,6 +11,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.difference.matching import Matched, Side
+from reducelower.lines import Line
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, shown
@@ -20,6 +21,7 @@ __all__ = ["Change", "Region", "changes_of"]
 ChangeKind = Literal["changed", "replaced", "removed", "added", "connected otherwise"]
 
 _NOT_GIVEN = "not given"
+_MOST_NODES = 12
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,20 @@ class Change:
     after: tuple[str, ...]
     details: tuple[str, ...]
     nodes: tuple[tuple[str, str], ...]
+
+    @property
+    def lines(self) -> Iterator[Line]:
+        """Where it is and what changed, or else the nodes of both sides, as far as they are few."""
+        graph, node = self.nodes[0]
+        more = f" and {len(self.nodes) - 1} more like it" if len(self.nodes) > 1 else ""
+        yield Line(self.kind.partition(" ")[0], f"{graph}: {node!r}{more}", is_detail=True)
+        kinds = " -> ".join(dict.fromkeys(text.partition(" ")[0] for text in (*self.before, *self.after)))
+        texts = [f"{kinds}: {detail}" if kinds else detail for detail in self.details]
+        if not texts:
+            for sign, nodes in (("-", self.before), ("+", self.after)):
+                texts += [f"{sign} {text}" for text in nodes[:_MOST_NODES]]
+                texts += [f"{sign} and {len(nodes) - _MOST_NODES} more nodes"] if len(nodes) > _MOST_NODES else []
+        yield from (Line("", text, is_detail=True) for text in texts)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from onnx import FunctionProto, GraphProto, ModelProto
 from reducelower.difference.changes import Change, Region, changes_of
 from reducelower.difference.matching import Matched, Side, match
 from reducelower.difference.stated import Fact, interface_facts, model_facts, stated_facts
+from reducelower.lines import Line
 from reducelower.model.graph import all_nodes, function_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
@@ -57,6 +58,17 @@ class Difference:
         if self.facts:
             parts.append(counted(len(self.facts), "other difference" if places else "difference"))
         return f"{', '.join(parts) or 'operators differ in number'}; {counted(self.alike, 'node')} alike"
+
+    @property
+    def lines(self) -> Iterator[Line]:
+        """What every surface says of it; the nodes are details, which a page shows in a way of its own."""
+        for fact in self.facts:
+            yield Line(fact.kind, f"{fact.what}: {fact.before or 'none'} -> {fact.after or 'none'}")
+        for change in self.changes:
+            yield from change.lines
+        if self.operators:
+            counts = ", ".join(f"{name} {before} -> {after}" for name, before, after in self.operators)
+            yield Line("operators", counts, is_detail=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from reducelower.errors import alike
+from reducelower.errors import sentences
 from reducelower.model.text import short, shown
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
 
 if TYPE_CHECKING:
-    from reducelower.difference import Difference
     from reducelower.verification import OutputComparison, SiteVerification
 
 __all__ = ["LONGEST", "render"]
@@ -23,7 +22,7 @@ LONGEST = 60_000
 _MOST_ROWS = 40
 _NAME = 80
 _REASON = 300
-_MARKUP = re.compile(r"[\\`*{}\[\]<#&!|~@$^]|:(?=\S)|(?<!\w)_|_(?!\w)")
+_MARKUP = re.compile(r"[\\`*{}\[\]<#&!|~@$^]|:(?=\S)|(?<!\w)_|_(?!\w)|^[-+](?= )")
 
 
 def render(report: Report) -> str:
@@ -59,25 +58,13 @@ def _worst_first(models: Iterable[Outcome]) -> list[Outcome]:
 
 def _section(model: Outcome, *, alone: bool) -> str:
     blocks = []
-    if model.refusals:
-        rows = [
-            (
-                str(len(group)),
-                f"{_code(f'{group[0].operator} {group[0].node}'.strip() or 'model')} in {_code(group[0].graph)}",
-                _text(group[0].reason),
-                _text(group[0].hint),
-            )
-            for group in alike(model.refusals)
-        ]
-        blocks.append(_table(("nodes", "the first", "refused because", "what helps"), rows))
-    elif model.reasons and (model.verdict not in ("refused", "unreadable", "failed") or not alone):
-        blocks.append("\n".join(f"- {_text(problem)}" for problem in model.reasons[:_MOST_ROWS]))
-    if model.difference is not None:
-        blocks += _differences(model.difference)
-    told = [line for line in model.lines if not line.is_detail]
-    if told and model.difference is None:
-        labels = (f"**{line.label}** " if line.label else "" for line in told[:_MOST_ROWS])
-        blocks.append("\n".join(f"- {label}{_text(line.text)}" for label, line in zip(labels, told, strict=False)))
+    # What the headline of a model that stands alone says is not said again.
+    stopped = () if alone and model.verdict in ("refused", "unreadable", "failed") else model.reasons
+    told = [line for line in model.lines if not line.is_detail or model.difference is not None]
+    items = [_text(text) for text in sentences(model.refusals) or stopped]
+    items += [f"{f'**{line.label}** ' if line.label else ''}{_text(line.text)}" for line in told]
+    if items:
+        blocks.append("\n".join(f"- {item}" for item in items[:_MOST_ROWS]))
     verification = model.verification
     if verification is not None and verification.sites:
         blocks.append(_findings(verification.sites))
@@ -91,34 +78,12 @@ def _section(model: Outcome, *, alone: bool) -> str:
             blocks.append(_outputs(verification.outputs))
         if not verification.ran:
             blocks.append(f"The whole model was not run: {_text(verification.reason)}.")
-    notes = verification.notes if verification else ()
-    blocks += ["\n".join(f"> {_text(note)}" for note in notes[:_MOST_ROWS])] if notes else []
+        if verification.notes:
+            blocks.append("\n".join(f"> {_text(note)}" for note in verification.notes[:_MOST_ROWS]))
     if not blocks:
         return ""
     body = "\n\n".join(blocks)
     return body if alone else f"### {_code(model.source)}\n\n{body}"
-
-
-def _differences(found: Difference) -> Iterator[str]:
-    if found.facts:
-        rows = [(fact.kind, _text(fact.what), _text(fact.before), _text(fact.after)) for fact in found.facts]
-        yield _table(("", "what", "before", "after"), rows)
-    if found.changes:
-        changes = [
-            (
-                change.kind,
-                str(len(change.nodes)),
-                _code(": ".join(change.nodes[0])),
-                "<br>".join(map(_text, change.before)),
-                "<br>".join(map(_text, change.after)),
-                _text("; ".join(change.details)),
-            )
-            for change in found.changes
-        ]
-        yield _table(("nodes", "places", "first at", "before", "after", "what changed"), changes)
-    if found.operators:
-        counts = [(_code(name), str(before), str(after)) for name, before, after in found.operators]
-        yield _table(("operator", "before", "after"), counts)
 
 
 def _findings(findings: Sequence[SiteVerification]) -> str:

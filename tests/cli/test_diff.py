@@ -83,7 +83,7 @@ def test_every_form_of_report(cli: Cli, pair: tuple[Path, Path], tmp_path: Path)
     html, markdown, junit, plain = (path.read_text("utf-8") for path in reports)
     assert "Nodes that differ" in html
     assert html.count('<ol class="nodes">') == 4
-    assert "| version | opset | 20 | 13 |" in markdown
+    assert "- **version** opset: 20 -> 13\n" in markdown
     assert junit.count("<failure") == 5
     jsonschema.validate(json.loads(plain), json_schema())
 

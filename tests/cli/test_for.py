@@ -63,7 +63,7 @@ def test_check_names_the_node_and_the_reason(cli: Cli, model: Path, toaster: Pat
     assert ran.status == 1
     assert "1 node to rewrite (ReduceL1)" in ran.out
     assert "on toaster 1.0: ReduceL1 reduces every axis (1 node)" in ran.out
-    report = json.loads(cli("check", model, "--for", toaster, "--format", "json").out)
+    report = json.loads(cli("check", model, "--for", toaster, "--report", "-").out)
     (site,) = report["models"][0]["sites"]
     assert site["because"] == "ReduceL1 reduces every axis."
 
