@@ -200,8 +200,6 @@ class Coverage:
         nodes: how many nodes of the first model these regions have, with all that are alike.
         shared: how many values both models compute by the same operators from the same values.
         sets: on how many sets of values the regions were run.
-        branches: the branches of If and bodies of Loop and Scan of nodes that differ, such as
-            ``graph/pick.then_branch: by itself``, whose regions were run by themselves, or ``the same``.
         outputs: the outputs of which values were compared.
     """
 
@@ -209,7 +207,6 @@ class Coverage:
     nodes: int = 0
     shared: int = 0
     sets: int = 0
-    branches: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
 

@@ -44,14 +44,14 @@ class Regions:
         aligned: tells what the models have in common.
         evens_out: whether a region differs by itself, and a larger one that it is part of does not.
         unseen: why not all regions, or not all ways to align the models, were tried; empty where they were.
-        seen: how much was seen, if that is known without the alignment.
+        shared: how many values both models compute alike, if that is known without the alignment.
     """
 
     findings: tuple[SiteVerification, ...]
     aligned: Callable[[], Alignment]
     evens_out: bool = False
     unseen: str = ""
-    seen: Coverage | None = None
+    shared: int | None = None
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -66,19 +66,9 @@ class Regions:
     @property
     def coverage(self) -> Coverage:
         """How much was seen."""
-        if self.seen is not None:
-            return self.seen
         ran = [item for item in self.findings if item.status != "not run"]
-        branches = [f"{path}: the same" for path in self.alignment.same]
-        inner = {claim.level.path for claim in self.alignment.claims} - {"graph"}
-        branches += [f"{path}: by itself" for path in sorted(inner)]
-        return Coverage(
-            len(ran),
-            sum(len(item.nodes) for item in ran),
-            self.alignment.shared,
-            sum(item.cases for item in ran),
-            tuple(branches),
-        )
+        shared = self.alignment.shared if self.shared is None else self.shared
+        return Coverage(len(ran), sum(len(item.nodes) for item in ran), shared, sum(item.cases for item in ran))
 
 
 @dataclass

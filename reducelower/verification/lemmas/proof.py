@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
-from reducelower.model.graph import bodies
 from reducelower.model.rewrites import Step
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
@@ -23,10 +22,9 @@ from reducelower.types import Inference
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.lemmas.lemma import lemmas_of
-from reducelower.verification.lemmas.settle import Settled, settle, wanted
+from reducelower.verification.lemmas.settle import settle, wanted
 from reducelower.verification.lemmas.substitution import Substituted, is_same, substituted
 from reducelower.verification.regions.align import align
-from reducelower.verification.result import Coverage
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.weights import held_array, is_held
 
@@ -69,7 +67,7 @@ def verify_rewrites(
         return Regions(
             settled.findings,
             lambda: align(before, after, plan, dropped=(), by_name=True, inferences=inferences),
-            seen=_coverage(before, settled),
+            shared=len(before.graph.node) - sum(path == "graph" for path, _ in settled.places),
         )
     rest = by_regions(settled=settled.places, values=around)
     return replace(rest, findings=(*settled.findings, *rest.findings))
@@ -109,21 +107,3 @@ def _is_of(step: Step, before: ModelProto) -> bool:
         and source.functions == before.functions
         and [tensor.name for tensor in source.graph.initializer] == [tensor.name for tensor in before.graph.initializer]
     )
-
-
-def _coverage(before: ModelProto, settled: Settled) -> Coverage:
-    inside = {path for path, _ in bodies(before) if path.startswith("graph/")} if _holds_graphs(before) else set()
-    changed = {path for path, _ in settled.places}
-    return Coverage(
-        len(settled.findings),
-        sum(len(item.nodes) for item in settled.findings),
-        len(before.graph.node) - sum(path == "graph" for path, _ in settled.places),
-        sum(item.cases for item in settled.findings),
-        tuple(f"{path}: {'by itself' if path in changed else 'the same'}" for path in sorted(inside)),
-    )
-
-
-def _holds_graphs(model: ModelProto) -> bool:
-    from reducelower.model.graph import may_hold_graphs
-
-    return any(map(may_hold_graphs, model.graph.node))

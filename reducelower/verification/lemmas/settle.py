@@ -14,7 +14,7 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.lemmas.lemma import Lemma, named_sizes, sizes_told, told
-from reducelower.verification.regions.numbering import Functions, Table
+from reducelower.verification.lemmas.substitution import is_same
 from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
@@ -146,15 +146,8 @@ def _dims(value: Array, asked: Sequence[tuple[int, Dims | None] | None]) -> Dims
 
 def _is_same(pair: Pair) -> bool:
     """Whether both sides are equal by numbering, operators taken by what their pages say."""
-    table, found = Table(), []
-    for model in next(small_models(pair)):
-        numbers: dict[str, int] = {}
-        table.start(model.graph, numbers, is_main=True, ir_version=3)
-        opsets = {"": model.opset_import[0].version}
-        for node in model.graph.node:
-            table.add(node, numbers, opsets, Functions(model))
-        found.append([numbers.get(value.name) for value in model.graph.output])
-    return found[0] == found[1] and len(found[0]) == len(pair.outputs)
+    before, after = next(small_models(pair))
+    return is_same(before, after) and len(after.graph.output) == len(pair.outputs)
 
 
 def _proved(pair: Pair) -> SiteVerification:

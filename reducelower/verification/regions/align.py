@@ -82,14 +82,12 @@ class Alignment:
         claims: in the order of the second model.
         levels: the main graphs and every pair of graphs or functions inside that differ.
         shared: how many values of the main graphs have the same number without a claim.
-        same: paths of subgraphs of the first model in which nothing differs.
         missing: sites of the plan of which the second model computes no output.
     """
 
     claims: list[Claim] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     shared: int = 0
-    same: list[str] = field(default_factory=list)
     missing: list[Site] = field(default_factory=list)
 
 
@@ -294,10 +292,7 @@ class _Aligner:
             self._table.start(graph, child.left_numbers)
             self._table.start(other, child.right_numbers)
             outputs = {b.name: a.name for a, b in zip(graph.output, other.output, strict=True)}
-            claims = len(self._found.claims)
             self._align(child, outputs)
-            if len(self._found.claims) == claims:
-                self._found.same.append(path)
         return True
 
     def _alike_outside(self, level: Level, left: NodeProto, right: NodeProto) -> bool:
