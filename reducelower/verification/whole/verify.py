@@ -317,38 +317,40 @@ def _verify_in(question: Question, left_runs: _SourceRuns) -> Verification:
     before, after, notes = question.before, question.after, question.notes
     reason = interface_mismatch(before.proto, after.proto)
     if reason:
-        return Verification("different", False, reason=reason)
+        return _not_run("different", reason, notes)
     left_names, right_names = _names_of(question.runtime, is_of_one=question.is_of_one)
     try:
         left = left_runs.run(left_names, question.request, question.clock, notes)
     except CannotRunError as error:
+        said, advice = (
+            "the source model could not be run",
+            "give inputs that it takes with --input, --dim or --test-data",
+        )
         if isinstance(error, OutOfTimeError):
-            reason = f"no time was left for the whole models: {error.reason}"
-            unseen = f"{reason}; raise --verify-budget"
-            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(unseen,))
-        if isinstance(error, TooLargeError):
-            reason = f"the whole models were not run: {error.reason}"
-            unseen = f"{reason}; raise it, or set smaller sizes with --dim"
-            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(unseen,))
-        reason = f"the source model could not be run: {error.reason}"
-        return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
+            said, advice = "no time was left for the whole models", "raise --verify-budget"
+        elif isinstance(error, TooLargeError):
+            said, advice = "the whole models were not run", "raise it, or set smaller sizes with --dim"
+        return _not_run("not shown", f"{said}: {error.reason}", notes, advice)
     reason = next(filter(None, (refused_input(after.proto, feeds) for feeds in left.cases)), "")
     if reason:
-        return Verification("different", False, reason=reason, notes=tuple(notes))
+        return _not_run("different", reason, notes)
     try:
         right = run_result(after, right_names, left, question.clock, notes)
     except CannotRunError as error:
-        reason = f"the source runs in {left.runtime}, but the converted model does not: {error.reason}"
-        if isinstance(error, OutOfTimeError):
-            reason = f"the source runs in {left.runtime}, but no time was left for the converted model: {error.reason}"
-        if isinstance(error, TooLargeError):
-            reason = f"the source ran in {left.runtime}, but not the converted model: {error.reason}"
-        if error.unsupported and not _alone_fails(question, right_names, left, error):
-            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
-        return Verification("different", False, reason=reason, notes=tuple(notes))
+        said = f"the source runs in {left.runtime}, but "
+        is_over = isinstance(error, OutOfTimeError)
+        said += "no time was left for the converted model" if is_over else "the converted model does not"
+        is_open = error.unsupported and not _alone_fails(question, right_names, left, error)
+        return _not_run("not shown" if is_open else "different", f"{said}: {error.reason}", notes)
     if right.runtime == "onnxruntime" and not question.clock.over:
         notes.extend(_by_default(before, after))
     return _judge(question, left, right)
+
+
+def _not_run(verdict: Verdict, reason: str, notes: Sequence[str], advice: str = "") -> Verification:
+    """The verdict where one of the whole models was not run, and what to do about it."""
+    unseen = (f"{reason}; {advice}" if advice else reason,) if verdict == "not shown" else ()
+    return Verification(verdict, False, reason=reason, notes=tuple(notes), unseen=unseen)
 
 
 def _by_default(before: Source, after: Source) -> Iterator[str]:
@@ -373,10 +375,6 @@ def _alone_fails(question: Question, names: Sequence[str], left: Run, error: Can
     except CannotRunError:
         return False
     return True
-
-
-def _what_to_do(reason: str) -> str:
-    return f"{reason}; give inputs that it takes with --input, --dim or --test-data"
 
 
 def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
