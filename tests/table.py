@@ -21,8 +21,8 @@ Its fields:
   ``functions``: functions of the domain local; ``imports``: versions of other domains; ``ir``: the IR version, or it
   is 8; ``unchecked``: true of a graph that the checker refuses and runtimes take.
 - ``options``: further arguments of `legalize`, such as ``options.ranks = { x = 3 }``.
-- ``facts``: what is true of the runtime that it is fitted to, each as in a target file; it may choose the opset version
-  unless there is a ``to``.
+- ``facts``: what is true of the runtime that it is fitted to, each as in a target file, or ``runtime``: the name of a
+  shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
   two values of different parameters meet. One that is called like a field stands for it.
 - ``let``: names for expressions; ``given``: the values that the nodes read. Expressions are Python, and have the names
@@ -55,7 +55,7 @@ from onnx import ModelProto, TensorShapeProto, defs, helper, numpy_helper, parse
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
-from reducelower import ConversionError
+from reducelower import ConversionError, load_runtime
 from reducelower.api import Legalized
 from tests.adapters.models import floats, int64s, model, operators, run
 from tests.pairwise import pairwise
@@ -77,7 +77,8 @@ VOCABULARY = {
     "int64s": int64s,
 }
 FIELDS = {
-    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "options", "each", "let",
+    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime",
+    "options", "each", "let",
     "given", "constants", "ranked", "stated", "gives", "becomes", "uses", "never", "keeps", "functions_left", "noted",
     "refused", "by", "rtol", "atol",
 }  # fmt: skip
@@ -162,7 +163,8 @@ def _everywhere(made: ModelProto) -> set[str]:
 
 def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> Legalized:
     facts = facts_of(row, chosen)
-    target = reducelower.Target(opset, runtime=runtime(*facts) if facts else None)
+    made_up = runtime(*facts) if facts else None
+    target = reducelower.Target(opset, runtime=load_runtime(row["runtime"]) if "runtime" in row else made_up)
     legalized = reducelower.legalize(source, target, **row.get("options", {}))
     _check_whole(legalized.model)
     return legalized
