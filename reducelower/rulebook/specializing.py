@@ -6,6 +6,7 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 - ``Self``: the operator that is replaced, with the attributes of the node that the rule does not name;
 - ``Rank (x)``: the number of dimensions; ``Given (x)``: whether the node has that input;
 - ``Answer <to>``: what a guard comes to, true, false or a number; it names what its function calls inputs of the rule;
+- ``Known (x)``: whether a value is a number in what is written;
 - ``IsEmpty (x)``: whether a tensor has no elements, false where it cannot be without;
 - ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
 - ``SharedRank ()``: the rank that all inputs and outputs have;
@@ -446,6 +447,10 @@ class _Body:
             self._known_inputs.update(names[name] for name in read_as_constants(question) if name in names)
         frame.names[node.output[0]] = self.constant(f"answer_{found}".lower().replace("-", "m"), np.array(found))
 
+    def _is_known(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
+        is_known = self.value(inputs[0]) is not None
+        frame.names[node.output[0]] = self.constant(f"is_{is_known}".lower(), np.array(is_known))
+
     def _is_empty(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         (name,) = inputs
         operand, scope = self.asked.operand(name), self.asked.scope
@@ -529,6 +534,7 @@ OWN: Mapping[str, _Write] = {
     "Given": _Body._given,
     "If": _Body._if,
     "IsEmpty": _Body._is_empty,
+    "Known": _Body._is_known,
     "ItsBody": _Body._refuse,
     "Listed": _Body._listed,
     "Rank": _Body._rank,

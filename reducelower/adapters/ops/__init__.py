@@ -22,7 +22,6 @@ FAMILIES: Mapping[str, str] = {
     "elementwise": "Cast CastLike Identity",
     "filling": "ConstantOfShape Expand NonZero OneHot Where",
     "fourier": "DFT STFT",
-    "indexing": "GatherElements GatherND ScatterElements ScatterND",
     "matrices": "Det Einsum",
     "ordering": "Clip Equal Greater Less Max Min Relu",
     "padding": "Pad",
@@ -30,7 +29,7 @@ FAMILIES: Mapping[str, str] = {
     "quantization": "DequantizeLinear QuantizeLinear",
     "resize": "Resize Upsample",
     "sampling": "GridSample",
-    "shaping": "GatherND Reshape Split Tile",
+    "shaping": "Reshape Split Tile",
     "slicing": "Slice",
     "topk": "TopK",
 }

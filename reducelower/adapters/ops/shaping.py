@@ -1,11 +1,10 @@
-"""Reshape with allowzero, Shape with start and end, GatherND with batches, Tile and Split at their boundaries.
+"""Reshape with allowzero, Tile and Split at their boundaries.
 
-Sources: the pages of Reshape (13, 14), Shape (13, 15), GatherND (11, 12), Tile (1, 6), Split (1, 2, 13, 18).
+Sources: the pages of Reshape (13, 14), Tile (1, 6), Split (1, 2, 13, 18).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from onnx import NodeProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
-from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.adapters.reshaping import plain_reshape
 from reducelower.errors import RefusedError
@@ -22,7 +20,7 @@ from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name
 from reducelower.types import Size
 
-__all__ = ["without_allowzero", "without_batches"]
+__all__ = ["without_allowzero"]
 
 
 @lowers("Reshape", 14)
@@ -65,51 +63,6 @@ def without_allowzero(op: Writer) -> list[NodeProto] | None:
     if not plain.behind:
         return op.yields("Reshape", data, target)
     return op.yields("Squeeze", op.add("Reshape", data, target), op.integers(plain.behind, "axes"))
-
-
-@lowers("GatherND", 12)
-def _lower_batch_dims(op: Writer) -> Outcome:
-    """Indices without batches begin with the place of their batch."""
-    return without_batches(op) if op.attribute("batch_dims", 0) else None
-
-
-def without_batches(op: Writer) -> list[NodeProto]:
-    """GatherND with batch_dims as one without, written for opset 11."""
-    batches = int(op.attribute("batch_dims"))
-    data, indices = op.node.input
-    rank = op.scope.needed_rank(indices)
-    shapes = [op.scope.shape(name) for name in (data, indices)]
-    sizes = [_batch_size([shape[axis] for shape in shapes if shape is not None], axis) for axis in range(batches)]
-    known = op.scope.constant(indices)
-    if known is not None:
-        op.scope.release(indices)
-        places = np.moveaxis(np.indices(known.shape[:-1], np.int64)[:batches], 0, -1)
-        whole = op.integers(np.concatenate([places, known], axis=-1), "indices")
-        return op.yields("GatherND", data, whole)
-    # Indices times zero carry their shape.
-    first = op.add("Slice", indices, *(op.number(bound) for bound in (0, 1, rank - 1)))
-    nothing = op.add("Mul", first, op.integers(0, "zero"), tail="zeros")
-    extents = op.add("Shape", indices, tail="extents") if None in sizes else ""
-    columns = []
-    for axis, size in enumerate(sizes):
-        column = np.array([1] * axis + [-1] + [1] * (rank - 1 - axis))
-        if size is None:
-            extent = op.add("Gather", extents, op.number(axis), tail=f"extent_{axis}", axis=0)
-            place = op.add("Reshape", ramp(op, extent), op.integers(column, "column"), tail="places")
-        else:
-            place = op.integers(op.numbered(0, size).reshape(column), f"places_{axis}")
-        columns.append(op.add("Add", nothing, place, tail=f"batch_{axis}"))
-    return op.yields("GatherND", data, op.add("Concat", *columns, indices, tail="indices", axis=rank - 1))
-
-
-def _batch_size(stated: Sequence[int | None], axis: int) -> int | None:
-    sizes = sorted({size for size in stated if size is not None})
-    if len(sizes) > 1:
-        raise RefusedError(
-            f"batch axis {axis} is of size {stated[0]} in its data and {stated[-1]} in its indices",
-            "correct the shapes that the model states",
-        )
-    return sizes[0] if sizes else None
 
 
 @raises("Tile", 6)
