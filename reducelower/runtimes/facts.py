@@ -207,8 +207,8 @@ def _name(text: str) -> str:
 def _is_met(text: str, found: frozenset[str]) -> bool:
     """Whether the attributes of a node meet a condition on one of them.
 
-    A name alone, such as ``reduction``, means that the node states it, ``!axis`` that it does not, ``mode=cubic`` that it
-    has this value, stated or by default, ``dilations!=1`` that it states another.
+    A name alone, such as ``reduction``, means that the node states it, ``!axis`` that it does not, ``mode=cubic`` that
+    it has this value, stated or by default, ``dilations!=1`` that it states another.
     """
     if text.startswith("!"):
         return text[1:] not in found
