@@ -33,7 +33,7 @@ Its fields:
   row gives nothing to run a ``graph`` with, it is not run.
 - ``becomes``: the operators of the main graph afterwards; ``uses``: some in any graph or function, ``never``: some that
   are in none. ``keeps``: the names of the initializers; ``functions_left``: those of the functions;
-  ``noted``: a part of a note of the plan.
+  ``noted``: a part of a note of the plan; ``chooses``: the opset version that a runtime is given.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
 - ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
 """
@@ -77,10 +77,9 @@ VOCABULARY = {
     "int64s": int64s,
 }
 FIELDS = {
-    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime",
-    "options", "each", "let",
-    "given", "constants", "ranked", "stated", "gives", "becomes", "uses", "never", "keeps", "functions_left", "noted",
-    "refused", "by", "rtol", "atol",
+    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "options", "each",
+    "let", "given", "constants", "ranked", "stated", "gives", "becomes", "uses", "never", "keeps", "functions_left",
+    "noted", "chooses", "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
 
@@ -149,6 +148,7 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
         for field, names in (("keeps", result.graph.initializer), ("functions_left", result.functions)):
             if field in row:
                 assert [each.name for each in names] == row[field], (target, field)
+        assert row.get("chooses", legalized.plan.target.opset) == legalized.plan.target.opset
         assert row.get("noted", "") in "".join(legalized.plan.notes), legalized.plan.notes
 
 

@@ -9,7 +9,7 @@ import pstats
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, parser
+from onnx import ModelProto, checker, parser
 
 from reducelower import ConversionError, Target, check, legalize
 from reducelower.legalization.memo.memory import forget
@@ -70,14 +70,6 @@ def test_the_rule_book_that_a_target_names_is_tried_first(rules: str) -> None:
     np.testing.assert_allclose(run(legalized.model, X * 1e25), NUMPY["ReduceL2"](X, axis=2, keepdims=True) * 1e25, 1e-6)
 
 
-def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
-    source = model("y = ReduceL2 <axes = [2]> (x)")
-    hopeless = runtime("operators = ['ReduceL2']\nis = 'overflows'", "operators = ['ReduceSum']\nis = 'absent'")
-    legalized = legalize(source, Target(13, runtime=hopeless))
-    assert operators(legalized.model) == ["ReduceL2"]
-    assert legalized.plan.notes == ("on toaster 1.0: Fact 1. No equivalent form avoids that there.",)
-
-
 @pytest.mark.parametrize(
     ("op_type", "said"), [("ReduceLogSum", "adds up first"), ("ReduceL2", "squares before it adds up")]
 )
@@ -97,29 +89,6 @@ def test_what_an_attempt_excused_is_not_told(op_type: str, said: str) -> None:
     np.testing.assert_allclose(run(legalized.model, x), NUMPY[op_type](x, axis=1, keepdims=True), 1e-6)
 
 
-def test_unknown_element_types_are_asked_for() -> None:
-    source = parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 13, "own" : 1]>
-        g (float[2,3,4] x) => (float[2,1,4] y) {
-          a = own.Mystery (x) b = ReduceSum <keepdims = 1> (a) y = own.Mystery (b)
-        }
-    """)
-    no_integers = runtime("operators = ['ReduceSum']\nis = 'wrong'\nwhen = { element_types = ['int32'] }")
-    with pytest.raises(ConversionError, match="declare it with --type a=float32"):
-        legalize(source, Target(13, runtime=no_integers))
-    given = legalize(source, Target(13, runtime=no_integers), element_types={"a": "float"})
-    assert given.model == source
-
-
-def test_unknown_element_types_of_other_operators_are_taken_to_be_right() -> None:
-    source = parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 13, "own" : 1]>
-        g (float[2,3,4] x) => (float[2,3,4] y) { a = own.Mystery (x) y = Abs (a) }
-    """)
-    no_integers = runtime("operators = ['*']\nis = 'refused'\nwhen = { element_types = ['int32'] }")
-    assert legalize(source, Target(13, runtime=no_integers)).model == source
-
-
 def test_overflow_is_mended_at_the_opset_that_can() -> None:
     """At opset 18 the rule that keeps values in range lacks ReduceMax."""
     source = model("axes = Constant <value_ints = [1]> () y = ReduceL2 <keepdims = 1> (x, axes)", 18)
@@ -134,70 +103,9 @@ def test_overflow_is_mended_at_the_opset_that_can() -> None:
     assert "squares before it adds up" in at_its_own.plan.notes[0]
 
 
-def test_many_equal_nodes_fare_alike() -> None:
-    lines = " ".join(
-        f"v{at + 1} = ReduceL1 <axes = [1], keepdims = 0> (v{at}r) v{at + 1}r = Reshape (v{at + 1}, s)"
-        for at in range(5)
-    )
-    source = parser.parse_model(f"""
-        <ir_version: 8, opset_import: ["" : 13]>
-        g (float[2,3,4] v0r) => (float[2,4] v5) <int64[3] s = {{2, 1, 4}}> {{ {lines} }}
-    """)
-    target = runtime("operators = ['ReduceL1']\nis = 'wrong'\nwhen = { keepdims = ['0'] }")
-    fitted = fit(source, target)
-    kinds = operators(fitted)
-    assert kinds.count("Squeeze") == 5
-    x = np.abs(X)
-    session = onnxruntime.InferenceSession(fitted.SerializeToString())
-    np.testing.assert_allclose(session.run(None, {"v0r": x})[0], x.sum(1), rtol=1e-6)
-
-
-def test_subgraphs_and_functions_are_fitted_too() -> None:
-    source = parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 13, "own" : 1]>
-        g (float[2,3,4] x, bool c) => (float[a,b,d] y) {
-            z = If (c) <
-                then_branch = t () => (float[a,b,d] u) { u = ReduceL1 <axes = [1]> (x) },
-                else_branch = e () => (float[a,b,d] v) { v = own.norm (x) }
-            >
-            y = Identity (z)
-        }
-        <domain: "own", opset_import: ["" : 13]>
-        norm (p) => (q) { q = ReduceL1 <axes = [1]> (p) }
-    """)
-    absent = runtime("operators = ['ReduceL1']\nis = 'absent'")
-    fitted = fit(source, absent)
-    session = onnxruntime.InferenceSession(fitted.SerializeToString())
-    for condition in (True, False):
-        found = session.run(None, {"x": X, "c": np.array(condition)})[0]
-        np.testing.assert_allclose(found, np.abs(X).sum(1, keepdims=True), rtol=1e-6)
-    assert b"ReduceL1" not in fitted.SerializeToString().replace(b"/ReduceL1/", b"")
-
-
-def test_keeps_its_own_opset_unless_the_preferred_one_takes_fewer_rewrites() -> None:
-    source = model("a = ReduceL1 <axes = [1]> (x) y = ReduceL1 <axes = [2]> (a)", 11)
-    wrong = runtime("operators = ['ReduceL1']\nis = 'wrong'\nopsets = '9-11'")
-    assert fit(source, wrong).opset_import[0].version == 13
-    assert operators(fit(source, wrong)) == ["ReduceL1", "ReduceL1"]
-    fine = runtime("operators = ['ReduceL2']\nis = 'wrong'\nopsets = '9-11'")
-    assert fit(source, fine).opset_import[0].version == 11
-
-
-def test_tries_other_opsets_where_the_preferred_one_will_not_do() -> None:
-    source = model("y = ReduceSum <axes = [1]> (x)", 11)
-    wrong = runtime("operators = ['ReduceSum']\nis = 'absent'\nopsets = '9-17'")
-    assert fit(source, wrong).opset_import[0].version == 18
-
-
 def test_an_opset_that_the_runtime_does_not_read_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"toaster 1\.0 reads opsets 9-21, not 22"):
         legalize(model("y = Identity (x)"), Target(22, runtime=runtime()))
-
-
-def test_a_model_newer_than_the_runtime_reads_comes_down() -> None:
-    newer = model("axes = Constant <value_ints = [1]> () y = ReduceMax <keepdims = 1> (x, axes)", 22)
-    fitted = fit(newer, runtime())
-    assert fitted.opset_import[0].version == 13
 
 
 def test_check_tells_what_goes_wrong_at_the_models_own_opset() -> None:
@@ -270,30 +178,3 @@ def test_what_is_in_vain_is_not_searched(op_type: str, element: str, facts: list
         profile.runcall(legalize, source, Target(opset_of(source), runtime=target))
     (tried,) = (calls for (_, _, name), (_, calls, *_) in pstats.Stats(profile).stats.items() if name == "_apply")
     assert 0 < tried <= 80
-
-
-def test_axes_known_at_run_time_only_matter_where_all_else_of_a_fact_is_true() -> None:
-    source = model("y = ReduceSum <keepdims = 1> (x, axes)")
-    source.graph.input.append(helper.make_tensor_value_info("axes", TensorProto.INT64, [1]))
-    many = "operators = ['Reduce*']\nis = 'wrong'\nwhen = {{ axes_count = '3-', rank = '{}' }}"
-    plans = [check(source, target=Target(runtime=runtime(many.format(rank)))) for rank in ("5-", "3-")]
-    assert [bool(plan.sites or plan.refusals) for plan in plans] == [False, True]
-
-
-def test_what_comes_out_no_better_is_not_taken_where_the_operator_is_absent_either() -> None:
-    hard = "operators = ['HardSwish']\nis = 'absent'{}"
-    source = model("y = HardSwish (x)", rank_out=3, opset=14)
-    others = fit(source, runtime(hard.format("")))
-    assert "HardSwish" not in [node.op_type for node in others.graph.node]
-    with pytest.raises(ConversionError, match="no equivalent form comes out better"):
-        legalize(source, Target(13, runtime=runtime(hard.format("\nnot_by = ['HardSwish by other operators']"))))
-
-
-def test_a_fact_about_some_nodes_does_not_keep_others_from_being_written_otherwise() -> None:
-    narrow = "operators = ['CenterCropPad']\nis = 'wrong'\nwhen = { attributes = ['axes'] }"
-    toaster = runtime(f"{narrow}\nnot_by = ['CenterCropPad by other operators']")
-    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[3,4] x, int64[2] s) => (float[a,b] y) {{ y = {} (x, s) }}'
-    made = legalize(parser.parse_model(text.format("CenterCropPad")), Target(13, runtime=toaster)).model
-    assert "CenterCropPad" not in [node.op_type for node in made.graph.node]
-    with pytest.raises(ConversionError, match="no equivalent form comes out better"):
-        legalize(parser.parse_model(text.format("CenterCropPad <axes = [0, 1]>")), Target(13, runtime=toaster))
