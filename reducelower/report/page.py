@@ -21,7 +21,6 @@ from reducelower.model.text import shown
 from reducelower.outcome import Outcome
 from reducelower.plan import Plan
 from reducelower.report.details import Details, DistinctRewrite, Fate
-from reducelower.report.histogram import of_site
 from reducelower.report.writing import Report
 from reducelower.verification import SiteVerification, Verification
 
@@ -68,7 +67,6 @@ def render(report: Report) -> str:
         unchecked=partial(_unchecked, report),
         size=_size,
         most_operators=_MOST_OPERATORS,
-        errors_of=of_site,
     )
 
 
@@ -191,18 +189,14 @@ def _is_wrong(item: DistinctRewrite) -> bool:
 
 
 def _within(details: Details, limit: int) -> Details:
-    """The details with as many rows as fit on the page; the least informative rows are dropped first."""
-    spare = max(len(details.rows) - limit, 0)
+    """The details with as many rows as fit on the page: of many nodes, those that were rewritten or refused."""
+    if len(details.rows) <= limit:
+        return details
+    rows = [row for row in details.rows if row.fate in ("rewritten", "refused")][:limit]
     left_out = Counter(details.left_out)
-    dropped: set[int] = set()
-    for fate in reversed(_FATES):
-        for at in reversed(range(len(details.rows))):
-            row = details.rows[at]
-            if len(dropped) < spare and row.fate == fate:
-                dropped.add(at)
-                left_out[row.op_type, fate] += 1
-    rows = tuple(row for at, row in enumerate(details.rows) if at not in dropped)
-    return replace(details, rows=rows, left_out=dict(left_out.most_common()))
+    left_out.update(Counter((row.op_type, row.fate) for row in details.rows))
+    left_out.subtract(Counter((row.op_type, row.fate) for row in rows))
+    return replace(details, rows=tuple(rows), left_out=dict((+left_out).most_common()))
 
 
 def html(result: object) -> str:
@@ -212,7 +206,6 @@ def html(result: object) -> str:
         style=shipped("notebook.css"),
         kind=_KINDS[type(result)],
         result=result,
-        errors_of=of_site,
         alike=alike,
     )
 
