@@ -25,61 +25,6 @@ def folder(models: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "status"), [("fits", 0), ("rewrite", 1), ("refused", 1), ("unreadable", 2)])
-def test_the_status_says_whether_there_is_work(cli: Cli, folder: Path, name: str, status: int) -> None:
-    assert cli("check", folder / f"{name}.onnx", "--opset", 13).status == status
-
-
-def test_text_names_what_would_be_rewritten(cli: Cli, folder: Path) -> None:
-    ran = cli("check", folder / "rewrite.onnx", folder / "fits.onnx", "--opset", 13)
-    assert ran.out.splitlines() == [
-        f"{folder / 'rewrite.onnx'}: does not fit opset 13: 3 nodes to rewrite (1 ReduceLogSumExp, 2 ReduceSumSquare)",
-        "2 models: 1 fits, 1 to convert",
-    ]
-    assert ran.err == ""
-
-
-def test_one_model_that_fits_says_so(cli: Cli, folder: Path) -> None:
-    assert cli("check", folder / "fits.onnx", "--opset", 13).out == f"{folder / 'fits.onnx'}: fits opset 13\n"
-
-
-def test_an_operator_that_must_not_remain_is_work(cli: Cli, folder: Path) -> None:
-    ran = cli("check", folder / "rewrite.onnx", "--without", "ReduceLogSumExp")
-    assert ran.status == 1
-    assert "1 node to rewrite (ReduceLogSumExp)" in ran.out
-
-
-def test_a_model_that_states_a_wrong_rank_is_refused_as_by_convert_and_inspect(cli: Cli, tmp_path: Path) -> None:
-    graph = "g (float[2,3] x) => (float[2] y) { y = Exp (x) }"
-    model = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), model)
-    inspected = cli("inspect", model)
-    assert inspected.status == 1
-    for ran in (cli("check", model, "--opset", 13), cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)):
-        assert ran.status == 1
-        assert "differ in rank: (2) vs (1); --repair fixes that" in ran.err
-        said = " ".join(ran.err.split(": ", 2)[2].split())
-        assert said in " ".join(inspected.out.split())
-
-
-def test_types_of_inner_values_that_nodes_do_not_yield_stop_no_command(cli: Cli, tmp_path: Path) -> None:
-    graph = "g (float[2,3] x) => (float[2,3] y) <float[2] z> { z = Neg (x) y = Exp (z) }"
-    model = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), model)
-    assert "not valid" not in cli("inspect", model).out
-    for ran in (cli("check", model, "--opset", 13), cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)):
-        assert "Repaired: dropped the types it states of 'z'" in ran.out
-    asked = cli("check", model, "--opset", 18)
-    assert asked.status == 1
-    assert "does not fit opset 18: it states types that its nodes do not yield" in asked.out
-
-
-def test_nothing_is_changed(cli: Cli, folder: Path) -> None:
-    before = {path: path.read_bytes() for path in folder.iterdir()}
-    cli("check", folder, "--opset", 13)
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
-
-
 def test_json_has_a_version_and_a_verdict_per_model(cli: Cli, folder: Path) -> None:
     ran = cli("check", folder, "--opset", 13, "--report", "-")
     report = json.loads(ran.out)

@@ -52,12 +52,6 @@ def test_convert_for_a_target_file(cli: Cli, model: Path, toaster: Path, tmp_pat
     np.testing.assert_array_equal(found, [[6], [15]])
 
 
-def test_convert_needs_to_be_told_what_for(cli: Cli, model: Path, tmp_path: Path) -> None:
-    ran = cli("convert", model, "-o", tmp_path / "out.onnx")
-    assert ran.status == 2
-    assert "say what to convert to: --opset N, --for NAME or both" in ran.err
-
-
 def test_check_names_the_node_and_the_reason(cli: Cli, model: Path, toaster: Path) -> None:
     ran = cli("check", model, "--for", toaster)
     assert ran.status == 1
@@ -100,19 +94,6 @@ def test_for_and_opset_and_without_go_together(cli: Cli, model: Path, toaster: P
     assert "toaster 1.0 reads opsets 9-21, not 22" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("openvno", "openvno: no target has this name; there are ascend"),
-        ("none.toml", "none.toml: cannot be read: No such file or directory"),
-    ],
-)
-def test_a_target_that_is_none_is_told(cli: Cli, model: Path, tmp_path: Path, given: str, message: str) -> None:
-    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--for", given)
-    assert ran.status == 2
-    assert message in ran.err
-
-
 def test_the_result_is_run_where_it_is_for(cli: Cli, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--for", "openvino")
@@ -126,16 +107,3 @@ def test_what_was_verified_in_another_release_is_said(cli: Cli, model: Path, tmp
     assert said in " ".join(ran.out.split())
     same = cli("convert", model, "-o", tmp_path / "same.onnx", "--for", f"onnxruntime@{onnxruntime.__version__}")
     assert "which is installed" not in same.out
-
-
-def test_functions_are_copied_in_place_of_their_calls_where_asked(cli: Cli, tmp_path: Path) -> None:
-    text = (
-        '<ir_version: 8, opset_import: ["": 18, "own": 1]> g (float[3] x) => (float[3] y) { y = own.Twice (x) }'
-        '<domain: "own", opset_import: ["": 18]> Twice (x) => (y) { y = Add (x, x) }'
-    )
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    ran = cli("convert", tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--inline")
-    assert ran.status == 0, ran.err
-    assert "1 local function was copied in place of its calls" in " ".join(ran.out.split())
-    made = onnx.load(tmp_path / "out.onnx")
-    assert ([node.op_type for node in made.graph.node], len(made.functions)) == (["Add"], 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,26 +47,6 @@ def test_verify_takes_values_for_inputs(cli: Cli, models: Path, tmp_path: Path) 
     wrong = cli("verify", model, model, "--input", f"{value.name}s={tmp_path / 'x.npy'}")
     assert wrong.status == 2
     assert f"did you mean {value.name!r}" in wrong.err
-
-
-def test_rules_lists_the_book(cli: Cli) -> None:
-    ran = cli("rules")
-    assert ran.status == 0
-    assert "spec/ReduceLogSumExp" in ran.out
-
-
-def test_rules_shows_one_operator(cli: Cli) -> None:
-    ran = cli("rules", "ReduceL1")
-    assert ran.status == 0
-    assert "Abs" in ran.out
-
-
-def test_rules_finds_what_is_wrong_with_a_folder(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "ReduceL1.onnxtxt").write_text("this is no function\n")
-    ran = cli("rules", "--test", tmp_path)
-    assert ran.status == 2
-    assert "ReduceL1.onnxtxt" in ran.err
-    assert len(ran.err.splitlines()) == 1
 
 
 RULE = """
@@ -234,39 +213,6 @@ def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_p
     assert subprocess.run(missing, shell=True, capture_output=True, check=False).returncode == 2
 
 
-@pytest.mark.parametrize(
-    "arguments", ["convert '' --in-place --opset 15", "check '' --opset 15", "expand '' --in-place", "verify '' ''"]
-)
-def test_an_empty_name_is_not_the_current_folder(
-    cli: Cli, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
-) -> None:
-    """A variable that is not set must not have every model below rewritten."""
-    data = (models / "skl_gnb_13.onnx").read_bytes()
-    (tmp_path / "model.onnx").write_bytes(data)
-    monkeypatch.chdir(tmp_path)
-    ran = cli(*shlex.split(arguments))
-    assert ran.status == 2
-    assert "empty" in ran.err
-    assert (tmp_path / "model.onnx").read_bytes() == data
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("--seed", "-1"),
-        ("--verify-budget", "nan"),
-        ("--verify-budget", "0"),
-        ("--verify-budget", "x"),
-        ("--verify-memory", "0"),
-    ],
-)
-def test_numbers_that_make_no_sense_are_refused(cli: Cli, models: Path, option: str, value: str) -> None:
-    model = models / "skl_gnb_13.onnx"
-    ran = cli("verify", model, model, option, value)
-    assert ran.status == 2
-    assert option in ran.err
-
-
 def test_version_has_a_short_flag(cli: Cli) -> None:
     assert cli("-V").out == cli("--version").out
 
@@ -274,12 +220,6 @@ def test_version_has_a_short_flag(cli: Cli) -> None:
 def test_help_of_a_command_can_be_asked_for_as_a_command(cli: Cli) -> None:
     assert cli("help", "convert").out == cli("convert", "--help").out
     assert cli("help").out == cli("--help").out
-
-
-def test_a_model_in_the_place_of_a_command_is_told_what_to_type(cli: Cli) -> None:
-    ran = cli("model.onnx")
-    assert ran.status == 2
-    assert "inspect model.onnx" in ran.err
 
 
 def test_version_boundaries_are_in_the_schema_too(cli: Cli) -> None:
@@ -324,10 +264,6 @@ def test_rules_shows_every_boundary_of_an_operator_and_where_it_comes_from(cli: 
         ["10", "to", "11", "schemas"],
     ]
     assert any("below 11 if negative(axes)" in line for line in lines)
-
-
-def test_what_the_schemas_say_is_shown_as_a_rule(cli: Cli) -> None:
-    assert 'overload: "from 13 if given(axes)"' in cli("rules", "Squeeze").out
 
 
 def test_rules_of_boundaries_are_tried(cli: Cli, tmp_path: Path) -> None:

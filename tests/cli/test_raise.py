@@ -39,58 +39,11 @@ def test_it_gives_the_operators_back_and_says_so(cli: Cli, models: Path, expande
     assert "verified" in ran.out
 
 
-def test_only_the_operators_named_are_raised(cli: Cli, expanded: Path, tmp_path: Path) -> None:
-    assert cli("raise", expanded, "-o", tmp_path / "out.onnx", "--op", "ReduceLogSumExp").status == 0
-    (operators,) = operators_by_graph(onnx.load(tmp_path / "out.onnx"))
-    assert "ReduceLogSumExp" in operators
-    assert "ReduceSumSquare" not in operators
-
-
-def test_an_operator_without_a_form_is_named(cli: Cli, expanded: Path, tmp_path: Path) -> None:
-    ran = cli("raise", expanded, "-o", tmp_path / "out.onnx", "--op", "ReduceProd")
-    assert ran.status == 2
-    assert "there is no form of ReduceProd" in ran.err
-    assert not (tmp_path / "out.onnx").exists()
-
-
 def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path, tmp_path: Path) -> None:
     ran = cli("raise", expanded, "-o", tmp_path / "out.onnx", "-v", "--no-verify")
     (line,) = [line for line in ran.out.splitlines() if "<-" in line and "ReduceLogSumExp" in line]
     assert line.split()[-5:] == ["nodes", "by", "raised", "from", "stable/ReduceLogSumExp"]
     assert int(line.split("<-")[1].split()[0]) > 5
-
-
-def test_a_model_with_nothing_to_raise_is_written_as_it_is(cli: Cli, models: Path, tmp_path: Path) -> None:
-    ran = cli("raise", models / "torch_sum_dyn_18.onnx", "-o", tmp_path / "out.onnx")
-    assert ran.status == 0
-    assert "nothing to raise" in ran.out
-    assert onnx.load(tmp_path / "out.onnx") == onnx.load(models / "torch_sum_dyn_18.onnx")
-
-
-def test_what_looks_like_an_operator_and_is_none_is_a_detail(cli: Cli, tmp_path: Path) -> None:
-    graph = "g (float[2,3] x) => (float[2,3] y) { e = Exp (x) s = ReduceSum (e) l = Log (s) y = Sub (x, l) }"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), tmp_path / "model.onnx")
-    how = ("raise", tmp_path / "model.onnx", "-o", tmp_path / "out.onnx", "--force")
-    assert "LogSoftmax" not in cli(*how).out
-    assert "looks like LogSoftmax and was left" in " ".join(cli(*how, "-v").out.split())
-
-
-def test_a_normalization_in_half_precision_is_put_together_and_verified(cli: Cli, tmp_path: Path) -> None:
-    graph = "g (float16[2,8,16] x, float16[16] s) => (float16[2,8,16] y) { y = LayerNormalization (x, s) }"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), tmp_path / "half.onnx")
-    assert cli("convert", tmp_path / "half.onnx", "-o", tmp_path / "spelled.onnx", "--opset", 13).status == 0
-    ran = cli("convert", tmp_path / "spelled.onnx", "-o", tmp_path / "out.onnx", "--opset", 17, "--raise")
-    assert ran.status == 0
-    assert "verified" in ran.out and "not shown" not in ran.out
-
-
-def test_what_a_newer_opset_version_would_allow_is_a_note(cli: Cli, tmp_path: Path) -> None:
-    model, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
-    graph = "g (float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization (x, s) }"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), model)
-    assert cli("convert", model, "-o", out, "--opset", 13).status == 0
-    said = " ".join(cli("raise", out, "-o", tmp_path / "raised.onnx").out.split())
-    assert "looks like LayerNormalization and was left: it came with opset 17" in said
 
 
 def test_a_folder_of_rules_is_looked_for_too(cli: Cli, tmp_path: Path) -> None:
@@ -167,16 +120,6 @@ SPELLED = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[2,3] x) => (float[2,1] y, float[2,1] z) <int64[1] axes = {1}>
 { s = Mul(x, x)  q = ReduceSum<keepdims = 1>(s, axes)  y = Sqrt(q)
   a = Exp(x)  b = ReduceSum<keepdims = 1>(a, axes)  z = Log(b) }"""
-
-
-def test_what_must_not_remain_is_not_raised(cli: Cli, tmp_path: Path) -> None:
-    onnx.save(onnx.parser.parse_model(SPELLED), tmp_path / "m.onnx")
-    output = tmp_path / "out.onnx"
-    ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--opset", 17, "--raise", "--without", "ReduceL2")
-    assert ran.status == 0, ran.err
-    found = {node.op_type for node in onnx.load(output).graph.node}
-    assert "ReduceLogSumExp" in found
-    assert "ReduceL2" not in found
 
 
 @pytest.mark.parametrize("runtime", ["coreml", "mnn", "onnxruntime"])

@@ -122,16 +122,6 @@ def mean(tmp_path: Path) -> Path:
     return save(tmp_path / "mean.onnx", text)
 
 
-def test_an_unknown_symbol_is_an_error(cli: Cli, mean: Path, tmp_path: Path) -> None:
-    wrong = cli("convert", mean, "-o", tmp_path / "out.onnx", "--opset", 13, "--dim", "bach=4")
-    assert wrong.status == 2
-    assert "there is no symbolic dimension 'bach'; did you mean 'batch'?" in wrong.err
-    assert not (tmp_path / "out.onnx").exists()
-    assert cli("verify", mean, mean, "--dim", "bach=4").status == 2
-    assert cli("verify", mean, "--runtime", "reference", "--dim", "bach=4").status == 2
-    assert cli("convert", mean, "-o", tmp_path / "out.onnx", "--opset", 13, "--dim", "batch=4").status == 0
-
-
 def data_folder(folder: Path, expected: float) -> Path:
     data = folder / "data" / "test_data_set_0"
     data.mkdir(parents=True)
@@ -151,23 +141,6 @@ def test_outputs_of_test_data_are_compared(cli: Cli, mean: Path, tmp_path: Path)
     assert "test_data_set_0" in nothing.err
 
 
-def test_a_tolerance_decides_what_is_equal(cli: Cli, tmp_path: Path) -> None:
-    one = save(tmp_path / "one.onnx", "g (float[2] x) => (float[2] y) <float c = {1.0}> { y = Mul (x, c) }")
-    more = save(tmp_path / "more.onnx", "g (float[2] x) => (float[2] y) <float c = {1.01}> { y = Mul (x, c) }")
-    assert cli("verify", one, more).status == 1
-    assert cli("verify", one, more, "--tolerance", "float=0.1").status == 0
-    assert cli("verify", one, more, "--tolerance", "float32=9abs").status == 0
-    assert cli("verify", one, more, "--tolerance", "float=1ulp,0.1").status == 0
-    assert cli("verify", one, more, "--tolerance", "double=0.1").status == 1
-
-
-@pytest.mark.parametrize("value", ["float", "float=x", "float=-1", "float=1.5ulp", "flot=1", "float=nan", "float="])
-def test_a_tolerance_that_is_none_is_bad_usage(cli: Cli, mean: Path, value: str) -> None:
-    ran = cli("verify", mean, mean, "--tolerance", value)
-    assert ran.status == 2
-    assert len(ran.err.splitlines()) == 1
-
-
 def test_strictness_makes_a_model_that_cannot_run_a_failure(cli: Cli, tmp_path: Path) -> None:
     given = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18, "mine": 1]> g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}>'
@@ -185,12 +158,6 @@ def test_strictness_makes_a_model_that_cannot_run_a_failure(cli: Cli, tmp_path: 
     assert "the rewrite also holds by itself" in " ".join(lenient.out.split())
 
 
-def test_one_model_in_several_runtimes(cli: Cli, mean: Path) -> None:
-    ran = cli("verify", mean, "--runtime", "reference", "--runtime", "onnxruntime")
-    assert ran.status == 0
-    assert "equal on 4 sets of inputs in onnxruntime / reference, reference / onnxruntime" in " ".join(ran.out.split())
-
-
 @pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceLogSum", "ReduceLogSumExp"])
 def test_what_openvino_gets_wrong_is_found_and_named(cli: Cli, tmp_path: Path, op_type: str) -> None:
     pytest.importorskip("openvino")
@@ -206,15 +173,3 @@ def test_what_openvino_gets_wrong_is_found_and_named(cli: Cli, tmp_path: Path, o
     assert ran.status == 1, ran.out
     assert f"by {op_type}" in ran.out
     assert json.loads(report.read_text())["models"][0]["verification"]["first"]["op_type"] == op_type
-
-
-def test_a_runtime_that_is_not_installed_is_said_at_once(cli: Cli, mean: Path) -> None:
-    ran = cli("verify", mean, "--runtime", "openvino:/no/python")
-    assert ran.status == 2
-    assert "/no/python does not start" in ran.err
-
-
-def test_a_runtime_that_nobody_knows_is_told_with_the_nearest(cli: Cli, mean: Path) -> None:
-    ran = cli("verify", mean, "--runtime", "openvno")
-    assert ran.status == 2
-    assert "did you mean 'openvino'?" in ran.err

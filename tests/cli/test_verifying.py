@@ -82,22 +82,6 @@ def test_an_array_of_no_input_is_bad_usage(cli: Cli, total: Path, tmp_path: Path
     assert "'w'" in ran.err
 
 
-@pytest.mark.parametrize(("options", "status"), [((), 1), (("--rtol", "1e-3"), 0), (("--rtol", "1e-5"), 1)])
-def test_a_relative_tolerance_widens_what_is_the_same(
-    cli: Cli, tmp_path: Path, options: tuple[str, ...], status: int
-) -> None:
-    ran = cli("verify", scaled(tmp_path, "1.0"), scaled(tmp_path, "1.0005"), *options)
-    assert ran.status == status
-
-
-@pytest.mark.parametrize("option", ["--rtol", "--atol"])
-@pytest.mark.parametrize("largest", ["nan", "inf", "-1"])
-def test_a_tolerance_is_a_number(cli: Cli, tmp_path: Path, option: str, largest: str) -> None:
-    ran = cli("verify", scaled(tmp_path, "1.0"), scaled(tmp_path, "2.0"), f"{option}={largest}")
-    assert ran.status == 2
-    assert option in ran.err
-
-
 @pytest.mark.parametrize(("absolute", "status"), [("1e-1", 0), ("1e-6", 1)])
 def test_an_absolute_tolerance_is_in_the_units_of_the_outputs(
     cli: Cli, tmp_path: Path, absolute: str, status: int
