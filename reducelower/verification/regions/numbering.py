@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.files.external import external_tensors
 from reducelower.model.calls import called_function, function_id, functions_of
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.operators import of_kind
@@ -48,7 +49,6 @@ Opsets = Mapping[str, int]
 _SHORT = 64
 _BLOCK = 1 << 20
 COMMUTATIVE = of_kind("commutative")
-_CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings")
 
 
 class Table:
@@ -103,8 +103,8 @@ class Table:
         if node.domain in DEFAULT_DOMAINS:
             if node.op_type == "Identity" and node.input[0] in numbers:
                 return [numbers[node.input[0]]]
-            if node.op_type == "Constant" and (value := _constant(node)) is not None:
-                return [self.of(value)]
+            if node.op_type == "Constant" and (value := tensor_of(node)) is not None:
+                return [self.constant(value)]
         signature = self.of(("node", self.signature(node, numbers, opsets, functions), len(node.output)))
         return [self.of((signature, at)) for at in range(len(node.output))]
 
@@ -212,22 +212,6 @@ def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
         attribute = deepcopy(attribute)
         attribute.ClearField("doc_string")
     return attribute.name, brief(attribute.SerializeToString(deterministic=True))
-
-
-def _constant(node: NodeProto) -> Hashable | None:
-    """The value of a Constant node, in the words that an initializer of that value is described with."""
-    for attribute in node.attribute:
-        if attribute.name not in _CONSTANT_VALUES or attribute.ref_attr_name:
-            continue
-        value = helper.get_attribute_value(attribute)
-        if isinstance(value, TensorProto):
-            return content(value)
-        kinds = {"i": TensorProto.INT64, "f": TensorProto.FLOAT, "s": TensorProto.STRING}
-        kind = kinds[attribute.name[len("value_")]]
-        values = list(value) if attribute.name.endswith("s") else [value]
-        dims = [len(values)] if attribute.name.endswith("s") else []
-        return content(helper.make_tensor("", kind, dims, values))
-    return None
 
 
 def content(tensor: TensorProto) -> Hashable:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
+from reducelower.model.constants import tensor_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
@@ -22,8 +23,6 @@ from reducelower.verification.running.weights import held_array, is_held
 __all__ = ["Dims", "Place", "any_size"]
 
 Dims = tuple[int | str | None, ...]
-
-_CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats")
 
 
 @dataclass(eq=False, repr=False)
@@ -140,7 +139,8 @@ class Place:
             return _value(tensor)
         node = self._constants.get(name)
         if node is not None:
-            return _constant_value(node)
+            held = tensor_of(node)
+            return None if held is None else _value(held)
         if name in self._inputs or self.parent is None:
             return None
         return self.parent.constant(name)
@@ -200,16 +200,6 @@ def _value(tensor: TensorProto) -> Array | TensorProto:
     if is_held(tensor):
         return held_array(tensor)
     return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
-
-
-def _constant_value(node: NodeProto) -> Array | TensorProto | None:
-    for attribute in node.attribute:
-        if attribute.name in _CONSTANT_VALUES and not attribute.ref_attr_name:
-            value = helper.get_attribute_value(attribute)
-            if isinstance(value, TensorProto):
-                return _value(value)
-            return np.array(value, np.float32 if "float" in attribute.name else np.int64)
-    return None
 
 
 def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
