@@ -11,19 +11,18 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference, function_key
 from reducelower.verification.operators import of_kind
-from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals
+from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, formals
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Alignment", "Claim", "Level", "align"]
@@ -297,21 +296,13 @@ class _Aligner:
 
     def _alike_outside(self, level: Level, left: NodeProto, right: NodeProto) -> bool:
         """Whether two nodes read the same values and have the same attributes, except graphs."""
-        bare = []
-        for node, numbers, place, functions in (
-            (left, level.left_numbers, level.left, self._functions[0]),
-            (right, level.right_numbers, level.right, self._functions[1]),
-        ):
-            copied = deepcopy(node)
-            kept = [item for item in node.attribute if item.name not in {name for _, name, _ in subgraphs(node)}]
-            del copied.attribute[:]
-            copied.attribute.extend(kept)
-            opset = place.opsets.get("", 1)
-            signature = self._table.signature(copied, numbers, place.opsets, functions)
-            assert isinstance(signature, tuple)
-            version = schema(node.op_type, opset) if node.op_type == "Scan" else None
-            bare.append((signature[3:5], version is None or version.since_version >= _SCAN_OF_TODAY))
-        return bare[0] == bare[1]
+        said = []
+        for node, numbers, place in ((left, level.left_numbers, level.left), (right, level.right_numbers, level.right)):
+            opset = place.opsets.get("" if node.domain in DEFAULT_DOMAINS else node.domain, 1)
+            read = [numbers.get(name, -1) if name else -1 for name in node.input]
+            is_of_today = node.op_type != "Scan" or opset >= _SCAN_OF_TODAY
+            said.append((attributes(node, opset), read, is_of_today))
+        return said[0] == said[1]
 
     def _descend_functions(self, left: FunctionProto, right: FunctionProto) -> bool:
         if (len(left.input), len(left.output)) != (len(right.input), len(right.output)):
