@@ -21,7 +21,6 @@ from reducelower.numerics.measure import Array, is_float
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.surroundings import nodes_of
-from reducelower.verification.judging.accepted import Run
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
 from reducelower.verification.lemmas.proof import values_of
 from reducelower.verification.regions.align import Alignment, Claim
@@ -31,6 +30,7 @@ from reducelower.verification.result import Departure, OutputComparison, SiteVer
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.whole.accepted import Run
 from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
 
 __all__ = ["at_borders", "error_of", "first_difference", "inner_values"]

@@ -10,18 +10,18 @@ from onnx import ModelProto
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import refused_input
-from reducelower.verification.judging.accepted import Request, Run
 from reducelower.verification.judging.compare import compare_outputs, withdrawn
-from reducelower.verification.judging.runs import run_result, run_source
 from reducelower.verification.result import OutputComparison, Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.reference_gaps import no_evidence
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.whole.accepted import Request, Run
 from reducelower.verification.whole.borders import at_borders, first_difference
 from reducelower.verification.whole.looks import as_regions, random_outputs, searched, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
+from reducelower.verification.whole.runs import run_result, run_source
 
 __all__ = ["SourceRuns", "interface_mismatch", "names_of", "verify_in"]
 

@@ -14,12 +14,12 @@ from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import open_to_special
 from reducelower.verification.inputs.made import varied
-from reducelower.verification.judging.accepted import Run
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
+from reducelower.verification.whole.accepted import Run
 from reducelower.verification.whole.borders import at_borders
 from reducelower.verification.whole.question import Question, compared, differ, far_apart
 

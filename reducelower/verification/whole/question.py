@@ -9,14 +9,14 @@ from typing import Any
 from reducelower.numerics.measure import Array, holds_special, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.judging.accepted import Request, Run
 from reducelower.verification.judging.compare import compare_outputs, is_slight, tensors, worst_of
-from reducelower.verification.judging.runs import run_result
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.providers import CPU, chosen_provider
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError, Source
+from reducelower.verification.whole.accepted import Request, Run
+from reducelower.verification.whole.runs import run_result
 
 __all__ = ["Question", "compared", "compared_at", "differ", "far_apart", "in_evaluator", "where_run"]
 

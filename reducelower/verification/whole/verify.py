@@ -18,7 +18,6 @@ from reducelower.plan import Plan
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
-from reducelower.verification.judging.accepted import Request
 from reducelower.verification.judging.compare import worst_of
 from reducelower.verification.lemmas.proof import verify_rewrites
 from reducelower.verification.result import Coverage, Verdict, Verification
@@ -27,6 +26,7 @@ from reducelower.verification.running.memory import DEFAULT_MEMORY, bounded
 from reducelower.verification.running.providers import on_provider, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
+from reducelower.verification.whole.accepted import Request
 from reducelower.verification.whole.in_runtime import SourceRuns, interface_mismatch, names_of, verify_in
 from reducelower.verification.whole.question import Question, differ
 

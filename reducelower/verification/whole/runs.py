@@ -10,11 +10,11 @@ from typing import Any
 from onnx import ModelProto, ValueInfoProto
 
 from reducelower.verification.inputs.made import check_making, input_specs
-from reducelower.verification.judging.accepted import Accepted, Request, Run
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.whole.accepted import Accepted, Request, Run
 
 __all__ = ["run_result", "run_source"]
 
