@@ -180,8 +180,8 @@ def _fact(op_type: str, when: str = "") -> str:
 
 WRITTEN = {
     "Expand as a product with ones": Written(
-        _fact("Expand"), "(float[1] x) => (float[{0}] y) {{ y = Expand (x, sizes) }}", 4096, lambda _: 1, "",
-        lambda x, count: np.repeat(x, count), constants=lambda count: {"sizes": np.array([count])},
+        _fact("Expand"), "(float[1] x) => (float[{0},1] y) {{ y = Expand (x, sizes) }}", 4096, lambda _: 1, "",
+        lambda x, count: np.repeat(x, count)[:, None], constants=lambda count: {"sizes": np.array([count, 1])},
     ),
     "Gather as a slice for each index": Written(
         _fact("Gather"), "(float[40] x) => (float[{0}] y) {{ y = Gather (x, at) }}", 16, lambda count: count + 1,

@@ -20,7 +20,7 @@ FAMILIES: Mapping[str, str] = {
     "convolution": "Col2Im DeformConv",
     "dilated_pooling": "AveragePool LpPool MaxPool",
     "elementwise": "Cast CastLike Identity",
-    "filling": "ConstantOfShape Expand NonZero OneHot Where",
+    "filling": "NonZero Where",
     "fourier": "DFT STFT",
     "matrices": "Det Einsum",
     "ordering": "Clip Equal Greater Less Max Min Relu",

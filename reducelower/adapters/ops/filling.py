@@ -1,9 +1,8 @@
-"""What came with opsets 8 and 9 to make tensors, to find places and to choose, by Tile, Loop and arithmetic.
+"""NonZero and Where, which came with opset 9, by Loop and arithmetic.
 
 Where is arithmetic that is exact for whole numbers, or places in both operands written as one row.
 
-Sources: the pages of ConstantOfShape (9), Expand (8), NonZero (9), Compress (9), OneHot (9), IsNaN (9), EyeLike (9),
-Tile (6), Where (9).
+Sources: the pages of NonZero (9), Where (9).
 """
 
 from __future__ import annotations
@@ -11,54 +10,16 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import SIGNED, UNSIGNED
-from reducelower.scope.values import read_tensor
 
 _INT64 = TensorProto.INT64
-
-
-def _length(op: Writer, name: str) -> int:
-    """How many sizes a shape has."""
-    shape = op.scope.shape(name)
-    if shape is None or shape[0] is None:
-        reason = f"how many sizes {name!r} has is not known, and opset {op.scope.target_opset} has no {op.node.op_type}"
-        raise RefusedError(reason, "state its shape, or the shapes of the values it is computed from")
-    return shape[0]
-
-
-@expresses("ConstantOfShape", opset=8)
-def _constant_of_shape(op: Writer) -> list[NodeProto]:
-    """One number, repeated along each axis."""
-    tensor = op.attribute("value")
-    value = np.zeros(1, np.float32) if tensor is None else read_tensor(tensor)
-    element_type = helper.np_dtype_to_tensor_dtype(value.dtype) if tensor is None else tensor.data_type
-    one = op.constant(value.reshape([1] * _length(op, op.input(0))), element_type, "value")
-    return op.yields("Tile", one, op.input(0))
-
-
-@expresses("Expand", opset=7)
-def _expand(op: Writer) -> list[NodeProto]:
-    """Axes of size 1 are repeated, and those that only the shape has."""
-    data, shape = op.node.input
-    rank, length = op.scope.needed_rank(data), _length(op, shape)
-    if length > rank:
-        data = op.add("Unsqueeze", data, tail="aligned", axes=[*range(length - rank)])
-    elif rank > length:
-        shape = op.add("Concat", op.integers([1] * (rank - length), "ahead"), shape, tail="whole", axis=0)
-    if not max(rank, length):
-        return op.yields_value(data)
-    one = op.number(1)
-    is_one = op.add("Cast", op.add("Equal", op.add("Shape", data), one, tail="is_one"), tail="may_grow", to=_INT64)
-    more = op.add("Mul", is_one, op.add("Sub", shape, one, tail="added"), tail="more")
-    return op.yields("Tile", data, op.add("Add", more, one, tail="repeats"))
 
 
 @expresses("NonZero", opset=7)
@@ -107,23 +68,6 @@ def _places(op: Writer, size: str, counts: str) -> str:
     inputs = [(at, _INT64, ()), (goes_on, TensorProto.BOOL, ()), (found, _INT64, (None,))]
     graph = op.graph("places", nodes, inputs, [(still, TensorProto.BOOL, ()), (more, _INT64, (None,))])
     return op.add("Loop", size, "", op.integers(np.zeros(0), "none"), tail="taken", body=graph)
-
-
-@expresses("OneHot", opset=8, reads=9)
-def _one_hot(op: Writer) -> list[NodeProto]:
-    """Both values are gathered by whether an index is the number along the new axis."""
-    indices, depth, values = op.node.input
-    rank = op.scope.needed_rank(indices)
-    axis = from_the_front(int(op.attribute("axis", -1)), rank + 1)
-    counted, depth = (op.add("Cast", name, tail="int64", to=_INT64) for name in (indices, depth))
-    numbers = ramp(op, op.add("Reshape", depth, op.number(1), tail="depth"))
-    along = [-1 if place == axis else 1 for place in range(rank + 1)]
-    column = op.add("Reshape", numbers, op.integers(along, "along"), tail="numbers")
-    aligned = op.add("Unsqueeze", counted, tail="aligned", axes=[axis])
-    # Runtimes count negative indices from the end, which the specification says since opset 11.
-    hot = [op.add("Equal", place, column) for place in (aligned, op.add("Add", aligned, depth, tail="from_end"))]
-    is_hot = op.add("Or", *hot, tail="is_hot")
-    return op.yields("Gather", values, op.add("Cast", is_hot, tail="place", to=_INT64), axis=0)
 
 
 @expresses("Where", opset=8)
