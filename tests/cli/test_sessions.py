@@ -24,8 +24,8 @@ The fields of a step:
 - ``run``: what is typed behind ``reducelower``; ``status``: how it ends, or it is 0.
 - ``says`` and ``err``: parts of standard output and standard error, however these are wrapped; ``unsaid``: parts of
   neither.
-- ``out``: all of standard output. Without ``err`` a run of status 0 says nothing on standard error; one of status 2 is
-  one sentence there.
+- ``out``: all of standard output. Without ``err`` a run of status 0 says nothing on standard error. One of status 2 is
+  one sentence there, and unless a row expects more of it nothing else happens.
 - ``opset``: the opset versions of files; ``has`` and ``lacks``: operators that are or are not in graphs of files.
 - ``written`` and ``unwritten``: files that are or are not there afterwards; ``keeps``: those that stay as they were;
   ``same``: files that hold what others do.
@@ -84,7 +84,7 @@ def test_session(claim: str, cli: Cli, models: Path, tmp_path: Path, monkeypatch
             try:
                 _take({**step, **{name: chosen[name] for name in STEP if name in chosen}}, chosen, cli)
             except AssertionError as error:
-                error.add_note(f"{step['run']} with {chosen}")
+                error.add_note(f"{step.get('run', '$run')} with {chosen}")
                 raise
 
 
@@ -110,7 +110,7 @@ def _take(step: Row, chosen: Mapping[str, Any], cli: Cli) -> None:
         given = step.get(field, ())
         return (_filled(part, chosen) for part in ([given] if isinstance(given, str) else given))
 
-    before = {name: Path(name).read_bytes() for name in step.get("keeps", ())}
+    around = _content()
     ran = cli(*shlex.split(_filled(step["run"], chosen)))
     status = step.get("status", 0)
     said, problems = " ".join(ran.out.split()), " ".join(ran.err.split())
@@ -124,11 +124,14 @@ def _take(step: Row, chosen: Mapping[str, Any], cli: Cli) -> None:
     if status == 2:
         assert ran.err.startswith("error: ")
         assert len(ran.err.splitlines()) == 1
+    if status == 2 and not {"says", "written"} & set(step):
+        assert ran.out == ""
+        assert _content() == around
     if status == 0 and "err" not in step:
         assert ran.err == ""
     if "out" in step:
         assert ran.out == _filled(step["out"], chosen)
-    assert {name: Path(name).read_bytes() for name in before} == before
+    assert all(_content()[name] == around[name] for name in step.get("keeps", ()))
     assert {name: opset_of(onnx.load(name)) for name in step.get("opset", {})} == step.get("opset", {})
     for name, operators in step.get("has", {}).items():
         assert set(operators) <= _operators(name)
@@ -137,6 +140,11 @@ def _take(step: Row, chosen: Mapping[str, Any], cli: Cli) -> None:
     assert all(Path(name).read_bytes() == Path(other).read_bytes() for name, other in step.get("same", {}).items())
     assert all(map(Path.exists, map(Path, step.get("written", ()))))
     assert not any(map(Path.exists, map(Path, step.get("unwritten", ()))))
+
+
+def _content() -> dict[str, tuple[bytes, int]]:
+    """The files below the current folder, and when they were changed."""
+    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in Path().rglob("*") if path.is_file()}
 
 
 def _operators(name: str) -> set[str]:

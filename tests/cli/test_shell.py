@@ -163,12 +163,6 @@ def test_bash_completes_files(words: list[str], shell_folder: Path) -> None:
     assert "compopt -o default" in completed("bash", ["reducelower", *words], shell_folder)
 
 
-def test_a_shell_that_nobody_wrote_a_script_for(cli: Cli) -> None:
-    ran = cli("completion", "tcsh")
-    assert ran.status == 2
-    assert "'bash', 'zsh', 'fish'" in ran.err
-
-
 def test_versions_of_all_that_matters(cli: Cli) -> None:
     lines = cli("--version").out.splitlines()
     assert lines[0] == f"reducelower {__version__}"
@@ -176,30 +170,6 @@ def test_versions_of_all_that_matters(cli: Cli) -> None:
         f"{name} {version(name)}" for name in ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
     ]
     assert lines[-1].startswith("Python 3.")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--versoin"], "there is no option '--versoin'; did you mean '--version'?"),
-        (["convrt"], "there is no command 'convrt'; did you mean 'convert'?"),
-        (["convert", "m", "--opste", "13"], "there is no option '--opste'; did you mean '--opset'?"),
-        (["convert", "m", "--zzzzzz"], "there is no option '--zzzzzz' (see 'reducelower convert --help')"),
-        (["expand", "m", "--op", "ReduceLogSumexp"], "did you mean 'ReduceLogSumExp'?"),
-        (["check", "m", "--without", "redusel2"], "did you mean 'ReduceL2'?"),
-        (["check", "m", "--opset", "13", "--without-type", "flaot16"], "did you mean 'float16'?"),
-        (["check", "m", "--without-type", "zzz"], "use one of float, "),
-        (["expand", "m", "-o", "x", "--rules", "stabel"], "did you mean 'stable'?"),
-        (["check", "m", "--opset", "13", "--rules", "sepc"], "did you mean 'spec'?"),
-        (["rules", "Abs", "--rules", "stable"], "the rule book 'stable' has no rule for Abs"),
-        (["verify", "m", "--runtime", "onnxruntimr"], "did you mean 'onnxruntime'?"),
-    ],
-)
-def test_the_nearest_name_is_suggested(cli: Cli, arguments: list[str], said: str) -> None:
-    ran = cli(*arguments)
-    assert ran.status == 2
-    assert said in ran.err
-    assert len(ran.err.splitlines()) == 1
 
 
 def test_a_model_from_standard_input_is_checked(models: Path) -> None:
