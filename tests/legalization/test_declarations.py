@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import pytest
 from onnx import ModelProto, checker, parser
 
@@ -108,28 +107,3 @@ def test_a_name_of_several_values_may_be_declared_while_one_of_them_leaves_it_op
     reducelower.convert_version(model, 13, ranks={"v": 3})
     with pytest.raises(ConversionError, match="the rank of 'p' is 2"):
         reducelower.convert_version(model, 13, ranks={"p": 3})
-
-
-def test_the_type_of_an_input_follows_from_the_stated_type_of_the_output() -> None:
-    model = parser.parse_model(
-        """
-        <ir_version: 8, opset_import: ["": 13, "my": 1]>
-        g (float[2, 3] x) => (float[2, 3] y) { a = my.Foo (x) b = Clip (a) y = Softmax <axis = 0> (b) }
-        """
-    )
-    converted = reducelower.convert_version(model, 12)
-    checker.check_model(converted, full_check=True)
-    assert np.all([node.op_type != "Cast" for node in converted.graph.node])
-
-
-def test_an_output_whose_type_nothing_ties_to_an_input_is_asked_of_each_call() -> None:
-    model = parser.parse_model(
-        """<ir_version: 10, opset_import: ["" : 22, "local" : 1]>
-        g (float[2] x) => (bfloat16[2] y, float[2] z) {
-            y = local.F <the_dtype: int = 16> (x) z = local.F <the_dtype: int = 1> (x) }
-        <domain: "local", opset_import: ["" : 22]>
-        F <the_dtype> (x) => (y) { y = RandomUniformLike <dtype: int = @the_dtype> (x) }"""
-    )
-    made = reducelower.convert_version(model, 20)
-    checker.check_model(made, full_check=True)
-    assert [node.op_type for node in made.graph.node] == ["RandomUniformLike", "Cast", "RandomUniformLike"]

@@ -365,15 +365,6 @@ def test_a_function_in_the_default_domain_is_refused() -> None:
         reducelower.convert_version(model, 13)
 
 
-def test_negative_axes_below_opset_11_need_a_rank() -> None:
-    model = Case("ReduceMax", 13, "negative").model()
-    model.graph.input[0].type.tensor_type.ClearField("shape")
-    with pytest.raises(ConversionError, match="rank of 'x' is not known"):
-        reducelower.convert_version(model, 9)
-    converted = reducelower.convert_version(model, 9, ranks={"x": 3})
-    assert list(converted.graph.node[0].attribute[-1].ints) == [2]
-
-
 def test_bfloat16_cannot_be_said_below_opset_13() -> None:
     with pytest.raises(ConversionError, match="bfloat16"):
         reducelower.convert_version(refused_model(), 11)
@@ -421,30 +412,3 @@ def test_graphs_for_training_are_not_left_behind() -> None:
         reducelower.convert_version(model, 12)
     del model.training_info[:]
     assert reducelower.convert_version(model, 12)
-
-
-@pytest.mark.parametrize("shape", ["", "[2]", "[2, 3]", "[2, 3, 4, 5]"])
-@pytest.mark.parametrize("target", [20, 9])
-def test_an_output_of_another_rank_than_stated_is_refused_where_a_rewrite_shows_it(target: int, shape: str) -> None:
-    """Inference does not know GroupNormalization, so the checker takes any rank for its output."""
-    model = parse(
-        f"""<ir_version: 10, opset_import: ["" : 21]>
-        g (float[2, 4, 6] x, float[4] s) => (float{shape} y) {{ y = GroupNormalization <num_groups = 2> (x, s, s) }}"""
-    )
-    with pytest.raises(ConversionError, match="differ in rank"):
-        reducelower.convert_version(model, target)
-
-
-@pytest.mark.parametrize(
-    ("opset", "target", "node"), [(5, 6, "Relu (x)"), (5, 13, "Relu (x)"), (10, 11, "Compress <axis = 1> (x, c)")]
-)
-def test_a_wrong_rank_is_refused_where_inference_comes_to_know_the_operator(opset: int, target: int, node: str) -> None:
-    model = parse(
-        f"""<ir_version: 4, opset_import: ["" : {opset}]>
-        g (float[2, 3] x, bool[3] c) => (float[2, 3, 1] y) {{ y = {node} }}"""
-    )
-    with pytest.raises(ConversionError, match="differ in rank"):
-        reducelower.convert_version(model, target)
-    del model.graph.output[0].type.tensor_type.shape.dim[2:]
-    model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "n"
-    checker.check_model(reducelower.convert_version(model, target), full_check=True)
