@@ -17,7 +17,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
-from reducelower.model.attributes import attribute_of, copy_marks, make_node, set_attribute
+from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.schemas import element_type_name
 from reducelower.runtimes.features import given_axes
 
@@ -81,9 +81,7 @@ class _Reduction:
     """A Reduce node taken apart."""
 
     def __init__(self, op: Writer) -> None:
-        self.node = op.node
-        self.scope = op.scope
-        self.name = op.fresh
+        self.op = op
         self.keepdims = int(op.attribute("keepdims", 1) != 0)
         self.axes = given_axes(op.node, op.scope)
         self.reduces_nothing = not self.axes and bool(op.attribute("noop_with_empty_axes", 0))
@@ -96,27 +94,29 @@ class _Reduction:
         """
         if self.axes and min(self.axes) >= 0:
             return self.axes
-        rank = self.scope.needed_rank(self.node.input[0])
+        rank = self.op.rank(0)
         return tuple(axis % rank for axis in self.axes) if self.axes else tuple(range(rank))
 
     @property
     def are_listed(self) -> bool:
-        """Whether the axes are what `written` would write, an attribute or an initializer."""
-        is_constant = len(self.node.input) < 2 or self.scope.written_as(self.node.input[1]) == "initializer"
-        return is_constant and attribute_of(self.node, "noop_with_empty_axes") is None
+        """Whether the axes are what `add` would write, an attribute or an initializer."""
+        is_constant = len(self.op.node.input) < 2 or self.op.scope.written_as(self.op.input(1)) == "initializer"
+        return is_constant and attribute_of(self.op.node, "noop_with_empty_axes") is None
 
-    def written(self, data: str, output: str, axes: tuple[int, ...] | None, keepdims: int) -> NodeProto:
-        """A node of the same operator with everything written, for `_OPSET`; without axes if they are None."""
-        made = make_node(self.node.op_type, [data], [output], keepdims=keepdims)
-        if axes is not None:
-            made.input.append(self.scope.add_constant(np.array(axes, dtype=np.int64), "axes"))
-        return made
+    def add(self, data: str, axes: tuple[int, ...], keepdims: int, tail: str = "", op_type: str = "") -> str:
+        """Append a reduction with everything written, for `_OPSET`, of the same operator unless another is named.
 
-    def alone(self, *made: NodeProto) -> Written:
-        """The nodes that replace the node, whose axes are no longer read."""
-        self.scope.release(*self.node.input[1:])
-        copy_marks(self.node, made[-1])
-        return list(made), _OPSET
+        It reduces every axis where none is given.
+        """
+        given = [self.op.integers(axes, "axes")] if axes else []
+        return self.op.add(op_type or self.op.node.op_type, data, *given, tail=tail, keepdims=keepdims)
+
+    def yields(self, value: str) -> Written:
+        """The nodes that replace the node, whose axes are no longer read; a value of theirs is its result."""
+        op = self.op
+        op.scope.release(*op.node.input[1:])
+        last = list(op.nodes[-1].output) if op.nodes else []
+        return op.yields_last(last.index(value)) if value in last else op.yields("Identity", value), _OPSET
 
 
 _OF_NOTHING: Mapping[str, float] = {
@@ -149,7 +149,7 @@ def _of_nothing(op: Writer) -> Written | None:
     if dtype.kind in "iu" and np.isinf(value):
         value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
     result = op.scope.add_constant(np.full([size or 0 for size in sizes], value, dtype), "of_nothing")
-    return reduction.alone(make_node("Identity", [result], [op.node.output[0]]))
+    return reduction.yields(result)
 
 
 def _write_keepdims(op: Writer) -> Written | None:
@@ -169,7 +169,7 @@ def _leave_axes_out(op: Writer) -> Written | None:
     reduction = _Reduction(op)
     if reduction.reduces_nothing or (reduction.axes and len(reduction.axes) != op.rank(0)):
         return None
-    return reduction.alone(reduction.written(op.input(0), op.node.output[0], None, reduction.keepdims))
+    return reduction.yields(reduction.add(op.input(0), (), reduction.keepdims))
 
 
 def _list_axes(op: Writer) -> Written | None:
@@ -180,7 +180,7 @@ def _list_axes(op: Writer) -> Written | None:
     axes = reduction.all_axes()
     if not axes or (axes == reduction.axes and reduction.are_listed):
         return None
-    return reduction.alone(reduction.written(op.input(0), op.node.output[0], axes, reduction.keepdims))
+    return reduction.yields(reduction.add(op.input(0), axes, reduction.keepdims))
 
 
 def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | None:
@@ -191,11 +191,9 @@ def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | Non
     axes = reduction.all_axes()
     if not axes or (last == "Reshape" and len(axes) != op.rank(0)):
         return None
-    between = reduction.name("kept" if keepdims else "dropped")
-    made = reduction.written(op.input(0), between, axes, keepdims)
-    shape = np.array(() if last == "Reshape" else axes, dtype=np.int64)
-    constant = op.scope.add_constant(shape, "shape" if last == "Reshape" else "axes")
-    return reduction.alone(made, make_node(last, [between, constant], [op.node.output[0]]))
+    between = reduction.add(op.input(0), axes, keepdims, "kept" if keepdims else "dropped")
+    places = op.integers((), "shape") if last == "Reshape" else op.integers(axes, "axes")
+    return reduction.yields(op.add(last, between, places))
 
 
 def _one_by_one(op: Writer) -> Written | None:
@@ -207,21 +205,19 @@ def _one_by_one(op: Writer) -> Written | None:
     axes = sorted(reduction.all_axes(), reverse=True)
     if len(axes) < 2:
         return None
-    values = [op.input(0), *(reduction.name(f"over_{axis}") for axis in axes[:-1]), op.node.output[0]]
-    steps = zip(values, values[1:], axes, strict=False)
-    return reduction.alone(
-        *(reduction.written(before, after, (axis,), reduction.keepdims) for before, after, axis in steps)
-    )
+    value = op.input(0)
+    for axis in axes:
+        value = reduction.add(value, (axis,), reduction.keepdims, f"over_{axis}")
+    return reduction.yields(value)
 
 
 def _top(op: Writer) -> Written | None:
     """The first of sorted integers, along one dimension after the other."""
     largest = int(op.node.op_type == "ReduceMax")
-    one = np.ones(1, np.int64)
 
-    def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
-        outputs = [found, reduction.name("index")]
-        return [make_node("TopK", [value, op.scope.add_constant(one, "one")], outputs, axis=axis, largest=largest)]
+    def over(value: str, axis: int, size: int) -> str:
+        outputs = [f"over_{axis}", "index"]
+        return op.add_many("TopK", [value, op.integers([1], "one")], outputs, axis=axis, largest=largest)[0]
 
     return _along_each(op, over) if op.node.op_type in _PICKING else None
 
@@ -229,11 +225,10 @@ def _top(op: Writer) -> Written | None:
 def _running_sum(op: Writer) -> Written | None:
     """The last of the running sums of integers, along one dimension after the other."""
 
-    def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
-        sums = reduction.name(f"sums_{axis}")
-        place = [op.scope.add_constant(np.array([number], np.int64), "place") for number in (size - 1, size, axis)]
-        along = op.scope.add_constant(np.array(axis, np.int64), "axis")
-        return [make_node("CumSum", [value, along], [sums]), make_node("Slice", [sums, *place], [found])]
+    def over(value: str, axis: int, size: int) -> str:
+        places = [op.integers([number], "place") for number in (size - 1, size, axis)]
+        sums = op.add("CumSum", value, op.integers(axis, "axis"), tail=f"sums_{axis}")
+        return op.add("Slice", sums, *places, tail=f"over_{axis}")
 
     return _along_each(op, over) if op.node.op_type == "ReduceSum" else None
 
@@ -245,25 +240,17 @@ def _infinity_apart(op: Writer) -> Written | None:
     dtype = tensor_dtype_to_np_dtype(element_type)
     if op.node.op_type != "ReduceMax" or dtype.kind != "f" or reduction.reduces_nothing:
         return None
-    lowest = op.scope.add_constant(np.array(np.finfo(dtype).min, dtype), "lowest")
-    infinity = op.scope.add_constant(np.array(-np.inf, dtype), "infinity")
-    names = ("finite", "largest", "is_below", "below", "least", "is_infinite")
-    finite, largest, is_below, below, least, is_infinite = map(reduction.name, names)
-    axes = reduction.axes or None
-    smallest = reduction.written(below, least, axes, reduction.keepdims)
-    smallest.op_type = "ReduceMin"
-    return reduction.alone(
-        make_node("Max", [op.input(0), lowest], [finite]),
-        reduction.written(finite, largest, axes, reduction.keepdims),
-        make_node("Less", [op.input(0), lowest], [is_below]),
-        make_node("Cast", [is_below], [below], to=element_type),
-        smallest,
-        make_node("Cast", [least], [is_infinite], to=TensorProto.BOOL),
-        make_node("Where", [is_infinite, infinity, largest], [op.node.output[0]]),
-    )
+    lowest = op.constant(np.finfo(dtype).min, element_type, "lowest")
+    infinity = op.constant(-np.inf, element_type, "infinity")
+    axes, keepdims = reduction.axes, reduction.keepdims
+    largest = reduction.add(op.add("Max", op.input(0), lowest, tail="finite"), axes, keepdims, "largest")
+    below = op.add("Cast", op.add("Less", op.input(0), lowest, tail="is_below"), tail="below", to=element_type)
+    least = reduction.add(below, axes, keepdims, "least", "ReduceMin")
+    is_infinite = op.add("Cast", least, tail="is_infinite", to=TensorProto.BOOL)
+    return reduction.yields(op.add("Where", is_infinite, infinity, largest))
 
 
-def _along_each(op: Writer, over: Callable[[str, str, int, int, _Reduction], list[NodeProto]]) -> Written | None:
+def _along_each(op: Writer, over: Callable[[str, int, int], str]) -> Written | None:
     """Reduce signed integers along one dimension after the other, each of a known size that is not 0."""
     reduction = _Reduction(op)
     is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
@@ -273,21 +260,13 @@ def _along_each(op: Writer, over: Callable[[str, str, int, int, _Reduction], lis
     shape = op.shape(0)
     if not axes or shape is None:
         return None
-    value, made = op.input(0), []
+    value = op.input(0)
     for axis in axes:
         size = shape[axis]
         if not size:
             return None
-        found = reduction.name(f"over_{axis}")
-        made += over(value, found, axis, size, reduction)
-        value = found
-    if reduction.keepdims:
-        made[-1].output[0] = op.node.output[0]
-    else:
-        made.append(
-            make_node("Squeeze", [value, op.scope.add_constant(np.array(axes, np.int64), "axes")], [op.node.output[0]])
-        )
-    return reduction.alone(*made)
+        value = over(value, axis, size)
+    return reduction.yields(value if reduction.keepdims else op.add("Squeeze", value, op.integers(axes, "axes")))
 
 
 def _in_double(op: Writer) -> Written | None:
@@ -316,16 +295,13 @@ def _in_type(op: Writer, wide: int, narrow: Container[int]) -> Written | None:
     reduction = _Reduction(op)
     if element_type not in narrow:
         return None
-    cast, result = reduction.name(element_type_name(wide)), reduction.name("result")
+    value = op.add("Cast", op.input(0), tail=element_type_name(wide), to=wide)
     if reduction.reduces_nothing:
-        step = elementwise(make_node(op.node.op_type, [cast], [result]), op.scope)[0]
+        result = op.fresh("result")
+        op.nodes += elementwise(make_node(op.node.op_type, [value], [result]), op.scope)[0]
     else:
-        step = [reduction.written(cast, result, reduction.axes or None, reduction.keepdims)]
-    return reduction.alone(
-        make_node("Cast", [op.input(0)], [cast], to=wide),
-        *step,
-        make_node("Cast", [result], [op.node.output[0]], to=element_type),
-    )
+        result = reduction.add(value, reduction.axes, reduction.keepdims, "result")
+    return reduction.yields(op.add("Cast", result, to=element_type))
 
 
 _AXES = ("axes", "negative_axes", "noop")
