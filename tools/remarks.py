@@ -28,7 +28,7 @@ COREML: Remarks = {
         _MORE_INPUTS_CONSTANT,
     ],
     r"DepthToSpace: If 'mode'": [
-        ("With the mode CRD, sizes must be known.", "refused", {"sizes_known": False, "attributes": ["mode=CRD"]}),
+        ("With the mode CRD, sizes must be known.", "refused", {"open_sizes": "1-", "attributes": ["mode=CRD"]}),
     ],
     r"GatherND: batch_dims": [("batch_dims must be 0.", "refused", {"attributes": ["batch_dims!=0"]})],
     r"Gemm: Input B": [_MORE_INPUTS_CONSTANT],

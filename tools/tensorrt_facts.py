@@ -77,7 +77,7 @@ REMARKS: Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None] = {
     r"(Dequantize|Quantize)Linear: .[xy]_zero_point": [
         ("The zero point must be zero.", "refused", {"shifted": True}),
     ],
-    r"EyeLike: .input": [("Sizes must be known.", "refused", {"sizes_known": False})],
+    r"EyeLike: .input": [("Sizes must be known.", "refused", {"open_sizes": "1-"})],
     r"GridSample: Input must be 4D": [
         ("Only two spatial dimensions are supported.", "refused", {"rank": "-3, 5-"}),
     ],
@@ -124,7 +124,7 @@ REMARKS: Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None] = {
             },
         ),
     ],
-    r"ReverseSequence: Dynamic": [("Sizes must be known.", "refused", {"sizes_known": False})],
+    r"ReverseSequence: Dynamic": [("Sizes must be known.", "refused", {"open_sizes": "1-"})],
     r"ScatterND: .reduction": [("Reductions are not supported.", "refused", {"attributes": ["reduction!=none"]})],
     r"Slice: .axes": [("Axes that are a model input are not supported.", "refused", {"fed": True, "inputs": "4-"})],
     r"(Squeeze|Unsqueeze): .axes": [("Axes must be constant.", "refused", _CONSTANT)],

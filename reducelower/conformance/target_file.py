@@ -50,6 +50,8 @@ def fact_lines(fact: Fact) -> list[str]:
         lines.append(f'versions = "{fact.versions}"')
     if fact.not_by:
         lines.append(f"not_by = {_value(fact.not_by)}")
+    if fact.by:
+        lines.append(f"by = {_value(fact.by)}")
     evidence = fact.evidence
     if evidence.measured:
         lines.append(f"evidence = {{ measured = {_text(evidence.measured)}, on = {evidence.on} }}")

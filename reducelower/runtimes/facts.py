@@ -48,8 +48,8 @@ Flag = Literal["0", "1", "unset"]
 
 
 NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
-"""Operators that comparisons express for older opset versions, but not for a runtime that gets the operator wrong: it
-probably handles only finite values."""
+"""Operators that comparisons express for older opset versions, but for a runtime that gets the operator wrong only if
+that was measured: it probably handles only finite values."""
 
 _LATER = frozenset({"BitCast", "CausalConvWithState", "CumProd", "LinearAttention", "SwiGLU"})
 """Operators of opsets 26 to 28, which onnx 1.20 does not know yet; files that name them are read with it as well."""
@@ -135,7 +135,7 @@ class When:
     no_values: bool | None = None
     attributes: frozenset[str] | None = None
     after: frozenset[Operator] | None = None
-    sizes_known: bool | None = None
+    open_sizes: Ranges | None = None
     second_read: bool | None = None
     index_depth: Ranges | None = None
     second_value: Ranges | None = None
@@ -231,6 +231,7 @@ class Fact:
         when: the nodes that are affected.
         versions: versions of the runtime of which this is true; None for all.
         not_by: equivalent forms that are no better for such nodes, by their names in reports.
+        by: forms that were measured to come out right for such nodes, of those that are not trusted unmeasured.
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
@@ -244,6 +245,7 @@ class Fact:
     when: When = When()
     versions: Versions | None = None
     not_by: frozenset[str] = frozenset()
+    by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check that it is a sentence about some operator, or about whole models.

@@ -224,10 +224,10 @@ class Features:
         return self._scope.made_by(self._node.input[0]) if self._node.input else ""
 
     @property
-    def sizes_known(self) -> bool:
-        """Whether every size of the first input is known."""
+    def open_sizes(self) -> int:
+        """How many sizes of the first input are not known as numbers; 1 if not even the rank is known."""
         shape = self._scope.shape(self._node.input[0])
-        return shape is not None and None not in shape
+        return 1 if shape is None else shape.count(None)
 
     @property
     def inputs(self) -> int:
@@ -246,8 +246,11 @@ class Features:
 
     @property
     def yielded(self) -> bool:
-        """Whether the first output is a model output."""
-        return bool(self._output(0)) and self._scope.is_yielded(self._output(0))
+        """Whether the first output, or the second where nothing reads the first, is a model output."""
+        first, second = self._output(0), self._output(1)
+        if first and self._scope.is_yielded(first):
+            return True
+        return bool(second) and self._scope.is_yielded(second) and not self.first_read
 
     @property
     def second_read(self) -> bool:

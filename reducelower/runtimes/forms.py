@@ -97,6 +97,25 @@ def _reshape(op: Writer) -> Written | None:
     return op.yields("Reshape", op.input(0), shape), _OPSET
 
 
+def _reshape_flat(op: Writer) -> Written | None:
+    """State the shape of a Flatten whose sizes before the axis, or behind it, are known as numbers."""
+    sizes = op.scope.shape(op.input(0))
+    if sizes is None:
+        return None
+    axis = op.attribute("axis", 1)
+    axis += len(sizes) if axis < 0 else 0
+    before, behind = _count_of(sizes[:axis]), _count_of(sizes[axis:])
+    if before == behind == -1 or 0 in (before, behind):
+        return None
+    return op.yields("Reshape", op.input(0), op.integers([before, behind], "shape")), _OPSET
+
+
+def _count_of(sizes: Sequence[int | None]) -> int:
+    """The product of sizes; -1 if one of them is not known."""
+    known = [size for size in sizes if size is not None]
+    return prod(known) if len(known) == len(sizes) else -1
+
+
 def _reshape_no_zeros(op: Writer) -> Written | None:
     """Leave allowzero out if a zero in the shape means the same, or there is none."""
     plain = without_allowzero(op) if op.attribute("allowzero", 0) else None
@@ -159,6 +178,36 @@ def _compare_to_zero(op: Writer) -> Written | None:
     if op.attribute("to") != TensorProto.BOOL or element_type not in _COUNTABLE:
         return None
     return op.yields("Not", op.add("Equal", op.input(0), op.constant(0, element_type, "zero"))), _OPSET
+
+
+def _compare_as_integers(op: Writer) -> Written | None:
+    """Compare truth values as integers of 32 bits."""
+    if op.element_type(0) != TensorProto.BOOL:
+        return None
+    operands = [op.add("Cast", op.input(at), tail=f"integers_{at}", to=TensorProto.INT32) for at in range(2)]
+    return op.yields("Equal", *operands), _OPSET
+
+
+def _without_zero_point(op: Writer) -> Written | None:
+    """Leave out a zero point that is zero."""
+    zero = op.constant_input(2)
+    if zero is None or np.any(zero):
+        return None
+    op.scope.release(op.input(2))
+    return _once_more(op, *op.node.input[:2])
+
+
+def _add_up_exponentials(op: Writer) -> Written | None:
+    """Subtract the logarithm of a sum of exponentials; behind an Identity it is not fused to a LogSoftmax again."""
+    if op.scope.target_opset < _OPSET:
+        return None  # it goes over several axes
+    axis = op.attribute("axis", -1)
+    data = op.input(0)
+    largest = op.add("ReduceMax", data, tail="largest", axes=[axis], keepdims=1)
+    shifted = op.add("Sub", data, largest, tail="shifted")
+    total = op.add("ReduceSum", op.add("Exp", shifted, tail="exponentials"), op.integers([axis], "axes"), tail="total")
+    apart = op.add("Identity", op.add("Log", total, tail="logarithm"), tail="apart")
+    return op.yields("Sub", shifted, apart), _OPSET
 
 
 def _in_integers(op: Writer) -> Written | None:
@@ -320,11 +369,20 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
     "Concat": (Remedy("Identity before its inputs", _set_inputs_apart, ("data", "last")),),
     "Erf": (_IDENTITY_BEFORE,),
+    "Flatten": (Remedy("Reshape in place of it", _reshape_flat),),
     "Expand": (Remedy("Mul by ones in place of it", _times_ones),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
     "Gemm": (Remedy("MatMul and Add in place of it", _multiply_and_add),),
     "Identity": (Remedy("Neg twice in place of it", _negate_twice),),
-    "LogSoftmax": (Remedy("defaults written", _write_defaults, ("attributes",)),),
+    "DequantizeLinear": (Remedy("zero point left out", _without_zero_point, ("inputs",)),),
+    "Equal": (
+        _VECTORS_RESHAPED,
+        Remedy("integers compared in place of bools", _compare_as_integers, ("element_types",)),
+    ),
+    "LogSoftmax": (
+        Remedy("defaults written", _write_defaults, ("attributes",)),
+        Remedy("exponentials added up in place of it", _add_up_exponentials, keeps_range=True),
+    ),
     "MatMul": (Remedy("its operands spread beforehand", _spread_operands, ("broadcast",)),),
     "Reshape": (Remedy("allowzero left out", _reshape_no_zeros),),
     "Size": (Remedy("the product of its sizes", _count),),

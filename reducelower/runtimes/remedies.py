@@ -36,11 +36,13 @@ class Remedy:
         write: writes a node so; None where there is nothing to change. It raises RefusedError where it needs what is
             not known.
         alters: the conditions of facts that may no longer be true of the result; None if any may.
+        keeps_range: whether it may help where large or small values go wrong.
     """
 
     name: str
     write: Callable[[Writer], Written | None]
     alters: tuple[str, ...] | None = None
+    keeps_range: bool = False
 
     def may_help(self, conditions: Iterable[str]) -> bool:
         """Whether it may change that these conditions of a fact are true of a node.

@@ -161,7 +161,7 @@ def has_ways(op_type: str) -> bool:
     """Whether anything may be tried in place of nodes of an operator."""
     if op_type in REDUCTIONS or op_type in FORMS:
         return True
-    return op_type not in NO_COMPARISON_DOES and decompose.is_expressible(op_type)
+    return decompose.is_expressible(op_type)
 
 
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
@@ -170,9 +170,12 @@ def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: R
     if not has_ways(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
-        yield from map(Way, FORMS.get(node.op_type, ()) if not found.overflows else ())
-        if decompose.is_expressible(node.op_type):
-            yield Way(Remedy(f"{node.op_type} by other operators", _other_operators))
+        forms = FORMS.get(node.op_type, ())
+        yield from (Way(form) for form in forms if form.keeps_range or not found.overflows)
+        other = Way(Remedy(f"{node.op_type} by other operators", _other_operators))
+        is_trusted = node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in found.facts)
+        if is_trusted and decompose.is_expressible(node.op_type):
+            yield other
         return
     yield from map(Way, RANGE_KEEPING if found.overflows else REMEDIES)
     for book in _books(rules, runtime):

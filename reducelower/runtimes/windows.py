@@ -46,6 +46,27 @@ def _state_pads(op: Writer) -> Written | None:
     return made, op.scope.target_opset
 
 
+def _say_valid(op: Writer) -> Written | None:
+    """Say by auto_pad that nothing is padded, in place of pads that are zero."""
+    if op.attribute("auto_pad", "NOTSET") != "NOTSET" or any(op.attribute("pads", ())) or op.attribute("ceil_mode", 0):
+        return None
+    made = op.yields(
+        op.node.op_type, *op.node.input, copied=_without(op.node, "auto_pad", "pads", "ceil_mode"), auto_pad="VALID"
+    )
+    made[-1].output[:] = op.node.output
+    return made, op.scope.target_opset
+
+
+def _negate_before(op: Writer) -> Written | None:
+    """Negate the data twice beforehand, so that what computes them is not taken into the node."""
+    if op.scope.element_type(op.input(0)) not in _FLOATS:
+        return None
+    data = op.add("Neg", op.add("Neg", op.input(0), tail="opposite"), tail="apart")
+    made = op.yields(op.node.op_type, data, *op.node.input[1:], copied=op.node.attribute)
+    made[-1].output[:] = op.node.output
+    return made, op.scope.target_opset
+
+
 def _pad_before(op: Writer) -> Written | None:
     """Pad the data beforehand, if padding counts like any other value."""
     pads, element_type = op.attribute("pads", ()), op.scope.element_type(op.input(0))
@@ -101,14 +122,16 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
 
 _STRIDES_STATED = Remedy("strides stated", _state_strides)
 _PADS_STATED = Remedy("pads stated", _state_pads, ("attributes",))
+_VALID = Remedy("auto_pad VALID in place of no pads", _say_valid, ("attributes",))
+_NEGATED = Remedy("Neg twice before it", _negate_before, ("after",))
 _PAD_BEFORE = Remedy("Pad before it", _pad_before, ("attributes", "uneven"))
 _IDENTITY_AFTER = Remedy("Identity after it", _copy_after)
 
 WINDOWS: Mapping[str, Sequence[Remedy]] = {
-    "AveragePool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE),
+    "AveragePool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE, _VALID, _NEGATED),
     "Conv": (_PADS_STATED, _PAD_BEFORE, _IDENTITY_AFTER),
     "ConvTranspose": (_PADS_STATED, _IDENTITY_AFTER),
     "LpPool": (_STRIDES_STATED,),
-    "MaxPool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE),
+    "MaxPool": (_STRIDES_STATED, _PADS_STATED, _PAD_BEFORE, _VALID, _NEGATED),
 }
 """By operator, in the order in which they are tried."""

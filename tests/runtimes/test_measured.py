@@ -45,18 +45,18 @@ _ARITHMETIC = "Add Div Equal Greater Less Max Min Mul Pow Sub"
 _ELEMENTWISE = f"{_ARITHMETIC} Abs Cast GreaterOrEqual Identity LessOrEqual"
 
 BESIDES = {
-    "mnn": f"{_ARITHMETIC} Clip Reshape",  # of int8; two types
+    "mnn": f"{_ARITHMETIC} Cast Clip Reshape",  # of int8; two types; of constants of 4 bits
     "ncnn": f"{_ELEMENTWISE} And IsInf IsNaN Not Or Size",  # met in what stands for reductions
     "onnx2torch": "Clip Split",  # wide integers, which are newer than its record, and products written out
     "onnxruntime": "Max Min Neg Pow ReduceLogSumExp ReduceMax ReduceMin Where",  # narrow; larger values; of no values
     "onnxruntime@1.16": f"{_ARITHMETIC} Neg Where",  # of narrow integers; met in products written out
-    "opencv": "Cast ReduceMax Reshape Shape",  # after another node; of truth values; other attributes
+    "opencv": "Cast Equal ReduceMax Reshape Shape",  # after another node; of truth values; other attributes
     "openvino": "Expand ReduceMax ReduceMin Unsqueeze",  # of no values; of what is fed
     "pnnx": _ELEMENTWISE,  # met in what reduces nothing; with constants
     "qnn": "Abs Split",  # met in products written out
     "rknn": "If ReduceL2 Shape Size",  # met in what stands for it, at opset 7; see above
     "tinygrad": "Size",  # met in rules that count
-    "tract": "If ReduceMax ReduceMin Squeeze Unsqueeze",  # met in what axes known at run time turn into; of no values
+    "tract": "Equal If ReduceMax ReduceMin Squeeze Unsqueeze",  # in what axes of run time turn into; of no values
     "tvm": "If",
 }
 """Operators of which something else than the suite tells."""
