@@ -13,7 +13,6 @@ from reducelower.notebook import InNotebooks
 
 __all__ = [
     "DISTANCES",
-    "INFINITE",
     "STATUSES",
     "Coverage",
     "Departure",
@@ -33,9 +32,6 @@ _INTERNAL = "internal"  # fields that are left out of reports
 
 DISTANCES = ("max_ulp", "p99_ulp", "mean_ulp", "max_absolute", "max_relative")
 """The fields that say how far apart two sides are."""
-
-INFINITE = -1
-"""Stands for a distance where one side, or both against the definition, came out infinite."""
 
 OutputVerdict = Literal["equal", "different", "not compared"]
 SiteStatus = Literal["equal", "not run", "improved", "overflow", "departs", "loses range", "different"]
@@ -117,7 +113,6 @@ class SiteVerification(InNotebooks):
         values: how many values were compared.
         max_ulp, p99_ulp, mean_ulp: ULP distances between finite values where the source is right.
         max_absolute, max_relative: largest errors over the same values.
-        ulps: largest ULP distance of each case, for a plot; `INFINITE` where a result overflowed that need not.
         example_inputs: the inputs that show the difference, as text; empty when equal.
         notes: what else a reader should know.
         holds: of a region that loses range, the magnitudes between which it does not.
@@ -142,7 +137,6 @@ class SiteVerification(InNotebooks):
     mean_ulp: float = 0.0
     max_absolute: float = 0.0
     max_relative: float = 0.0
-    ulps: tuple[int, ...] = ()
     example_inputs: str = ""
     notes: tuple[str, ...] = ()
     holds: str = ""

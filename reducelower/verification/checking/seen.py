@@ -24,13 +24,12 @@ from reducelower.verification.judging.judge import Judgement, Sight, are_extreme
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import INFINITE, SiteStatus
+from reducelower.verification.result import SiteStatus
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import Session
 
 __all__ = ["Seen", "Setup", "judge_case"]
 
-_OF_RANGE = ("improved", "overflow", "loses range")
 _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose range, chosen or not
@@ -73,7 +72,6 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
     Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`). To find
     out takes further runs: where there is no time left for these, it ends in an OutOfTimeError.
     """
-    worst, overflowed = 0, False
     pair, case = setup.pair, seen.case
     moves = _Moves(setup, seen)
     compare = judge_raised if pair.is_raised else judge
@@ -104,7 +102,6 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         if status != "equal" and is_extreme and element_type_of(before) in (setup.tolerances or {}):
             continue  # what may be off by that much may overflow
         tally.note(status, reason, case)
-        overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
         (tally.lost if status == "loses range" else tally.kept).append(case)
         tally.is_defined_so &= status != "loses range" or truth is not None
         tally.values += before.size
@@ -114,8 +111,6 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
             tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
         if found.ulps.size:
             tally.ulps.append(found.ulps)
-            worst = max(worst, int(found.ulps.max()))
-    tally.case_ulps.append(INFINITE if overflowed else worst)
 
 
 def _truth(setup: Setup, seen: Seen, before: Array) -> Truth | None:

@@ -90,7 +90,6 @@ class Tally:
     runtime: str = ""
     cases: int = 0
     values: int = 0
-    case_ulps: list[int] = field(default_factory=list)
     ulps: list[Array] = field(default_factory=list)
     identical: int = 0
     max_absolute: float = 0.0
@@ -127,7 +126,6 @@ class Tally:
         self.runtime = found.runtime or self.runtime
         self.cases += found.cases
         self.values += found.values
-        self.case_ulps += found.case_ulps
         self.ulps += found.ulps
         self.identical += found.identical
         self.max_absolute = max(self.max_absolute, found.max_absolute)
@@ -156,12 +154,11 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         tally.runtime,
         tally.cases,
         tally.values,
-        max(tally.case_ulps, default=0) if any(distance > 0 for distance in tally.case_ulps) else 0,
+        max((int(each.max()) for each in tally.ulps), default=0),
         percentile_99(ulps),
         float(ulps.mean()) if ulps.size else 0.0,
         tally.max_absolute,
         tally.max_relative,
-        tuple(tally.case_ulps),
         tally.example,
         tuple(tally.notes),
         _holds(tally) if tally.status == "loses range" else "",

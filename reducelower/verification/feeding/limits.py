@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from onnx import ModelProto, NodeProto, TensorProto
 
@@ -108,10 +107,6 @@ class Limits:
         if role is None or role.kind not in ("index", "class") or role.data not in self.held:
             return None
         return role.length(self.held[role.data])
-
-    def elements(self, name: str) -> int:
-        """How many elements the table of such an input has."""
-        return prod(self.held[self.roles[name].data])
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -180,7 +180,6 @@ def _joined(one: SiteVerification, other: SiteVerification) -> SiteVerification:
         worse,
         cases=one.cases + other.cases,
         values=one.values + other.values,
-        ulps=one.ulps + other.ulps,
         max_ulp=max(one.max_ulp, other.max_ulp),
         max_absolute=max(one.max_absolute, other.max_absolute),
         is_proved=one.is_proved and other.is_proved,
