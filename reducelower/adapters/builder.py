@@ -195,20 +195,6 @@ class Writer:
         product = self.add("ReduceProd", shape, tail="product", keepdims=0)
         return self.add("Equal", product, self.integers(0, "number_of_none"), tail="has_zero")
 
-    def unless_empty(
-        self, data: str, nothing: Callable[[], str], otherwise: Callable[[], str], element_type: int = 0
-    ) -> list[NodeProto]:
-        """Append what `otherwise` does for the first output of the node replaced; return all nodes so far.
-
-        Where the data may be without elements, `nothing` computes the output then, as a branch of `yields_either`. Its
-        element type is that of the first input where none is given.
-        """
-        if self.scope.may_be_empty(data):
-            return self.yields_either(self.is_empty(data), nothing, otherwise, element_type or self.element_type(0))
-        name = otherwise()
-        last = list(self.nodes[-1].output)
-        return self.yields_last(last.index(name)) if name in last else self.yields("Identity", name)
-
     def is_empty(self, data: str) -> str:
         """Append nodes that compute whether a tensor has no elements, and return the name of the result."""
         none = self.constant(0, TensorProto.INT64, "number_of_none")

@@ -126,7 +126,7 @@ def _none(asked: Asked, name: str) -> bool:
 
 
 def _size(asked: Asked, name: str, axis: int | None = None) -> int | None:
-    if not asked.is_input(name):
+    if not asked.is_input(name) and name not in asked.function.output:
         value = asked.value(name)
         return None if value is None else int(value.size)
     shape = _shape(asked, name)

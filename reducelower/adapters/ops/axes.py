@@ -21,10 +21,10 @@ from reducelower.errors import RefusedError
 __all__ = ["counted_axes", "from_the_front"]
 
 
-def from_the_front(axis: int, rank: int, *, end: bool = False) -> int:
-    """An axis counted from the first dimension; `end` allows the one past the last, where Flatten may cut."""
+def from_the_front(axis: int, rank: int) -> int:
+    """An axis counted from the first dimension."""
     positive = axis + rank if axis < 0 else axis
-    if not 0 <= positive < rank + end:
+    if not 0 <= positive < rank:
         raise RefusedError(f"its axis {axis} is out of range for rank {rank}")
     return positive
 
