@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reducelower.errors import Refusal
 from reducelower.failures import BAD_USAGE, DONE, FAULT, REFUSED
-from reducelower.lines import Line
+from reducelower.lines import Line, Tone
 from reducelower.model.text import counted
 from reducelower.plan import Plan
 
@@ -95,6 +95,13 @@ class Outcome:
     def passed(self) -> bool:
         """Whether nothing speaks against the model."""
         return self.status == DONE
+
+    @property
+    def tone(self) -> Tone:
+        """How a reader should take it: that a model is to be converted is no failure of it."""
+        if self.verdict == "rewrite" or self.remarks:
+            return "warning"
+        return "good" if self.passed else "bad"
 
     @property
     def reasons(self) -> tuple[str, ...]:

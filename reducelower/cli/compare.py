@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -82,47 +83,43 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     check_report_paths(options["reports"], names)
     settings = settings_of(Target(), options)
     require_runtimes(settings)
-    work = partial(_compared, names, settings=settings, options=options)
+    work = partial(_guarded, partial(_compare, settings=settings, options=options), names)
     again = partial(work, is_isolating=FORKS)
     with steps(quiet=options["quiet"]) as on_step:
         (outcome,) = run_all(
             work, [paths], 1, lambda _, why: crashed(names[0], why), again=again, is_apart=FORKS, on_step=on_step
         )
-    return tell(
-        "verify",
-        [outcome],
-        1,
-        options,
-        lambda outcome: "" if outcome.problems else full_text(outcome, verbose=options["verbose"]),
-    )
+    return tell("verify", [outcome], 1, options, partial(_text, verbose=options["verbose"]))
 
 
-def _compared(
+def _text(outcome: Outcome, *, verbose: bool) -> str:
+    return "" if outcome.problems else full_text(outcome, verbose=verbose)
+
+
+def _guarded(
+    work: Callable[[Sequence[str], OnStep], Outcome],
     names: Sequence[str],
     paths: Sequence[str],
     *,
-    settings: Settings,
-    options: Mapping[str, Any],
     on_step: OnStep | None = None,
     is_isolating: bool = False,
 ) -> Outcome:
-    """The outcome of a comparison; errors are in it."""
+    """The outcome of a comparison of local models, by the names that the user gave; errors are in it."""
     from reducelower.files.remote import renamed
     from reducelower.verification.running.isolated import isolating
 
     try:
         with isolating(is_isolating):
-            return _compare(names, paths, settings, options, on_step or (lambda step, done, total: None))
+            outcome = work(paths, on_step or (lambda step, done, total: None))
     except Exception as error:
         problems, status = describe(error)
         for path, name in zip(paths, names, strict=True):
             problems = renamed(problems, path, name)
-        return Outcome(names[0], stopped(status), problems=problems + (trace_lines() if wants_trace() else ()))
+        outcome = Outcome("", stopped(status), problems=problems + (trace_lines() if wants_trace() else ()))
+    return replace(outcome, source=names[0], output="".join(names[1:]))
 
 
-def _compare(
-    names: Sequence[str], paths: Sequence[str], settings: Settings, options: Mapping[str, Any], on_step: OnStep
-) -> Outcome:
+def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, options: Mapping[str, Any]) -> Outcome:
     from reducelower.files import read_model
     from reducelower.pipeline.verifying import read_data_sets, verify_models
 
@@ -140,11 +137,11 @@ def _compare(
         from reducelower.difference import difference
         from reducelower.report.details import describe_difference
 
-        left, right = map(_read, names, paths)
+        left, right = map(_read, paths)
         details = describe_difference(left, right, difference(left, right), found)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
-    return Outcome(names[0], verdict, "".join(names[1:]), verification=found, details=details)
+    return Outcome("", verdict, verification=found, details=details)
 
 
 @click.command("diff", cls=Command)
@@ -175,30 +172,30 @@ def diff(before: str, after: str, **options: Any) -> int:
 
 def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
     from reducelower.cli.reports import check_report_paths
-    from reducelower.difference import difference
 
     check_report_paths(options["reports"], names)
-    before, after = map(_read, names, paths)
+    outcome = _guarded(partial(_structure, options=options), names, paths)
+    return tell("diff", [outcome], 1, options, partial(_text, verbose=True))
+
+
+def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -> Outcome:
+    from reducelower.difference import difference
+
+    before, after = map(_read, paths)
     found = difference(before, after)
     details = None
     if options["reports"]:
         from reducelower.report.details import describe_difference
 
         details = describe_difference(before, after, found)
-    outcome = Outcome(names[0], "same" if found.same else "differs", names[1], difference=found, details=details)
-    return tell("diff", [outcome], 1, options, partial(full_text, verbose=True))
+    return Outcome("", "same" if found.same else "differs", difference=found, details=details)
 
 
-def _read(name: str, path: str) -> ModelProto:
+def _read(path: str) -> ModelProto:
     """A model whose external and large weights are replaced by digests of their values."""
-    from reducelower.errors import UnreadableModelError
     from reducelower.files import read_model
-    from reducelower.files.remote import renamed
     from reducelower.verification.regions.numbering import digested
 
-    try:
-        source = read_model(path)
-    except UnreadableModelError as error:
-        raise UnreadableModelError(*renamed([str(error)], path, name)) from None
+    source = read_model(path)
     digested(source.model, source.folder)
     return source.model

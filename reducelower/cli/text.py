@@ -44,7 +44,7 @@ def _head(outcome: Outcome) -> str:
         return f"{both}: {outcome.verdict}"
     if plan is None or outcome.refusals or outcome.verdict in ("fits", "rewrite"):
         name = both if plan is None else shown(outcome.source)
-        return f"{name}: {styled(shown(outcome.verdict_in_words), _tone_of(outcome))}"
+        return f"{name}: {styled(shown(outcome.verdict_in_words), outcome.tone)}"
     return f"{shown(outcome.source)}: {shown(plan.journey)}"
 
 
@@ -57,7 +57,7 @@ def short_text(outcome: Outcome) -> str:
         verified = ", verified" if checked is not None and checked.equivalent else ""
         told = [f"{counted(len(outcome.plan.sites), 'node')} rewritten{verified}", *outcome.warnings]
         text = "; ".join(told)
-    return f"{names}: {styled(shown(text), _tone_of(outcome))}"
+    return f"{names}: {styled(shown(text), outcome.tone)}"
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -84,12 +84,6 @@ _SUMMED: Mapping[Verdict, str] = {
     "failed": "failed",
 }
 """What a summary calls a verdict."""
-
-
-def _tone_of(outcome: Outcome) -> Tone:
-    if outcome.verdict == "rewrite" or (outcome.passed and outcome.warnings):
-        return "warning"
-    return "good" if outcome.passed else "bad"
 
 
 def _findings(verification: Verification) -> list[str]:

@@ -5,6 +5,6 @@ from __future__ import annotations
 from reducelower.difference.changes import Change, Region
 from reducelower.difference.matching import Side
 from reducelower.difference.stated import Fact
-from reducelower.difference.structure import Difference, difference
+from reducelower.difference.structure import Difference, changed_operators, difference
 
-__all__ = ["Change", "Difference", "Fact", "Region", "Side", "difference"]
+__all__ = ["Change", "Difference", "Fact", "Region", "Side", "changed_operators", "difference"]

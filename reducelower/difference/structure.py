@@ -22,7 +22,7 @@ from reducelower.verification.regions.numbering import Functions, Numbers, Table
 from reducelower.verification.regions.places import Place
 from reducelower.verification.result import to_plain
 
-__all__ = ["Change", "Difference", "Fact", "difference"]
+__all__ = ["Change", "Difference", "Fact", "changed_operators", "difference"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     alike = sum(len(level.pairs) for level in levels) - sum(
         len(change.nodes) for change in changes if change.kind in ("changed", "connected otherwise") and change.before
     )
-    return Difference(facts, changes, _operators(before, after), alike, first)
+    return Difference(facts, changes, changed_operators(before, after), alike, first)
 
 
 def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Mapping[str, int]) -> Side:
@@ -193,7 +193,8 @@ def _together(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, 
     return changes, first
 
 
-def _operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
+def changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
+    """The operators whose number of nodes differs, with both numbers."""
     old, new = _operators_in(before), _operators_in(after)
     return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
 

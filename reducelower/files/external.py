@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
+from google.protobuf.message import Message
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import UnreadableModelError
 
 _NARROW = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 """Bits of the element types that are narrower than a byte, which numpy holds in one each."""
+
+_HOLDERS = frozenset(
+    f"{name}Proto" for name in ("Graph", "TrainingInfo", "Function", "Node", "Attribute", "SparseTensor", "Tensor")
+)
+"""Messages that are tensors or lead to some."""
 
 __all__ = ["DataFolder", "ExternalFile", "all_graphs", "bytes_of", "external_files", "external_tensors", "locations"]
 
@@ -218,32 +224,13 @@ def _inner_graphs(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
-def _tensors(model: ModelProto) -> Iterator[TensorProto]:
-    for graph in all_graphs(model):
-        yield from graph.initializer
-        yield from _sparse_tensors(graph.sparse_initializer)
-        yield from _node_tensors(graph.node)
-    for function in model.functions:
-        yield from _node_tensors(function.node)
-        yield from _attribute_tensors(function.attribute_proto)
-
-
-def _node_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
-    for node in nodes:
-        yield from _attribute_tensors(node.attribute)
-
-
-def _attribute_tensors(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
-    for attribute in attributes:
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        if attribute.HasField("sparse_tensor"):
-            yield from _sparse_tensors([attribute.sparse_tensor])
-        yield from _sparse_tensors(attribute.sparse_tensors)
-
-
-def _sparse_tensors(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
-    for tensor in tensors:
-        yield tensor.values
-        yield tensor.indices
+def _tensors(message: Message) -> Iterator[TensorProto]:
+    """Every tensor inside a message, those of sparse tensors too."""
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.name not in _HOLDERS:
+            continue
+        for inner in [value] if isinstance(value, Message) else value:
+            if isinstance(inner, TensorProto):
+                yield inner
+            else:
+                yield from _tensors(inner)

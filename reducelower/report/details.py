@@ -10,9 +10,9 @@ from typing import Literal
 
 from onnx import ModelProto
 
-from reducelower.difference import Difference
+from reducelower.difference import Difference, changed_operators
 from reducelower.errors import Refusal
-from reducelower.model.graph import all_nodes, bodies
+from reducelower.model.graph import bodies
 from reducelower.model.spelled import operator_name
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
@@ -105,7 +105,7 @@ def describe_models(
     table = _table(before, sites, numbers, refusals, rewrites)
     if after is None:
         return replace(table, sizes=(before.ByteSize(), 0))
-    return replace(table, operators=_changed(before, after), sizes=(before.ByteSize(), after.ByteSize()))
+    return replace(table, operators=changed_operators(before, after), sizes=(before.ByteSize(), after.ByteSize()))
 
 
 def describe_difference(
@@ -124,11 +124,6 @@ def describe_difference(
         changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), sides, ran))
     sizes = before.ByteSize(), after.ByteSize()
     return Details(tuple(changes), (), {}, {}, found.operators, sizes)
-
-
-def _changed(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
-    old, new = (Counter(node.op_type for node in all_nodes(model)) for model in (before, after))
-    return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
 
 
 def _rewrites(

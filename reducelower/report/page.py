@@ -62,7 +62,6 @@ def render(report: Report) -> str:
         title=_title(report, tone),
         warnings=_warnings(report),
         alike=alike,
-        tone_of=_tone_of,
         called=_called,
         unchecked=partial(_unchecked, report),
         size=_size,
@@ -101,8 +100,8 @@ def _hash(text: str) -> str:
 
 
 def _tone(report: Report) -> Tone:
-    """How a reader should take it all: that models are to be converted is no failure of theirs."""
-    tones = {_tone_of(model) for model in report.models}
+    """How a reader should take it all."""
+    tones = {model.tone for model in report.models}
     return "bad" if "bad" in tones else "warning" if "warning" in tones else "good"
 
 
@@ -119,12 +118,6 @@ def _title(report: Report, tone: Tone) -> str:
 def _called(model: Outcome) -> str:
     """What the page calls a verdict."""
     return "to convert" if model.verdict == "rewrite" else model.verdict
-
-
-def _tone_of(model: Outcome) -> Tone:
-    if model.verdict == "rewrite" or (model.passed and model.remarks):
-        return "warning"
-    return "good" if model.passed else "bad"
 
 
 def _unchecked(report: Report, model: Outcome) -> str:
