@@ -13,7 +13,7 @@ from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import Condition, holds
 from reducelower.conformance.feature_cases import OF_MODEL
-from reducelower.conformance.learning import learn, since
+from reducelower.conformance.learning import carried, learn
 from reducelower.conformance.patterns import Pattern
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import Probed
@@ -149,15 +149,7 @@ class _Drafts:
                 known.setdefault(case.opset, False)
         if not names:
             return (), []
-        state: bool | None = None
-        found = []
-        first = min(known)
-        for opset in self._reads:
-            state = known.get(opset, state)
-            before = state is None and known[first] and since(operator, opset) == since(operator, first)
-            if state or before:
-                found.append(opset)
-        return tuple(found), names
+        return carried(operator, {opset: known.get(opset) for opset in self._reads}), names
 
     def _add(self, pattern: Pattern, outcome: Is, says: str, opsets: Ranges | None) -> None:
         self.patterns.append(pattern)

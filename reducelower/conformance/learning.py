@@ -6,15 +6,16 @@ true of no right case, take the one that explains most failures, until every fai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import FLAGS, Condition, When, candidates, cost, full_when, holds, is_possible
 from reducelower.conformance.patterns import Opsets, Pattern, simplified
 from reducelower.model.schemas import schema
 
-__all__ = ["learn", "since"]
+__all__ = ["carried", "learn"]
 
 _MOST_CONDITIONS = 3
 
@@ -129,50 +130,30 @@ class _Learner:
         return not masks.possibly & self.right and masks.surely == masks.possibly
 
     def _where(self, when: When, masks: _Masks) -> _Where:
-        """By operator, the opset versions at which a conjunction is true of failures and of no right case.
-
-        A version without cases counts as the one before, since runtimes have one importer for a span of versions; those
-        before the first known one count as it if the operator is the same or no such node is possible. A version with a
-        single case only continues what is known.
-        """
-        anywhere = masks.surely == self.everything
+        """By operator, the opset versions at which a conjunction is true of failures and of no right case."""
         found = {}
         for operator, cells in self.cells.items():
             if not masks.surely & self.failing & self.of_operator[operator]:
                 continue
-            states: dict[int, bool | None] = {}
-            state: bool | None = None
-            for opset, cell in cells.items():
-                verdict = self._verdict(masks, cell)
-                if cell.is_single and verdict and not anywhere:
-                    verdict = state
-                state = state if verdict is None else verdict
-                states[opset] = state
-            known = next((opset for opset, state in states.items() if state is not None), None)
-            if known is None:
-                continue
-            opsets = tuple(
-                opset
-                for opset, state in states.items()
-                if state
-                or (
-                    state is None
-                    and states[known]
-                    and (since(operator, opset) == since(operator, known) or not is_possible(when, operator, opset))
-                )
-            )
+            known = {opset: self._verdict(masks, cell) for opset, cell in cells.items()}
+            opsets = carried(operator, known, partial(is_possible, when, operator))
             if opsets:
                 bits = sum(masks.surely & cells[opset].failing for opset in opsets)
                 found[operator] = (opsets, bits)
         return found
 
     def _verdict(self, masks: _Masks, cell: _Cell) -> bool | None:
+        """Whether a conjunction is true of failures and of no right case; None if the cell does not tell.
+
+        Conditions say no more than none do of a single case, so it only continues what is known.
+        """
         possibly = masks.possibly & cell.all
         if not possibly:
             return None
         if possibly & cell.right or possibly & ~masks.surely:
             return False
-        return bool(possibly & cell.failing)
+        explains = bool(possibly & cell.failing)
+        return None if explains and cell.is_single and masks.surely != self.everything else explains
 
     def _patterns_of(self, when: When, where: _Where, left: int) -> list[Pattern]:
         useful: dict[Opsets, list[tuple[str, int]]] = {}
@@ -243,10 +224,31 @@ class _Learner:
         return self._bits([case.name in names for case in self.cases])
 
 
-def since(operator: str, opset: int) -> int:
+def _since(operator: str, opset: int) -> int:
     """The opset version that introduced the operator in this form; 0 if there is no operator."""
     found = schema(operator, opset)
     return 0 if found is None else int(found.since_version)
+
+
+def carried(
+    operator: str, known: Mapping[int, bool | None], is_possible: Callable[[int], bool] = lambda opset: True
+) -> Opsets:
+    """The opset versions at which something is true of an operator, of those that are listed, the oldest first.
+
+    A version of which nothing is known counts as the one before, since runtimes have one importer for a span of
+    versions; those before the first known one count as it if the operator is the same or no such node is possible.
+    """
+    first = next((opset for opset, flag in known.items() if flag is not None), None)
+    if first is None:
+        return ()
+    state: bool | None = None
+    found = []
+    for opset, flag in known.items():
+        state = state if flag is None else flag
+        is_before = state is None and known[first]
+        if state or (is_before and (_since(operator, opset) == _since(operator, first) or not is_possible(opset))):
+            found.append(opset)
+    return tuple(found)
 
 
 def _narrowed(when: When, cases: Sequence[Case]) -> When:
