@@ -24,13 +24,6 @@ def model(models: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(models / "skl_gmm_20.onnx", tmp_path / "model.onnx"))
 
 
-def test_the_same_run_gives_the_same_bytes(cli: Cli, model: Path, tmp_path: Path) -> None:
-    outputs = [tmp_path / "first.onnx", tmp_path / "second.onnx"]
-    for output in outputs:
-        cli("convert", model, "-o", output, "--opset", 13, "--no-verify")
-    assert outputs[0].read_bytes() == outputs[1].read_bytes()
-
-
 def test_in_place_replaces_the_input_and_keeps_its_permissions(cli: Cli, model: Path) -> None:
     model.chmod(0o640)
     assert cli("convert", model, "--in-place", "--opset", 13).status == 0
@@ -124,16 +117,6 @@ def test_a_traceback_is_shown_on_request(
     monkeypatch.setattr(conversion, "legalized", fail)
     monkeypatch.setenv("REDUCELOWER_DEBUG", "1")
     assert "Traceback" in cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13).err
-
-
-@pytest.mark.parametrize("extension", ["textproto", "json"])
-def test_other_formats_go_by_their_extension(cli: Cli, model: Path, tmp_path: Path, extension: str) -> None:
-    middle, output = tmp_path / f"out.{extension}", tmp_path / "out.onnx"
-    direct = tmp_path / "direct.onnx"
-    cli("convert", model, "-o", direct, "--opset", 13, "--no-verify")
-    assert cli("convert", model, "-o", middle, "--opset", 13, "--no-verify").status == 0
-    assert cli("convert", middle, "-o", output, "--opset", 13, "--no-verify").status == 0
-    assert output.read_bytes() == direct.read_bytes()
 
 
 def test_a_right_conversion_tells_no_details_of_what_overflows_on_both_sides(

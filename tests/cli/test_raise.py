@@ -46,48 +46,6 @@ def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path
     assert int(line.split("<-")[1].split()[0]) > 5
 
 
-def test_a_folder_of_rules_is_looked_for_too(cli: Cli, tmp_path: Path) -> None:
-    rules = tmp_path / "rules"
-    rules.mkdir()
-    (rules / "ReduceL1.onnxtxt").write_text(
-        '<domain: "mine", overload: "floating", opset_import: ["": 18], doc_string: "of floats">\n'
-        "ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)\n"
-        "{\n  negative = Neg (data)\n  magnitude = Max (data, negative)\n"
-        "  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> "
-        "(magnitude, axes)\n}\n"
-    )
-    model = parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> '
-        "{ n = Neg(x) m = Max(x, n) y = ReduceSum(m, a) }"
-    )
-    onnx.save(model, tmp_path / "in.onnx")
-    assert cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "a.onnx").status == 0
-    assert operators_by_graph(onnx.load(tmp_path / "a.onnx")) == [["Neg", "Max", "ReduceSum"]]
-    ran = cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "b.onnx", "--rules", rules)
-    assert ran.status == 0, ran.err
-    assert operators_by_graph(onnx.load(tmp_path / "b.onnx")) == [["ReduceL1"]]
-
-
-def test_a_folder_of_wrong_rules_writes_nothing(cli: Cli, tmp_path: Path) -> None:
-    rules = tmp_path / "rules"
-    rules.mkdir()
-    (rules / "ReduceL1.onnxtxt").write_text(
-        '<domain: "wrong", overload: "floating", opset_import: ["": 18], doc_string: "no L1">\n'
-        "ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)\n"
-        "{\n  part = Relu (data)\n"
-        "  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (part, axes)\n}\n"
-    )
-    model = parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> '
-        "{ m = Relu(x) y = ReduceSum(m, a) }"
-    )
-    onnx.save(model, tmp_path / "in.onnx")
-    ran = cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--rules", rules)
-    assert ran.status == 1
-    assert "does not compute the same" in ran.err
-    assert not (tmp_path / "out.onnx").exists()
-
-
 def test_weights_in_the_file_are_not_read(cli: Cli, tmp_path: Path) -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 1] y, float[512, 512] z) '

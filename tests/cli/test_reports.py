@@ -89,33 +89,6 @@ def test_verify_reports_both_models(cli: Cli, model: Path, tmp_path: Path) -> No
     assert {item["name"] for item in found["verification"]["outputs"]} == {"label", "probabilities"}
 
 
-@pytest.mark.parametrize(
-    ("name", "phrase"),
-    [
-        ("report.pdf", "ends in one of"),
-        ("report", "ends in one of"),
-        ("nowhere/report.json", "no folder"),
-        ("model.json", "replace a model"),
-        ("folder.json", "is a folder"),
-    ],
-)
-def test_a_report_that_cannot_be_written_stops_the_run_before_any_work(
-    cli: Cli, model: Path, tmp_path: Path, name: str, phrase: str
-) -> None:
-    cli("convert", model, "-o", tmp_path / "model.json", "--opset", 13, "--no-verify")
-    (tmp_path / "folder.json").mkdir()
-    source = tmp_path / "model.json"
-    before = source.read_bytes()
-    for command in (["convert", source, "-o", tmp_path / "out.onnx"], ["check", source], ["verify", source, source]):
-        opset = [] if command[0] == "verify" else ["--opset", 11]
-        ran = cli(*command, *opset, "--report", tmp_path / name)
-        assert ran.status == 2
-        assert phrase in ran.err
-        assert len(ran.err.splitlines()) == 1
-    assert not (tmp_path / "out.onnx").exists()
-    assert source.read_bytes() == before
-
-
 @pytest.fixture
 def mean(tmp_path: Path) -> Path:
     text = "g (float[batch, 3] x) => (float[batch, 1] y) <int64[1] a = {1}> { y = ReduceMean (x, a) }"

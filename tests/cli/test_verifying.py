@@ -17,7 +17,6 @@ Cli = Callable[..., Any]
 
 SUM = "g (float[N, 4] x, float[N, 4] z) => (float[N, 4] y) { y = Add (x, z) }"
 SCALED = "g (float[4] x) => (float[4] y) <float k = {%s}> { y = Mul (x, k) }"
-RANDOM = "g (float[4] x) => (float[4] y) { y = RandomNormalLike (x) }"
 
 
 @pytest.fixture
@@ -30,14 +29,6 @@ def scaled(folder: Path, factor: str) -> Path:
     path = folder / f"scaled_{factor}.onnx"
     onnx.save(model(SCALED % factor), path)
     return path
-
-
-@pytest.mark.parametrize(("target", "is_said"), [(21, False), (23, True)])
-def test_without_a_run_it_is_said_that_there_is_no_kernel(cli: Cli, tmp_path: Path, target: int, is_said: bool) -> None:
-    onnx.save(model(RANDOM), tmp_path / "random.onnx")
-    ran = cli("convert", tmp_path / "random.onnx", "-o", tmp_path / "out.onnx", "--opset", target, "--no-verify")
-    assert ran.status == 0
-    assert ("has no kernel for RandomNormalLike" in " ".join(ran.out.split())) == is_said
 
 
 WRONG = {
@@ -92,15 +83,6 @@ def test_an_absolute_tolerance_is_in_the_units_of_the_outputs(
     assert ran.status == status
 
 
-def test_what_is_not_shown_fails_unless_it_is_allowed(cli: Cli, tmp_path: Path) -> None:
-    onnx.save(model(RANDOM), tmp_path / "random.onnx")
-    onnx.save(model(RANDOM.replace("{ y", "{ q = RandomNormalLike (x)  y")), tmp_path / "other.onnx")
-    both = tmp_path / "random.onnx", tmp_path / "other.onnx"
-    assert cli("verify", *both).status == 1
-    assert cli("verify", *both, "--allow-not-shown").status == 0
-    assert cli("verify", scaled(tmp_path, "1.0"), scaled(tmp_path, "2.0"), "--allow-not-shown").status == 1
-
-
 @pytest.mark.skipif(find_spec("MNN") is not None, reason="the runtime is installed here")
 def test_strictly_a_model_is_right_for_a_runtime_only_in_that_runtime(cli: Cli, tmp_path: Path) -> None:
     source, output = scaled(tmp_path, "2.0"), tmp_path / "out.onnx"
@@ -124,15 +106,6 @@ def test_a_declared_rank_is_the_rank_that_is_tried(cli: Cli, tmp_path: Path, tar
     assert refused.status == 1
     assert "--rank x=" in refused.err
     ran = cli("convert", *given, "--rank", "x=2")
-    assert ran.status == 0, ran.err
-    assert "verified" in ran.out
-
-
-@pytest.mark.parametrize("operator", ["ReduceMax", "ReduceL2"])
-def test_a_frozen_default_is_the_value_that_is_tried(cli: Cli, tmp_path: Path, operator: str) -> None:
-    text = f"g (float[N, 4] x, int64[1] a) => (float[u, v] y) <int64[1] a = {{1}}> {{ y = {operator} (x, a) }}"
-    onnx.save(model(text), tmp_path / "in.onnx")
-    ran = cli("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--freeze-defaults")
     assert ran.status == 0, ran.err
     assert "verified" in ran.out
 
