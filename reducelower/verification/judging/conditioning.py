@@ -98,46 +98,33 @@ def explained(before: Array, after: Array, tolerance: Tolerance, move: Move | No
     return farthest if few and not farthest.mismatch else found
 
 
-@dataclass
-class _Steps:
-    """A model that gives whatever it computes, in its own types and in double."""
-
-    model: ModelProto
-
-    @cached_property
-    def _sessions(self) -> tuple[Session, Session] | None:
-        made = dict.fromkeys(name for node in self.model.graph.node for name in node.output if name)
-        shown = giving(self.model, made)
-        wide = InDouble.of(shown)
-        own = None if wide is None else try_load(OnnxRuntime(), Source(shown))
-        return None if own is None or wide is None else (own, wide)
-
-    def are_exact(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether every value is the same in double."""
-        own, wide = (try_run(session, feeds) for session in self._sessions or (None, None))
-        if own is None or wide is None:
-            return False
-        return all(_is_same(one, other) for one, other in zip(own, wide, strict=True))
-
-
 class Exactness:
-    """Both sides of a region step by step, loaded when first asked."""
+    """Both sides of a region step by step, in their own types and in double, loaded when first asked."""
 
     def __init__(self, sides: Iterable[ModelProto], runtimes: Sequence[str]) -> None:
         """Take the sides and the names of the runtimes that ran them; nothing is loaded yet."""
-        self._sides = [_Steps(model) for model in sides]
+        self._sides = list(sides)
         self._is_known = set(runtimes) == {OnnxRuntime.name}
 
+    @cached_property
+    def _sessions(self) -> list[tuple[Session | None, Session | None]]:
+        shown = [
+            giving(side, dict.fromkeys(name for node in side.graph.node for name in node.output if name))
+            for side in self._sides
+        ]
+        return [(try_load(OnnxRuntime(), Source(side)), InDouble.of(side)) for side in shown]
+
     def holds(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether neither side rounds anything, as far as that can be known."""
-        return self._is_known and all(side.are_exact(feeds) for side in self._sides)
+        """Whether neither side rounds anything, as far as that can be known: every value is the same in double."""
+        return self._is_known and all(
+            (known := try_run(own, feeds)) is not None
+            and (exact := try_run(wide, feeds)) is not None
+            and all(map(_is_same, known, exact))
+            for own, wide in self._sessions
+        )
 
 
 def _is_same(own: Any, wide: Any) -> bool:
-    if not (isinstance(own, np.ndarray) and isinstance(wide, np.ndarray)) or own.shape != wide.shape:
+    if not (isinstance(own, np.ndarray) and isinstance(wide, np.ndarray)):
         return False
-    return _alike(own.astype(np.float64), wide) if is_float(own) else _alike(own, wide)
-
-
-def _alike(one: Array, other: Array) -> bool:
-    return bool(((one == other) | ((one != one) & (other != other))).all())
+    return np.array_equal(own.astype(np.float64), wide, equal_nan=True) if is_float(own) else np.array_equal(own, wide)

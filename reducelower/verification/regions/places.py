@@ -71,10 +71,6 @@ class Place:
         return {node.output[0]: node for node in nodes}
 
     @cached_property
-    def _producers(self) -> dict[str, NodeProto]:
-        return {name: node for node in self.holder.node for name in node.output}
-
-    @cached_property
     def _types(self) -> dict[str, tuple[int, Dims | None]]:
         known: dict[str, tuple[int, Dims | None]] = {}
         values = list(self.holder.value_info)
@@ -116,7 +112,7 @@ class Place:
         return self.model.ir_version >= 4 and name in self._initializers and name in self._inputs
 
     def _holds(self, name: str) -> bool:
-        return name in self._initializers or name in self._inputs or name in self._producers
+        return name in self._initializers or name in self._inputs or name in self.positions
 
     def defines(self, name: str) -> bool:
         """Whether the value exists here or in a scope around."""
@@ -129,8 +125,8 @@ class Place:
 
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes a value, here or in a scope around."""
-        found = self._producers.get(name)
-        return found if found is not None else (self.parent.producer(name) if self.parent else None)
+        at = self.positions.get(name)
+        return self.holder.node[at] if at is not None else (self.parent.producer(name) if self.parent else None)
 
     def constant(self, name: str) -> Array | TensorProto | None:
         """The value of an initializer or Constant node; the tensor itself where its values are in another file."""
