@@ -1,10 +1,7 @@
-"""Negative axes and indices, which the specification made valid at opset 11.
+"""Negative axes of Slice and negative indices of OneHot, which the specification made valid at opset 11.
 
-Runtimes take them before, shape inference takes some and refuses others (Flatten). So axes are counted from the front
-on the way down. Indices are, where they are constant; where they are computed they are carried over as they are: the
-runtimes wrap them at either version, and embedding look-ups, which are nearly all there is, have none below zero.
-
-Below opset 13 the axes of Squeeze and Unsqueeze were an attribute: with computed ones they are a Reshape.
+Runtimes take them before, shape inference takes some and refuses others. So axes are counted from the front on the way
+down, and so are constant indices; computed ones are carried over as they are: runtimes wrap them at either version.
 """
 
 from __future__ import annotations
@@ -54,32 +51,6 @@ def _lower_slice(op: Writer) -> Outcome:
     op.scope.release(name)
     op.node.input[3] = op.scope.add_constant(np.array(positive, axes.dtype), "_".join(["axes", *map(str, positive)]))
     return None
-
-
-@lowers("Gather", 11)
-def _lower_gather(op: Writer) -> Outcome:
-    """Constant indices below zero are counted from the front, at run time where the dimension is not known."""
-    data, name = op.node.input
-    indices: Any = op.scope.constant(name)
-    if indices is None or (indices >= 0).all():
-        return None
-    axis = int(op.attribute("axis", 0))
-    shape = op.scope.shape(data)
-    op.scope.release(name)
-    if axis < 0:
-        axis = from_the_front(axis, op.scope.needed_rank(data))
-    size = shape[axis] if shape is not None and axis < len(shape) else None
-    if size is not None:
-        positive = np.where(indices < 0, indices + size, indices).astype(indices.dtype)
-        op.node.input[1] = op.scope.add_constant(positive, "indices")
-        return None
-    index = op.integers(axis if indices.ndim == 0 else [axis], f"axis_{axis}")
-    length = op.add("Gather", op.add("Shape", data), index, tail="size", axis=0)
-    below = (indices < 0).astype(np.int64)
-    shift = length if below.all() else op.add("Mul", length, op.integers(below, "below_zero"), tail="shift")
-    counted = op.add("Add", shift, op.integers(indices, "indices"), tail="indices")
-    op.yields("Gather", data, counted, axis=axis)
-    return op.nodes
 
 
 @lowers("OneHot", 11)
