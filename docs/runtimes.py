@@ -76,7 +76,8 @@ A line is what `python -m tools.conformance.proof --runtime NAME --interpreter P
 `--suite nodes` for the second table; PYTHON is one that has the runtime.
 
 Not in the table, as of 2026-11-22: RKNN-Toolkit2 1.6 is in no registry; OpenCV 4.5.5 installs, and its importer refuses
-ReduceMax of two dimensions; ascend, coreml and tensorrt run on their own hardware or system only.
+ReduceMax of two dimensions; ascend, coreml, onnxruntime-directml, onnxruntime-webnn, tensorrt and tidl run on their own
+hardware or system only.
 
 | take | measured | models | right / wrong / refused | after `--for` | told | refused by reducelower | made worse |
 |---|---|--:|--:|--:|--:|--:|--:|
