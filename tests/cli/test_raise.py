@@ -74,54 +74,6 @@ def test_reports_tell_of_what_was_raised(cli: Cli, expanded: Path, tmp_path: Pat
         assert max(counts) > 5
 
 
-SPELLED = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[2,3] x) => (float[2,1] y, float[2,1] z) <int64[1] axes = {1}>
-{ s = Mul(x, x)  q = ReduceSum<keepdims = 1>(s, axes)  y = Sqrt(q)
-  a = Exp(x)  b = ReduceSum<keepdims = 1>(a, axes)  z = Log(b) }"""
-
-
-@pytest.mark.parametrize("runtime", ["coreml", "mnn", "onnxruntime"])
-def test_what_the_runtime_gets_wrong_is_not_raised(cli: Cli, tmp_path: Path, runtime: str) -> None:
-    onnx.save(onnx.parser.parse_model(SPELLED), tmp_path / "m.onnx")
-    output = tmp_path / "out.onnx"
-    ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--for", runtime, "--raise", "--no-verify")
-    assert ran.status == 0, ran.err
-    opset = next(entry.version for entry in onnx.load(output).opset_import)
-    assert cli("check", output, "--for", runtime, "--opset", opset).status == 0
-
-
-ONLY_FROM_RANK_4 = """
-[runtime]
-name = "toy"
-version = "1"
-about = "A runtime that gets norms of four dimensions wrong."
-
-[opsets]
-reads = "7-18"
-prefer = 18
-
-[[fact]]
-says = "Norms over four dimensions and more are wrong."
-operators = ["ReduceL2"]
-is = "wrong"
-when = { rank = "4-" }
-evidence = { documented = "nowhere" }
-"""
-
-
-def test_whether_the_runtime_gets_it_wrong_is_asked_with_what_was_declared(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "toy.toml").write_text(ONLY_FROM_RANK_4)
-    text = """<ir_version: 8, opset_import: ["" : 18, "my" : 1]>
-    g (float[2,3] x) => (float[2,1] z) <int64[1] axes = {1}>
-    { y = my.Op(x)  s = Mul(y, y)  q = ReduceSum<keepdims = 1>(s, axes)  z = Sqrt(q) }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    output = tmp_path / "out.onnx"
-    asked = ["--for", tmp_path / "toy.toml", "--raise", "--no-verify", "--type", "y=float", "--rank", "y=2"]
-    ran = cli("convert", tmp_path / "m.onnx", "-o", output, *asked)
-    assert ran.status == 0, ran.err
-    assert [node.op_type for node in onnx.load(output).graph.node] == ["Op", "ReduceL2"]
-
-
 # Normalizations in half precision, for runtimes that have them and for one that has not
 
 HALF = """<ir_version: 8, opset_import: ["" : 13]>
