@@ -6,7 +6,7 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,16 +15,16 @@ from onnx import ModelProto
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
 from reducelower.numerics.tolerance import Tolerance
-from reducelower.plan import CHOSEN, Plan, Site
+from reducelower.plan import CHOSEN, Plan
 from reducelower.types import Inference
+from reducelower.verification.checking.alike import Judged, check_group, grouped
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.checking.surroundings import Judged, holds, narrowed, nodes_of
 from reducelower.verification.regions.align import Alignment, Claim, align
-from reducelower.verification.regions.cut import Region, cut_region
+from reducelower.verification.regions.cut import Region
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError
+from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["Regions", "losses", "verify_regions"]
 
@@ -69,18 +69,6 @@ class Regions:
         ran = [item for item in self.findings if item.status != "not run"]
         shared = self.alignment.shared if self.shared is None else self.shared
         return Coverage(len(ran), sum(len(item.nodes) for item in ran), shared, sum(item.cases for item in ran))
-
-
-@dataclass
-class _Group:
-    """Claims of one signature and one set of declared sizes; a reason in place of the region when it cannot be cut."""
-
-    pair: Pair | str
-    regions: list[Region] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
-
-
-_Groups = dict[object, dict[object, _Group]]
 
 
 def verify_regions(
@@ -264,69 +252,17 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        groups = _grouped(alignment, checker.clock, most)
+        groups = grouped(alignment, checker.clock, most)
         if groups is None:
             return _Round(alignment, judged, is_too_much=True)
         left = sum(len(item.sites) for group in groups.values() for item in group.values())
         checker.watch(item.pair for group in groups.values() for item in group.values() if isinstance(item.pair, Pair))
         for done, group in enumerate(groups.values()):
             in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
-            judged += _check_group(list(group.values()), checker, in_detail=in_detail)
+            judged += check_group(list(group.values()), checker, in_detail=in_detail)
             left -= sum(len(item.sites) for item in group.values())
             if on_progress is not None:
                 on_progress(done + 1, len(groups))
     except OutOfTimeError:
         return _Round(alignment, judged, left)
     return _Round(alignment, judged)
-
-
-def _grouped(alignment: Alignment, clock: Clock, most: int | None) -> _Groups | None:
-    """The regions of an alignment, those together that are alike; None where they have more than `most` nodes."""
-    groups: _Groups = {}
-    size = 0
-    for claim in alignment.claims:
-        clock.check()
-        try:
-            region = cut_region(claim)
-        except CannotRunError as error:
-            _sort_in(
-                groups, claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0), error.reason
-            )
-            continue
-        size += len(region.pair.nodes) + len(region.pair.replacement)
-        if most is not None and size > most:
-            return None
-        _sort_in(groups, region.pair.site, region.pair, region)
-    return groups
-
-
-def _sort_in(groups: _Groups, site: Site, pair: Pair | str, region: Region | None = None) -> None:
-    """Put a site where those stand that are alike; one that cannot be cut, with those of its reason."""
-    key: object = (site.op_type, site.rule, pair) if isinstance(pair, str) else pair.key
-    sizes = None if isinstance(pair, str) else pair.sizes
-    group = groups.setdefault(key, {}).setdefault(sizes, _Group(pair))
-    group.sites.append(site)
-    if region is not None:
-        group.regions.append(region)
-
-
-def _check_group(group: Sequence[_Group], checker: Checker, *, in_detail: bool = True) -> Judged:
-    """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each.
-
-    Surroundings are looked at in detail alone.
-    """
-    sites = [site for item in group for site in item.sites]
-    regions = [region for item in group for region in item.regions]
-    pair = group[0].pair
-    if isinstance(pair, str):
-        return [
-            (SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, nodes_of(sites), "not run", pair), [])
-        ]
-    others = [item.pair for item in group[1:] if isinstance(item.pair, Pair)]
-    finding = replace(checker.check(pair, others), nodes=nodes_of(sites))
-    if (holds(finding) and not (pair.is_reduction and finding.status == "departs")) or not in_detail:
-        return [(finding, regions)]
-    if others:
-        return [found for item in group for found in _check_group([item], checker)]
-    apart = narrowed(regions, finding, checker)
-    return apart if any(found.ok for found, _ in apart) else [(finding, regions)]

@@ -19,8 +19,8 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.numerics.tolerance import APART
+from reducelower.verification.checking.alike import nodes_of
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.checking.surroundings import nodes_of
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
 from reducelower.verification.lemmas.proof import values_of
 from reducelower.verification.regions.align import Alignment, Claim
