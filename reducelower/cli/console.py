@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,8 +34,7 @@ _WIDEST = 100
 _ELSEWHERE = 80
 """Columns for text where there is no terminal."""
 
-_CODE = re.compile("\x1b\\[[0-9;]*m")
-_CODES: Mapping[Tone, str] = {"good": "32", "warning": "33", "bad": "31"}
+_COLOURS: Mapping[Tone, str] = {"good": "green", "warning": "yellow", "bad": "red"}
 _is_free = False
 _is_closed = False
 
@@ -126,7 +124,7 @@ def styled(text: str, tone: Tone) -> str:
 
 
 def _coloured(text: str, tone: Tone, stream: TextIO) -> str:
-    return f"\x1b[{_CODES[tone]}m{text}\x1b[0m" if tone and _shows_colours(stream) else text
+    return click.style(text, fg=_COLOURS[tone]) if tone and _shows_colours(stream) else text
 
 
 def _shows_colours(stream: TextIO) -> bool:
@@ -173,13 +171,13 @@ def _print(text: str, stream: TextIO) -> None:
 
 def _fitted(line: str, columns: int) -> str:
     """A line wrapped at the terminal's width, with continuation lines indented; colours take no room."""
-    bare = _CODE.sub("", line)
+    bare = click.unstyle(line)
     if len(bare) <= columns:
         return line
     start = len(bare) - len(bare.lstrip())
     lines, used = [" " * start], start
     for at, word in enumerate(line.lstrip().split(" ")):
-        size = len(_CODE.sub("", word))
+        size = len(click.unstyle(word))
         if at and used + 1 + size > columns:
             lines.append(" " * (start + 2) + word)
             used = start + 2 + size
