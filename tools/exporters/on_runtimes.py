@@ -1,7 +1,7 @@
 """Models of many exporters on a runtime, before and after a conversion for it.
 
     python -m tools.exporters.on_runtimes --runtime openvino --for openvino transformers
-    python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/venvs/cv4/bin/python --for opencv@4.14
+    python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/venvs/cv4/bin/python --for opencv@4.14 --sized
 
 It takes what `python -m tools.exporters.corpus` takes, and the runtime, which may be installed for another interpreter.
 It prints a line of a table, and beneath it what was not right afterwards.
@@ -46,6 +46,17 @@ def judge(worker: Worker, model: bytes, source: Source, expected: list[Any]) -> 
     return "right", ""
 
 
+def sizes_of(source: Source) -> dict[str, int]:
+    """The sizes that the names in a model's inputs have in what it is fed."""
+    return {
+        dim.dim_param: int(size)
+        for value in source.model.graph.input
+        if value.name in source.feeds
+        for dim, size in zip(value.type.tensor_type.shape.dim, source.feeds[value.name].shape, strict=True)
+        if dim.dim_param
+    }
+
+
 def main() -> int:
     """Print the line; 1 if a model was right before and is not afterwards."""
     parser = argparse.ArgumentParser(
@@ -55,6 +66,7 @@ def main() -> int:
     parser.add_argument("--runtime", required=True, help="name of its adapter")
     parser.add_argument("--interpreter", help="Python that it is installed for; this one if nothing is said")
     parser.add_argument("--for", dest="target", required=True, help="target to convert for, such as opencv@4.14")
+    parser.add_argument("--sized", action="store_true", help="set sizes that have names, to what the model is fed")
     arguments = parser.parse_args()
     target = reducelower.Target(runtime=reducelower.load_runtime(arguments.target))
     pairs: Counter[tuple[str, str]] = Counter()
@@ -66,7 +78,8 @@ def main() -> int:
             before, why = judge(worker, source.model.SerializeToString(), source, expected)
             after = before
             try:
-                converted = reducelower.legalize(source.model, target).model
+                sizes = sizes_of(source) if arguments.sized else {}
+                converted = reducelower.legalize(source.model, target, set_sizes=sizes).model
                 if converted != source.model:  # some runtimes do not give the same twice
                     after, why = judge(worker, converted.SerializeToString(), source, expected)
             except ConversionError as refused:
