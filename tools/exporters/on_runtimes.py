@@ -1,7 +1,7 @@
 """Models of many exporters on a runtime, before and after a conversion for it.
 
     python -m tools.exporters.on_runtimes --runtime openvino --for openvino transformers
-    python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/venvs/cv4/bin/python --for opencv@4.14 --sized
+    python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/cv4/bin/python --for opencv@4.14 --sized
 
 It takes what `python -m tools.exporters.corpus` takes, and the runtime, which may be installed for another interpreter.
 It prints a line of a table, and beneath it what was not right afterwards.
