@@ -152,6 +152,7 @@ class When:
     outputs: Ranges | None = None
     first_read: bool | None = None
     yielded: bool | None = None
+    scaled_by_size: bool | None = None
     last: frozenset[Definition] | None = None
 
     def matches(self, features: object) -> bool:

@@ -12,6 +12,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.schemas import default_attributes, element_type_name
 from reducelower.scope.scope import Scope
+from reducelower.types.sizes import Size
 
 __all__ = ["BROADCASTING", "Features", "given_axes"]
 
@@ -230,6 +231,13 @@ class Features:
         return 1 if shape is None else shape.count(None)
 
     @property
+    def scaled_by_size(self) -> bool:
+        """Whether an input is a size that has a name, and the other is made of more than sizes and constants."""
+        found = [self._scope.known(name).elements for name in self._node.input]
+        is_one = any(elements is not None and len(elements) == 1 and _has_name(elements[0]) for elements in found)
+        return is_one and None in found
+
+    @property
     def inputs(self) -> int:
         """How many inputs are given, up to the last one."""
         return max((at for at, name in enumerate(self._node.input, 1) if name), default=0)
@@ -393,3 +401,8 @@ _INLINE = "inline the function first"
 
 _WITHOUT_TENSOR = frozenset({"If", "Loop", "Scan", "SequenceMap", "SequenceEmpty", "Optional"})
 """Operators whose first input does not have the element type that they compute in."""
+
+
+def _has_name(size: Size | None) -> bool:
+    """Whether a size is known, and not as a number."""
+    return size is not None and size.number is None

@@ -210,6 +210,20 @@ def _add_up_exponentials(op: Writer) -> Written | None:
     return op.yields("Sub", shifted, apart), _OPSET
 
 
+def _recast_sizes(op: Writer) -> Written | None:
+    """Take sizes for numbers, by way of doubles, which hold every size that a tensor may have."""
+    if op.element_type(0) not in (TensorProto.INT32, TensorProto.INT64):
+        return None
+    inputs = []
+    for at, name in enumerate(op.node.input):
+        elements = op.scope.known(name).elements
+        if elements is not None and None not in elements and op.scope.constant(name) is None:
+            number = op.add("Cast", name, tail=f"number_{at}", to=TensorProto.DOUBLE)
+            name = op.add("Cast", number, tail=f"size_{at}", to=op.element_type(0))
+        inputs.append(name)
+    return _once_more(op, *inputs) if op.nodes else None
+
+
 def _in_integers(op: Writer) -> Written | None:
     """Move truth values as integers of 32 bits."""
     if op.element_type(0) != TensorProto.BOOL:
@@ -385,6 +399,7 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     ),
     "MatMul": (Remedy("its operands spread beforehand", _spread_operands, ("broadcast",)),),
     "Reshape": (Remedy("allowzero left out", _reshape_no_zeros),),
+    "Mul": (_VECTORS_RESHAPED, Remedy("sizes cast to numbers", _recast_sizes, ("scaled_by_size",))),
     "Size": (Remedy("the product of its sizes", _count),),
     "Where": (
         Remedy("its branches swapped", _swap_branches, ("broadcast",)),
