@@ -125,6 +125,7 @@ class When:
     all_axes: bool | None = None
     element_types: frozenset[ElementType] | None = None
     second_types: frozenset[ElementType] | None = None
+    last_types: frozenset[ElementType] | None = None
     output_types: frozenset[ElementType] | None = None
     data: frozenset[Definition] | None = None
     rank: Ranges | None = None

@@ -296,6 +296,11 @@ class Features:
         return found is not None and bool((found == 0).any())
 
     @property
+    def last_types(self) -> str:
+        """The element type of the last input that is given."""
+        return element_type_name(self._scope.element_type(next(filter(None, reversed(self._node.input)), "")) or 0)
+
+    @property
     def last(self) -> str:
         """How the last input is defined, see `facts.Definition`."""
         return self._scope.written_as(self._node.input[-1]) if self._node.input and self._node.input[-1] else ""

@@ -391,7 +391,9 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     "DequantizeLinear": (Remedy("zero point left out", _without_zero_point, ("inputs",)),),
     "Equal": (
         _VECTORS_RESHAPED,
-        Remedy("integers compared in place of bools", _compare_as_integers, ("element_types",)),
+        Remedy(
+            "integers compared in place of bools", _compare_as_integers, ("element_types", "second_types", "last_types")
+        ),
     ),
     "LogSoftmax": (
         Remedy("defaults written", _write_defaults, ("attributes",)),
