@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,18 +13,23 @@ import click
 
 from reducelower.cli.console import data_result, message, result
 from reducelower.cli.options import JSON_OPTION, option
-from reducelower.cli.types import OPERATOR, Integer, Number
+from reducelower.cli.types import FILE, OPERATOR, Integer, Number
 from reducelower.failures import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
 
 if TYPE_CHECKING:
+    from reducelower.conformance.case import Case
     from reducelower.conformance.distilling import Distilled
+    from reducelower.conformance.from_models import FromModels
     from reducelower.conformance.process import Subject
+    from reducelower.conformance.running import How, Probed
+    from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["command"]
 
 
 @click.command("probe")
+@click.argument("models", nargs=-1, type=FILE, metavar="[MODEL]...")
 @option("--runtime", "A runtime that reducelower has an adapter for.", metavar="NAME")
 @option(
     "--python function", "A function from model bytes and {name: array} to a list of arrays.", metavar="MODULE:FUNCTION"
@@ -35,10 +40,20 @@ __all__ = ["command"]
     metavar="COMMAND",
 )
 @option("--interpreter", "The Python that has the runtime; it needs numpy.", metavar="PYTHON")
+@option(
+    "--known",
+    "With MODELs: the target whose facts are the start, a name or a file.  [default: that of the runtime]",
+    metavar="NAME",
+)
 @option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str)
 @option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str)
 @option("-o --output", "The target file to write.", required=True, metavar="FILE.toml")
 @option("--report reports", "Report to write: .html, .json or .txt; repeatable.", multiple=True, metavar="FILE")
+@option(
+    "--keep-failing kept",
+    "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
+    metavar="FOLDER",
+)
 @option("--results", "Keep every result here, and go on from what is there already.", metavar="FILE.jsonl")
 @option("--op operators", "Operator to try; repeatable.  [default: all]", type=OPERATOR, multiple=True)
 @option(
@@ -65,54 +80,142 @@ def command(**options: Any) -> int:
     hangs it is a finding, not the end. Then each model is converted by the facts found and runs again, and forms that
     are no better are left out. That takes from two minutes to an hour; with --results it goes on where it stopped.
 
+    With MODELs, which are files, folders or patterns, these run in place of the suite, converted by what is known of
+    the runtime. Of each that fails the smallest part that does is found, and a fact about that very form is added.
+
     \b
     Examples:
       reducelower probe --runtime openvino -o openvino.toml --report openvino.html
       reducelower probe --runtime tvm --interpreter tvm/bin/python -o tvm.toml --results tvm.jsonl
       reducelower probe --python my_runtime:run -o mine.toml
       reducelower probe --command './runner {model} {inputs} {outputs}' -o phone.toml
+      reducelower probe exported/ --runtime openvino -o ours.toml --keep-failing parts
     """
-    from reducelower.cli.progress import progress
-    from reducelower.conformance.distilling import distil
-    from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
-    from reducelower.conformance.mending import mended
     from reducelower.conformance.process import UnusableError
-    from reducelower.conformance.running import How, probe
-    from reducelower.conformance.suite import suite
     from reducelower.report.plain import runtime_line
-    from reducelower.report.probe import as_text, write_probe_report
+    from reducelower.report.probe import write_probe_report
 
     subject = _subject(options)
     output = Path(options["output"])
     _check_paths(options, output)
-    cases = suite(options["operators"] or None)
-    if not options["operators"]:
-        cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
-    keep = Path(options["results"]) if options["results"] else None
+    if options["models"] and options["operators"]:
+        raise click.UsageError("--op chooses from the suite, which does not run where models are given")
+    for name, value in (("--known", options["known"]), ("--keep-failing", options["kept"])):
+        if value and not options["models"]:
+            raise click.UsageError(f"{name} goes with models; the suite starts from nothing")
+    measure = _by_models if options["models"] else _by_suite
     try:
-        with progress("models", len(cases), quiet=options["quiet"]) as advance:
-            how = How(options["time_limit"], options["jobs"], keep, advance)
-            probed = probe(subject, cases, how, version=options["version"], tolerance=options["tolerance"])
-        distilled = distil(probed, date.today())
-        with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-            runtime, changes = mended(subject, probed, distilled.runtime, replace(how, advance=advance))
+        probed, distilled, text = measure(subject, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
         raise SettingError(f"{error}{hint}") from None
     except ValueError as error:
         raise SettingError(str(error)) from None
-    left = tuple(change.case for change in changes if change.is_bad)
-    distilled = replace(distilled, runtime=runtime, untold=left)
     _write_target(distilled, output, overwrite=options["force"])
     for path in options["reports"]:
         write_probe_report(probed, distilled, Path(path))
     if options["as_json"]:
         data_result(runtime_line(distilled.runtime))
     elif not options["quiet"]:
-        result(as_text(probed, distilled))
+        result(text)
         message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
     return DONE
+
+
+def _how(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How:
+    from reducelower.conformance.running import How
+
+    keep = Path(options["results"]) if options["results"] else None
+    return How(options["time_limit"], options["jobs"], keep, advance)
+
+
+def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Distilled, str]:
+    """What the suite shows, and then the pairs of operators that exporters write."""
+    from reducelower.cli.progress import progress
+    from reducelower.conformance.distilling import distil
+    from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
+    from reducelower.conformance.mending import mended
+    from reducelower.conformance.running import probe
+    from reducelower.conformance.suite import suite
+    from reducelower.pipeline.whole_models import exporter_cases
+    from reducelower.report.probe import as_text
+
+    cases = suite(options["operators"] or None)
+    if not options["operators"]:
+        cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
+    with progress("models", len(cases), quiet=options["quiet"]) as advance:
+        how = _how(options, advance)
+        probed = probe(subject, cases, how, version=options["version"], tolerance=options["tolerance"])
+    distilled = distil(probed, date.today())
+    with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
+        runtime, changes = mended(subject, probed, distilled.runtime, replace(how, advance=advance))
+    left = tuple(change.case for change in changes if change.is_bad)
+    if not options["operators"]:
+        found = _from_models(subject, exporter_cases(), runtime, options)
+        runtime, left = found.runtime, (*left, *found.left)
+    distilled = replace(distilled, runtime=runtime, untold=left)
+    return probed, distilled, as_text(probed, distilled)
+
+
+def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Distilled, str]:
+    """What models of the user show, beside what is known."""
+    from reducelower.batch.inputs import find_models
+    from reducelower.conformance.distilling import Distilled
+    from reducelower.errors import UnreadableModelError
+    from reducelower.pipeline.whole_models import read_case
+    from reducelower.report.probe import models_text
+    from reducelower.runtimes import TargetError, load_runtime
+    from reducelower.verification.running.source import CannotRunError
+
+    try:
+        known = load_runtime(options["known"] or subject.name)
+    except TargetError as error:
+        hint = "" if options["known"] else "; --known names the target to start from, such as one that probe wrote"
+        raise SettingError(f"{error}{hint}") from None
+    cases, left_out = [], {}
+    for model in find_models(options["models"]):
+        try:
+            cases.append(replace(read_case(model.path), name=model.relative))
+        except (UnreadableModelError, CannotRunError) as error:
+            left_out[model.path] = str(error)
+    if not cases:
+        raise SettingError(f"none of the models can be run: {next(iter(left_out.values()))}")
+    name = options["name"] or known.name
+    found = _from_models(replace(subject, name=name), cases, replace(known, name=name), options)
+    if options["kept"]:
+        _keep(found, Path(options["kept"]))
+    distilled = Distilled(found.runtime, found.left, ())
+    return found.probed, distilled, models_text(found, left_out)
+
+
+def _from_models(subject: Subject, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
+    from reducelower.cli.progress import progress
+    from reducelower.conformance.from_models import facts_from_models
+    from reducelower.pipeline.whole_models import inside
+
+    with progress("models", len(cases), quiet=options["quiet"]) as advance:
+        return facts_from_models(
+            subject,
+            cases,
+            known,
+            inside,
+            date.today(),
+            _how(options, advance),
+            version=options["version"],
+            tolerance=options["tolerance"],
+        )
+
+
+def _keep(found: FromModels, folder: Path) -> None:
+    """Write the smallest part of each model that failed, with its inputs and what it should give."""
+    from reducelower.conformance.worker import pack
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in found.parts.items():
+        path = folder / Path(name).stem
+        path.with_suffix(".onnx").write_bytes(part.case.model)
+        path.with_suffix(".npz").write_bytes(pack(dict(part.case.inputs)))
 
 
 def _subject(options: Mapping[str, Any]) -> Subject:

@@ -54,6 +54,8 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "output_types": lambda value: f"to {listed(value)}",
     "rank": lambda value: _rank("on data of rank", value),
     "rank_out": lambda value: _rank("to a result of rank", value),
+    "attributes": lambda value: f"with {listed(value)}",
+    "after": lambda value: f"behind {listed(value, 'or')}",
     "fed": lambda value: "with other inputs that are fed" if value else "with no other input that is fed",
 }
 

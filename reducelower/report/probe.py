@@ -13,12 +13,13 @@ from reducelower import __version__
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.conditions import TOLD
 from reducelower.conformance.distilling import Distilled
+from reducelower.conformance.from_models import FromModels
 from reducelower.conformance.judging import Word
 from reducelower.conformance.running import Probed
 from reducelower.files.pending import write_whole
-from reducelower.model.text import shown
+from reducelower.model.text import counted, shown
 
-__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "heat", "write_probe_report"]
+__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "heat", "models_text", "write_probe_report"]
 
 SCHEMA_VERSION = 1
 """Version of the JSON layout; it changes when a reader of the old layout would break."""
@@ -82,8 +83,8 @@ def totals(probed: Probed) -> dict[Word, int]:
 def as_text(probed: Probed, distilled: Distilled) -> str:
     """The report as text: a heat map of numbers, then the facts."""
     runtime = distilled.runtime
-    counted = ", ".join(f"{count} {word}" for word, count in totals(probed).items())
-    lines = [f"{runtime}: {len(probed.results)} cases, {counted}"]
+    words = ", ".join(f"{count} {word}" for word, count in totals(probed).items())
+    lines = [f"{runtime}: {len(probed.results)} cases, {words}"]
     lines.append(f"reads opset versions {runtime.reads}; most is right at {runtime.prefer}")
     lines += ["", *_table("right, or right/wrong/refused", *heat(probed, reductions=True))]
     opsets, rows = heat(probed, reductions=False)
@@ -101,6 +102,32 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
         if cases:
             lines += ["", title, *(f"  {case.name}" for case in cases[:_FEW])]
             lines += [f"  and {len(cases) - _FEW} more"] if len(cases) > _FEW else []
+    return "\n".join(lines)
+
+
+def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
+    """What probing real models showed: those that are not right when converted, and why; then the facts added."""
+    words = [(change.before.word, change.after.word) for change in found.changes]
+    lines = [
+        f"{found.probed.runtime} {found.probed.version}: {counted(len(words), 'model')}, "
+        f"{sum(before == 'right' for before, _ in words)} right as they are, "
+        f"{sum(after == 'right' for _, after in words)} converted"
+    ]
+    for change in found.changes:
+        if change.after.word != "right":
+            part = found.parts.get(change.case.name)
+            why = change.after.detail if part is None else f"{part.names}: {part.verdict.detail}"
+            lines += [f"  {shown(change.case.name)}: {change.step}", f"    {shown(why)}"]
+    lines += [f"  {shown(name)}: not run\n    {shown(reason)}" for name, reason in left_out.items()]
+    for title, facts in (
+        ("Facts added", [fact.says for fact in found.runtime.facts if fact in found.added]),
+        (
+            "Facts left out, since a model that they refuse runs right",
+            [f"{fact.says} ({name})" for fact, name in found.untrue.items()],
+        ),
+    ):
+        if facts:
+            lines += ["", title, *(f"  {shown(fact)}" for fact in facts)]
     return "\n".join(lines)
 
 

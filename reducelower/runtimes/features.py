@@ -398,7 +398,9 @@ class Features:
 def _text(value: object) -> object:
     """The value of an attribute as target files write it: for a list of equal numbers that number."""
     if isinstance(value, list) and value and value.count(value[0]) == len(value):
-        return value[0]
+        return _text(value[0])
+    if isinstance(value, float):
+        return str(np.float32(value))  # as short as it is written
     return value.decode() if isinstance(value, bytes) else value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,38 @@ def no_array(model: bytes, inputs: Arrays) -> list[Any]:
 
 def nothing(model: bytes, inputs: Arrays) -> list[Any]:
     return []
+
+
+def _refusing(
+    model: bytes, inputs: Arrays, words: str, is_met: Callable[[NodeProto, dict[str, NodeProto]], bool]
+) -> list[Any]:
+    nodes = load_model_from_string(model).graph.node
+    made = {name: node for node in nodes for name in node.output}
+    if any(is_met(node, made) for node in nodes):
+        raise NotImplementedError(words)
+    return right(model, inputs)
+
+
+def without_softmax_over_rows(model: bytes, inputs: Arrays) -> list[Any]:
+    def is_met(node: NodeProto, made: dict[str, NodeProto]) -> bool:
+        return node.op_type == "Softmax" and [attribute.i for attribute in node.attribute] == [0]
+
+    return _refusing(model, inputs, "no Softmax over rows", is_met)
+
+
+def without_hard_swish(model: bytes, inputs: Arrays) -> list[Any]:
+    return _refusing(model, inputs, "no HardSwish", lambda node, made: node.op_type == "HardSwish")
+
+
+def without_elu_behind_softmax(model: bytes, inputs: Arrays) -> list[Any]:
+    def is_met(node: NodeProto, made: dict[str, NodeProto]) -> bool:
+        return node.op_type == "Elu" and node.input[0] in made and made[node.input[0]].op_type == "Softmax"
+
+    return _refusing(model, inputs, "Softmax and Elu cannot be fused", is_met)
+
+
+def without_names_of_sizes(model: bytes, inputs: Arrays) -> list[Any]:
+    shapes = [value.type.tensor_type.shape for value in load_model_from_string(model).graph.input]
+    if any(dim.dim_param for shape in shapes for dim in shape.dim):
+        raise NotImplementedError("sizes have to be set")
+    return right(model, inputs)

@@ -8,7 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import parser
 
 from reducelower.conformance import suite
 from reducelower.runtimes import read_runtime
@@ -123,6 +126,10 @@ def test_a_command_and_kept_results(cli: Cli, tmp_path: Path) -> None:
         (("--runtime", "openvino", "--interpreter", "/nowhere/python"), "/nowhere/python is not a program"),
         (("--python", "no_such:thing"), "No module named 'no_such'"),
         (("--python", "fakes:nothing", "--op", "ReduceSum"), "not one case came out right"),
+        (("model.onnx", "--python", "fakes:right"), "--known names the target to start from"),
+        (("model.onnx", "--python", "fakes:right", "--op", "Abs"), "--op chooses from the suite"),
+        (("no/such.onnx", "--runtime", "onnxruntime"), "no/such.onnx"),
+        (("--python", "fakes:right", "--known", "mine.toml"), "--known goes with models"),
         (("--python", "fakes:right", "--report", "x.pdf"), "x.pdf: a report ends in one of .html, .json, .txt"),
         (("--python", "fakes:right", "--report", "no/where.html"), "there is no folder no"),
         (("--python", "fakes:right", "--tolerance", "nan"), "'--tolerance': nan is not a number"),
@@ -139,6 +146,42 @@ def test_what_makes_no_sense_is_said_in_a_sentence(
     assert said in ran.err
     assert ran.err.count("\n") == 1
     assert not (tmp_path / "out.toml").exists()
+
+
+KNOWN = """
+[runtime]
+name = "phone"
+version = "1.0"
+about = "A runtime for tests."
+[opsets]
+reads = "13-18"
+prefer = 17
+"""
+
+
+def test_real_models_add_facts_and_leave_their_smallest_failing_part(cli: Cli, tmp_path: Path) -> None:
+    known, output, kept = tmp_path / "known.toml", tmp_path / "phone.toml", tmp_path / "kept"
+    known.write_text(KNOWN)
+    folder = tmp_path / "models"
+    folder.mkdir()
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y)'
+    for name, nodes in (("fast", "a = Neg (x) y = HardSwish (a)"), ("slow", "a = Neg (x) y = Elu (a)")):
+        onnx.save(parser.parse_model(f"{text} {{ {nodes} }}"), folder / f"{name}.onnx")
+    (folder / "broken.onnx").write_bytes(b"no model")
+    report = tmp_path / "report.json"
+    arguments = ("--known", known, "--keep-failing", kept, "--report", report, "-o", output)
+    ran = cli("probe", folder, "--python", "fakes:without_hard_swish", *arguments)
+    assert ran.status == 0, ran.err
+    assert ran.out.startswith("phone 1.0: 2 models, 1 right as they are, 2 converted\n")
+    assert "broken.onnx: not run" in ran.out
+    assert "Facts added\n  HardSwish on float is refused: NotImplementedError: no HardSwish" in ran.out
+    (fact,) = read_runtime(output.read_text()).facts
+    assert fact.operators == {"HardSwish"}
+    assert fact.evidence.measured == "phone 1.0, HardSwish of fast.onnx"
+    part = onnx.load(kept / "fast.onnx")
+    assert [node.op_type for node in part.graph.node] == ["HardSwish"]
+    assert np.load(kept / "fast.npz")["a"].shape == (2, 3)
+    assert json.loads(report.read_text())["totals"] == {"right": 1, "wrong": 0, "refused": 1}
 
 
 def test_an_existing_target_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:

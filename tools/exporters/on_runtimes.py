@@ -16,9 +16,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import reducelower
+from reducelower.conformance.case import Case
+from reducelower.conformance.from_models import WHOLE, judge_whole
 from reducelower.conformance.process import Subject, Worker
 from reducelower.errors import ConversionError
 
@@ -28,22 +28,12 @@ from .corpus import run as expected_of
 SECONDS = 60.0
 """How long a runtime may take for a model."""
 
-CLOSE = 1e-3
-"""How far values may be apart, as a part of the largest one: a runtime may order its sums as it likes."""
-
 
 def judge(worker: Worker, model: bytes, source: Source, expected: list[Any]) -> tuple[str, str]:
     """Right, wrong or refused, and what the runtime says of it."""
-    answer = worker.run(model, source.feeds)
-    if answer.kind != "outputs":
-        return "refused", answer.text or answer.kind
-    for got, wanted in zip(answer.outputs, expected, strict=True):
-        if got.shape != wanted.shape:
-            return "wrong", f"shape {got.shape}, expected {wanted.shape}"
-        bound = CLOSE * float(np.abs(wanted).max(initial=1e-9))
-        if not np.allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=0, atol=bound, equal_nan=True):
-            return "wrong", "its values differ"
-    return "right", ""
+    case = Case(source.name, WHOLE, 0, model, source.feeds, tuple(expected), WHOLE)
+    verdict = judge_whole(case, worker.run(model, source.feeds))
+    return verdict.word, verdict.detail
 
 
 def sizes_of(source: Source) -> dict[str, int]:

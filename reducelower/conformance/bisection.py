@@ -1,0 +1,192 @@
+"""The smallest part of a model that a runtime gets wrong or refuses, found by cutting the model in halves.
+
+A part is fed what the whole model computes where it was cut, and has to give what the whole model computes next. First
+the shortest beginning that fails is looked for, then the shortest end of that, then each node that can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper
+
+from reducelower.conformance.case import Array, Case
+from reducelower.conformance.judging import Verdict
+from reducelower.model.graph import read_from_outside
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+
+__all__ = ["Inside", "Part", "alone", "smallest_part"]
+
+Inside = Callable[[Sequence[str]], Sequence[Any]]
+"""Values inside a model, by their names, as a runtime that is trusted computes them; an array for each tensor."""
+
+Run = Callable[[Case], Verdict]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some nodes of a model as a model of their own, and the verdict on it.
+
+    Attributes:
+        nodes: the nodes, without the Constants that they read; the last one yields what is compared.
+    """
+
+    case: Case
+    verdict: Verdict
+    nodes: tuple[NodeProto, ...]
+
+    @property
+    def names(self) -> str:
+        """The operators, in order."""
+        return " > ".join(node.op_type for node in self.nodes)
+
+
+def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:
+    """The smallest part of a model found to fail; None if none does, of which sizes that are not set are one cause.
+
+    A part has inputs of known sizes. Where models are cut, only tensors can be fed.
+    """
+    model = _Cuttable(whole, inside)
+    failing = _Search(model, run)
+    last = failing.shortest(lambda count: range(count), len(model.nodes))
+    if last is None:
+        return None
+    length = failing.shortest(lambda count: range(last - count, last), last)
+    assert length is not None
+    kept = list(range(last - length, last))
+    size = (len(kept) + 1) // 2
+    while size and len(kept) > 1:
+        for start in range(0, len(kept) - 1, size):
+            fewer = [*kept[:start], *kept[min(start + size, len(kept) - 1) :]]
+            if len(fewer) < len(kept) and failing.at(fewer):
+                kept = fewer
+                break
+        else:
+            size //= 2
+    return failing.found
+
+
+def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]:
+    """Each node of an operator of ONNX as a part of its own, those once that are written alike, and its verdict."""
+    model = _Cuttable(whole, inside)
+    seen = set()
+    for at, node in enumerate(model.nodes):
+        if node.op_type != op_type or node.domain not in DEFAULT_DOMAINS:
+            continue
+        part = model.part([at])
+        if part is not None and (form := _form(node, part)) not in seen:
+            seen.add(form)
+            yield Part(part, run(part), (node,))
+
+
+def _form(node: NodeProto, part: Case) -> object:
+    kinds = tuple((value.dtype.name, value.ndim) for value in (*part.inputs.values(), *part.expected))
+    return kinds, tuple(sorted(attribute.SerializeToString() for attribute in node.attribute))
+
+
+class _Search:
+    """Tries parts, and keeps the last one that failed."""
+
+    def __init__(self, model: _Cuttable, run: Run) -> None:
+        self._model = model
+        self._run = run
+        self.found: Part | None = None
+
+    def at(self, kept: Sequence[int]) -> bool:
+        """Whether the part of these nodes fails; one that cannot be cut does not."""
+        part = self._model.part(kept)
+        if part is None:
+            return False
+        verdict = self._run(part)
+        if verdict.word == "right":
+            return False
+        self.found = Part(part, verdict, tuple(self._model.nodes[at] for at in kept))
+        return True
+
+    def shortest(self, part: Callable[[int], Sequence[int]], most: int) -> int | None:
+        """How many nodes fail where one fewer does not; None if the most do not fail either."""
+        if not self.at(part(most)):
+            return None
+        right, failing = 0, most
+        while failing - right > 1:
+            middle = (right + failing) // 2
+            if self.at(part(middle)):
+                failing = middle
+            else:
+                right = middle
+        self.at(part(failing))
+        return failing
+
+
+class _Cuttable:
+    """A model whose nodes can be cut out."""
+
+    def __init__(self, whole: Case, inside: Inside) -> None:
+        self._whole = whole
+        self._inside = inside
+        self._model = ModelProto.FromString(whole.model)
+        graph = self._model.graph
+        constants = [node for node in graph.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS]
+        self._constants = {node.output[0]: node for node in constants}
+        self._weights = {tensor.name: tensor for tensor in graph.initializer}
+        self._sparse = {tensor.values.name: tensor for tensor in graph.sparse_initializer}
+        self.nodes = [node for node in graph.node if not node.output or node.output[0] not in self._constants]
+        self._reads = [read_from_outside(node) for node in self.nodes]
+        self._values: dict[str, Any] = dict(whole.inputs)
+
+    @cached_property
+    def _yielded(self) -> list[str]:
+        return [value.name for value in self._model.graph.output]
+
+    def part(self, kept: Sequence[int]) -> Case | None:
+        """The part of these nodes, which are in order; None if no tensor leaves it or something else has to be fed."""
+        inner, made = set(kept), {name for at in kept for name in self.nodes[at].output if name}
+        read = dict.fromkeys(name for at in kept for name in sorted(self._reads[at]))
+        behind = {name for at, names in enumerate(self._reads) if at not in inner for name in names}
+        left = [name for at in kept for name in self.nodes[at].output if name in behind or name in self._yielded]
+        needed = [name for name in read if name not in made]
+        fed = [name for name in needed if not self._is_known(name)]
+        values = self._known([*fed, *left])
+        if not all(isinstance(values[name], np.ndarray) for name in fed):
+            return None
+        outputs = [name for name in left if isinstance(values[name], np.ndarray)]
+        if not outputs:
+            return None
+        cut = ModelProto(ir_version=self._model.ir_version, producer_name=self._model.producer_name)
+        cut.opset_import.extend(self._model.opset_import)
+        cut.functions.extend(self._model.functions)
+        cut.graph.name = "part"
+        cut.graph.node.extend(self._constants[name] for name in needed if name in self._constants)
+        cut.graph.node.extend(self.nodes[at] for at in kept)
+        cut.graph.initializer.extend(self._weights[name] for name in needed if name in self._weights)
+        cut.graph.sparse_initializer.extend(self._sparse[name] for name in needed if name in self._sparse)
+        cut.graph.input.extend(_stated(name, values[name]) for name in fed)
+        cut.graph.output.extend(_stated(name, values[name]) for name in outputs)
+        operator = self.nodes[kept[-1]].op_type
+        return Case(
+            f"{operator} of {self._whole.name}",
+            operator,
+            opset_of(self._model, default=1),
+            cut.SerializeToString(deterministic=True),
+            {name: values[name] for name in fed},
+            tuple(values[name] for name in outputs),
+            self._whole.tag,
+        )
+
+    def _is_known(self, name: str) -> bool:
+        is_held = name in self._weights or name in self._sparse or name in self._constants
+        return is_held and name not in self._whole.inputs
+
+    def _known(self, names: Sequence[str]) -> Mapping[str, Any]:
+        new = [name for name in dict.fromkeys(names) if name not in self._values]
+        if new:
+            self._values.update(zip(new, self._inside(new), strict=True))
+        return self._values
+
+
+def _stated(name: str, value: Array) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)

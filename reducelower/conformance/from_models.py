@@ -1,0 +1,176 @@
+"""Facts from real models: each is converted by what is known and runs; of what fails, the smallest part is found.
+
+A fact about that part is added, as narrow as its evidence, and the models are converted again, until all are right, are
+refused with a reason, or fail in a part that no fact describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.conformance.bisection import Inside, Part, alone, smallest_part
+from reducelower.conformance.case import Array, Case
+from reducelower.conformance.judging import Verdict, tidy
+from reducelower.conformance.mending import TOOL_REFUSED, Change, compare, fitted
+from reducelower.conformance.narrow_facts import narrow_fact
+from reducelower.conformance.process import Answer, Subject, Worker
+from reducelower.conformance.running import AS_USUAL, How, Probed, probe
+from reducelower.runtimes.facts import Evidence, Fact
+from reducelower.runtimes.runtime import Runtime
+
+__all__ = ["WHOLE", "FromModels", "facts_from_models", "judge_whole"]
+
+WHOLE = "whole model"
+"""The tag of cases that are models of any size, and of their parts."""
+
+_ROUNDS = 16
+"""How often facts are added and the models converted again."""
+
+_CLOSE = 1e-3
+"""How far values may be apart, as a part of the largest one: a runtime may order its sums as it likes."""
+
+Look = Callable[[ModelProto, Case], Inside]
+"""Opens a converted model of a case, for values inside it."""
+
+
+@dataclass(frozen=True)
+class FromModels:
+    """What was found.
+
+    Attributes:
+        runtime: with the facts added, and without those that are not true of a model.
+        changes: the result for every model, as it is and converted.
+        added: the facts that were added.
+        parts: by name of the model, the smallest part of it that was found to fail, at the last look.
+        untrue: facts that refused a model that is right as it is, with its name.
+    """
+
+    probed: Probed
+    runtime: Runtime
+    changes: Sequence[Change]
+    added: frozenset[Fact]
+    parts: dict[str, Part] = field(default_factory=dict)
+    untrue: dict[Fact, str] = field(default_factory=dict)
+
+    @property
+    def left(self) -> tuple[Case, ...]:
+        """The models that fail, and no fact says so."""
+        return tuple(change.case for change in self.changes if change.is_bad)
+
+
+def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
+    """Compare an answer with what a whole model gives: values may be off by a part of the largest one of the tensor.
+
+    Integers of eight bits may be off by one, since what is rounded to them may be.
+    """
+    if answer.kind != "outputs":
+        return Verdict("refused", answer.kind, tidy(answer.text))
+    if len(answer.outputs) != len(case.expected):
+        return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
+    for got, wanted in zip(answer.outputs, case.expected, strict=True):
+        if got.shape != wanted.shape:
+            return Verdict("wrong", "shape", f"shape {list(got.shape)}, expected {list(wanted.shape)}")
+        if wanted.dtype.kind not in "fiub" or got.dtype.kind not in "fiub":
+            if not np.array_equal(got, wanted):
+                return Verdict("wrong", "values", "other values")
+            continue
+        error, at = _error(got, wanted)
+        allowed = 1.0 if wanted.dtype.itemsize == 1 and wanted.dtype.kind in "iu" else 0.0
+        if wanted.dtype.kind == "f":
+            finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
+            allowed = max(tolerance, _CLOSE) * float(finite.max(initial=1e-9))
+        if not error <= allowed:
+            return Verdict("wrong", "values", f"{got[at]!s} at {list(at)}, expected {wanted[at]!s}")
+    return Verdict("right")
+
+
+def _error(got: Array, wanted: Array) -> tuple[float, tuple[int, ...]]:
+    """The largest distance and where it is; infinite where one of the two is not a number or not finite."""
+    with np.errstate(all="ignore"):
+        far = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+    same = (got == wanted) | ((got != got) & (wanted != wanted))
+    far = np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
+    if not far.size:
+        return 0.0, ()
+    at = tuple(int(index) for index in np.unravel_index(int(far.argmax()), far.shape))
+    return float(far[at]), at
+
+
+def facts_from_models(
+    subject: Subject,
+    cases: Sequence[Case],
+    known: Runtime,
+    look: Look,
+    on: date,
+    how: How = AS_USUAL,
+    *,
+    version: str | None = None,
+    tolerance: float | None = None,
+) -> FromModels:
+    """Probe whole models (see `WHOLE`) on a runtime, and add what is found to what is known of it.
+
+    Raises:
+        UnusableError: the runtime cannot be run at all.
+    """
+    how = replace(how, judge=judge_whole)
+    probed = probe(subject, cases, how, version=version, tolerance=tolerance)
+    measured = f"{probed.runtime} {probed.version}".strip()
+    verdicts: dict[tuple[str, bytes], Verdict] = {}
+    parts: dict[tuple[str, bytes], Part | None] = {}
+    untrue: dict[Fact, str] = {}
+    runtime = known
+    with Worker(subject, how.time_limit) as worker:
+        worker.start()
+        allowed = worker.tolerance if tolerance is None else tolerance
+
+        def run(case: Case) -> Verdict:
+            return judge_whole(case, worker.run(case.model, case.inputs), allowed)
+
+        for _ in range(_ROUNDS):
+            changes = compare(subject, probed, fitted(runtime), how, known=verdicts)
+            facts = dict.fromkeys(runtime.facts)
+            for change in changes:
+                if change.after.kind == TOOL_REFUSED and change.before.word == "right":
+                    wrongly = [fact for fact in facts if fact.told in change.after.detail]
+                    untrue.update((fact, change.case.name) for fact in wrongly)
+            for whole in _failing(changes, runtime):
+                key = (whole.name, whole.model)
+                if key not in parts:
+                    inside = look(ModelProto.FromString(whole.model), whole)
+                    part = parts[key] = smallest_part(whole, inside, run)
+                    fact = None if part is None else _fact(part, whole, inside, run, measured, on)
+                    if fact is not None and not any(replace(each, evidence=fact.evidence) == fact for each in facts):
+                        facts[fact] = None
+            kept = tuple(fact for fact in facts if fact not in untrue)
+            if kept == runtime.facts:
+                break
+            runtime = replace(runtime, facts=kept)
+    found = {name: part for (name, _), part in parts.items() if part is not None}
+    return FromModels(probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), found, untrue)
+
+
+def _failing(changes: Sequence[Change], runtime: Runtime) -> list[Case]:
+    """The models that are not right, as they are converted now, and not refused with a reason."""
+    bad = [change for change in changes if change.is_bad and change.after.kind != TOOL_REFUSED]
+    convert = fitted(runtime)
+    return [replace(change.case, model=convert(change.case.model).model) for change in bad]
+
+
+def _fact(
+    part: Part, whole: Case, inside: Inside, run: Callable[[Case], Verdict], measured: str, on: date
+) -> Fact | None:
+    """The fact about a part, and about the other nodes of the model that are written like it."""
+    failing, right = [part], []
+    if len(part.nodes) == 1:
+        others = list(alone(whole, part.nodes[0].op_type, inside, run))
+        right = [each for each in others if each.verdict.word == "right"]
+        failing += [each for each in others if each.verdict.word == part.verdict.word]
+    node = part.nodes[-1]
+    evidence = Evidence(measured=f"{measured}, {node.name or node.op_type} of {Path(whole.name).name}", on=on)
+    return narrow_fact(failing, right, evidence) or narrow_fact([part], right, evidence)

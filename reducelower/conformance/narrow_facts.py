@@ -1,0 +1,109 @@
+"""A fact about the very form of node that failed in a real model: as narrow as its evidence.
+
+All that the failing nodes have in common is a condition, their attributes, element types and ranks. Where that is true
+of a right node too, whatever else tells them apart is added. Nothing is left out because it probably does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
+
+from reducelower.conformance.bisection import Part
+from reducelower.conformance.conditions import Condition
+from reducelower.conformance.results import Result
+from reducelower.conformance.sentences import sentence
+from reducelower.model.schemas import since_version, versions
+from reducelower.runtimes.facts import Evidence, Fact, When
+from reducelower.runtimes.ranges import Ranges
+
+__all__ = ["narrow_fact"]
+
+_FORM = ("element_types", "second_types", "output_types", "rank", "rank_second", "attributes")
+"""What is always stated, where it is known: the form of a node, as two people would compare it."""
+
+_SAID = ("element_types", "output_types", "attributes", "after")
+
+_LONGEST = 60
+"""Of a condition on an attribute; what is longer holds a tensor, and no two models have the same."""
+
+_OTHERS = tuple(field.name for field in fields(When) if field.name not in (*_FORM, "made", "after"))
+
+
+def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Evidence) -> Fact | None:
+    """The fact that is true of failing parts and of no right one; None if no condition tells them apart.
+
+    A part is a node, or a node behind the one that computes its first input; all failing ones are of one operator and
+    opset version, and so are the right ones.
+    """
+    first = failing[0]
+    node, opset = first.nodes[-1], first.case.opset
+    found = [part.case.features for part in failing]
+    stated = {name: value for name in _FORM if (value := _common(found, name)) is not None}
+    if len(first.nodes) > 1:
+        if len(first.nodes) > 2 or not _reads_first(first):
+            return None
+        stated["after"] = frozenset({first.nodes[0].op_type})
+    for name in _OTHERS:
+        wrongly = [part.case.features for part in right if _holds(stated, part.case.features)]
+        if not wrongly:
+            break
+        value = _common(found, name)
+        if value is not None and not all(_holds({name: value}, features) for features in wrongly):
+            stated[name] = value
+    if any(_holds(stated, part.case.features) for part in right):
+        return None
+    results = [Result.of(part.case, "", "", part.verdict) for part in failing]
+    return Fact(
+        sentence([node.op_type], _worth_saying(stated, found[0]), results),
+        "wrong" if all(part.verdict.word == "wrong" for part in failing) else "refused",
+        evidence,
+        frozenset({node.op_type}),
+        opsets=_same_operator(node.op_type, opset),
+        when=When(**stated),
+    )
+
+
+def _worth_saying(stated: Mapping[str, Any], first: SimpleNamespace) -> tuple[Condition, ...]:
+    """The conditions for a sentence: without defaults, and without the type of a result that is that of the data."""
+    said = dict(stated)
+    if said.get("output_types") == said.get("element_types"):
+        said.pop("output_types", None)
+    said["attributes"] = [text for text in stated.get("attributes", ()) if text.partition("=")[0] in first.attributes]
+    return tuple(Condition(name, tuple(sorted(said[name]))) for name in _SAID if said.get(name))
+
+
+def _reads_first(part: Part) -> bool:
+    """Whether the last node reads a result of the one before as its first input."""
+    before, last = part.nodes
+    return last.input[:1] != [] and last.input[0] in before.output
+
+
+def _common(found: Sequence[SimpleNamespace], name: str) -> Any:
+    """The condition that states a feature of nodes as narrowly as they allow; None if it is unknown or not alike."""
+    values = [getattr(features, name) for features in found]
+    has_second = all(features.second_types for features in found)
+    if any(value is None for value in values) or (name == "rank_second" and not has_second):
+        return None
+    if name == "attributes":
+        shared = frozenset.intersection(*values)
+        return frozenset(text for text in shared if "=" in text and len(text) <= _LONGEST) or None
+    if isinstance(values[0], bool):
+        return values[0] if len(set(values)) == 1 else None
+    if isinstance(values[0], int):
+        return Ranges.of(sorted(set(values))) if min(values) >= 0 else None
+    return frozenset(values) if all(values) else None
+
+
+def _holds(stated: Mapping[str, Any], features: SimpleNamespace) -> bool:
+    known = {name: value for name, value in stated.items() if getattr(features, name) is not None}
+    return When(**known).matches(features)
+
+
+def _same_operator(op_type: str, opset: int) -> Ranges:
+    """The opset versions at which a node means what it means at one: a runtime has one importer for these."""
+    since = since_version(op_type, opset)
+    later = min((version for version in versions(op_type) if version > since), default=None)
+    return Ranges(((since, None if later is None else later - 1),))

@@ -1,0 +1,75 @@
+"""Models as conformance cases: inputs that they take, and what they give for these where they are run as written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.conformance.bisection import Inside
+from reducelower.conformance.case import Case
+from reducelower.conformance.exporter_models import exporter_models
+from reducelower.conformance.from_models import WHOLE
+from reducelower.files import read_model
+from reducelower.model.schemas import opset_of
+from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.runtimes import runtime_named
+from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.whole.accepted import Request
+from reducelower.verification.whole.runs import run_source
+
+__all__ = ["case_of", "exporter_cases", "inside", "read_case"]
+
+_TRUSTED = ("onnxruntime", "reference")
+_SECONDS = 60.0
+
+
+def read_case(path: str) -> Case:
+    """The case of a model file, with its external data.
+
+    Raises:
+        UnreadableModelError: it cannot be read.
+        CannotRunError: it is larger than 2 GiB, no inputs are found that it takes, or it gives no tensors.
+    """
+    found = read_model(path)
+    return case_of(path, Source.of(found.document, found.place))
+
+
+def case_of(name: str, source: Source) -> Case:
+    """The case of a model.
+
+    Raises:
+        CannotRunError: as `read_case`.
+    """
+    model = source.complete()
+    data = Source(model).serialized()
+    run = run_source(source.light(), _TRUSTED, Request({}, 0, {}), Clock(_SECONDS), [])
+    feeds, results = run.cases[0], run.results[0]
+    if not all(isinstance(value, np.ndarray) for value in (*feeds.values(), *results)):
+        raise CannotRunError("it takes or gives what is no tensor")
+    return Case(name, WHOLE, opset_of(model, default=1), data, feeds, tuple(results), WHOLE)
+
+
+def exporter_cases() -> list[Case]:
+    """The cases of the models that come with the suite."""
+    return [case_of(name, Source.of(model)) for name, model in exporter_models()]
+
+
+def inside(model: ModelProto, case: Case) -> Inside:
+    """Values inside a model on the inputs of a case; None for each of those that no runtime gives."""
+    source = Source.of(model).light()
+    taken = {value.name for value in model.graph.input}
+    feeds = {name: value for name, value in case.inputs.items() if name in taken}
+
+    def values(names: Sequence[str]) -> list[Any]:
+        shown = Source(giving(source.proto, names), weights=source.weights)
+        for runtime in _TRUSTED:
+            try:
+                return list(runtime_named(runtime).load(shown).run(feeds, _SECONDS))
+            except CannotRunError:
+                continue
+        return [None] * len(names)
+
+    return values

@@ -1,0 +1,116 @@
+"""The smallest part of a model that fails: what is left is exactly what the fault needs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, parser
+from onnx.reference import ReferenceEvaluator
+
+from reducelower.conformance.bisection import alone, smallest_part
+from reducelower.conformance.case import Case
+from reducelower.conformance.judging import Verdict
+
+FORMS = ("Neg", "Abs", "Tanh", "Sigmoid", "HardSigmoid", "Sin", "Cos", "Atan", "Softplus", "Softsign", "Erf", "Ceil")
+
+
+def case(text: str, **feeds: Any) -> Case:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    expected = ReferenceEvaluator(model).run(None, feeds)
+    return Case("m", "whole model", 17, model.SerializeToString(), feeds, tuple(map(np.asarray, expected)))
+
+
+def inside(whole: Case) -> Any:
+    def values(names: Sequence[str]) -> list[Any]:
+        shown = ModelProto.FromString(whole.model)
+        shown.graph.ClearField("output")
+        for name in names:
+            shown.graph.output.add(name=name)
+        return list(map(np.asarray, ReferenceEvaluator(shown).run(None, dict(whole.inputs))))
+
+    return values
+
+
+def operators(model: bytes) -> list[str]:
+    return [node.op_type for node in ModelProto.FromString(model).graph.node]
+
+
+def failing_with(*needed: str) -> Any:
+    """A runtime that fails where all of these operators are in a model, each behind the one before."""
+
+    def run(part: Case) -> Verdict:
+        graph = ModelProto.FromString(part.model).graph
+        behind: dict[str, int] = {}
+        for node in graph.node:
+            depth = max((behind.get(name, 0) for name in node.input), default=0)
+            depth += depth < len(needed) and node.op_type == needed[depth]
+            behind.update(dict.fromkeys(node.output, depth))
+        is_right = max(behind.values(), default=0) < len(needed)
+        return Verdict("right") if is_right else Verdict("refused", "error", "cannot fuse")
+
+    return run
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_left_is_what_the_fault_needs(seed: int) -> None:
+    drawn = random.Random(seed)
+    names = drawn.sample(FORMS, len(FORMS))
+    nodes = [f"v0 = {names[0]} (x)"]
+    for at, name in enumerate(names[1:], 1):
+        # Two branches that are added from time to time: a part is no stretch of nodes then.
+        nodes.append(f"u{at} = {name} (v{drawn.randrange(at)}) v{at} = Add (u{at}, v{at - 1})")
+    whole = case(
+        f"g (float[2,3] x) => (float[2,3] y) {{ {' '.join(nodes)} y = Identity (v{len(names) - 1}) }}",
+        x=np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3),
+    )
+    single = names[drawn.randrange(len(names))]
+    found = smallest_part(whole, inside(whole), failing_with(single))
+    assert found is not None and found.names == single
+    assert operators(found.case.model) == [single]
+    pair = failing_with("Add", single)
+    if pair(whole).word == "refused":
+        found = smallest_part(whole, inside(whole), pair)
+        assert found is not None and found.names == f"Add > {single}"
+
+
+def test_a_part_is_fed_and_gives_what_the_whole_model_computes_there() -> None:
+    whole = case(
+        "g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { a = Exp (x) b = Mul (a, w) y = Neg (b) }",
+        x=np.array([0.5, -1, 2], np.float32),
+    )
+    found = smallest_part(whole, inside(whole), failing_with("Mul"))
+    assert found is not None
+    np.testing.assert_allclose(found.case.inputs["a"], np.exp([0.5, -1, 2]), rtol=1e-6)
+    np.testing.assert_allclose(found.case.expected[0], np.exp([0.5, -1, 2]) * [1, 2, 3], rtol=1e-6)
+    weights = ModelProto.FromString(found.case.model).graph.initializer
+    assert [tensor.name for tensor in weights] == ["w"]  # the form of the node stays: its weight is not fed
+
+
+def test_a_constant_goes_with_the_node_that_reads_it() -> None:
+    whole = case(
+        "g (float[2,3] x) => (float[3,2] y)"
+        "{ e = Exp (x) shape = Constant <value_ints = [3, 2]> () y = Reshape (e, shape) }",
+        x=np.zeros((2, 3), np.float32),
+    )
+    found = smallest_part(whole, inside(whole), failing_with("Reshape"))
+    assert found is not None
+    assert operators(found.case.model) == ["Constant", "Reshape"]
+    assert found.names == "Reshape"
+
+
+def test_what_fails_nowhere_has_no_part() -> None:
+    whole = case("g (float[3] x) => (float[3] y) { y = Neg (x) }", x=np.ones(3, np.float32))
+    assert smallest_part(whole, inside(whole), failing_with("Exp")) is None
+
+
+def test_nodes_that_are_written_alike_are_tried_once() -> None:
+    whole = case(
+        "g (float[3] x) => (float[3] y) { a = Elu (x) b = Elu (a) c = Elu <alpha = 2.0> (b) y = Neg (c) }",
+        x=np.ones(3, np.float32),
+    )
+    found = list(alone(whole, "Elu", inside(whole), failing_with("Elu")))
+    assert [operators(part.case.model) for part in found] == [["Elu"], ["Elu"]]
