@@ -177,14 +177,14 @@ def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVe
     plan = planned(document, Target(runtime=runtime), Settings())
     own = plan.as_it_is or (plan if plan.target.opset == opset else None)
     faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in plan.fitted]
-    faults += [] if own is None else _faults(model, own, runtime)
+    faults += [] if own is None else _faults(document, own, runtime)
     if all(fault.kind in _TOLERABLE for fault in faults):
         return OnVersion(runtime.version, "runs" if covered.by(runtime) else "nothing known against it", tuple(faults))
     left = tuple(dict.fromkeys(map(str, plan.refusals)))
     return OnVersion(runtime.version, "does not run" if left else "runs after --for", tuple(faults), left)
 
 
-def _faults(model: ModelProto, plan: Plan, runtime: Runtime) -> list[Fault]:
+def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
     """What would have to be rewritten or is refused, by its sentence, and what stays."""
     by_sentence = {fact.told: fact for fact in runtime.facts}
     places: dict[str, list[tuple[str, str]]] = {}
@@ -194,14 +194,13 @@ def _faults(model: ModelProto, plan: Plan, runtime: Runtime) -> list[Fault]:
     for refusal in plan.refusals:
         says = next((told for told in by_sentence if told in refusal.reason), refusal.reason)
         places.setdefault(says, []).append((refusal.operator, refusal.node))
-    held = {node.op_type for node in all_nodes(model)}
     for said in plan.unmended:
         says = next((told for told in by_sentence if told in said), "")
         if not says:
             continue
         fact = by_sentence[says]
         named = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
-        if named and named not in held:
+        if named and named not in document.operators:
             continue  # it is said of the form that takes a node's place
         operators = [named] if named else sorted(fact.operators) if len(fact.operators) == 1 else [""]
         places.setdefault(says, []).extend((operator, "") for operator in operators)
