@@ -26,6 +26,8 @@ Inside = Callable[[Sequence[str]], Sequence[Any]]
 
 Run = Callable[[Case], Verdict]
 
+_MOST_NAMED = 6
+
 
 @dataclass(frozen=True)
 class Part:
@@ -41,8 +43,11 @@ class Part:
 
     @property
     def names(self) -> str:
-        """The operators, in order."""
-        return " > ".join(node.op_type for node in self.nodes)
+        """The operators, in order; of many the first and the last ones."""
+        names = [node.op_type for node in self.nodes]
+        if len(names) > _MOST_NAMED:
+            names[_MOST_NAMED // 2 : -_MOST_NAMED // 2] = [f"{len(names) - _MOST_NAMED} more"]
+        return " > ".join(names)
 
 
 def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:

@@ -49,6 +49,11 @@ _MODELS: Mapping[ModelFeature, tuple[str, Sequence[Array]]] = {
         "{{ result = Neg (x) }}",
         [-_X],
     ),
+    "narrow values in int32_data": (
+        '<ir_version: 8, opset_import: ["": {opset}]> g (float[2,3] x) => (float[2,3] result)'
+        "<bool[2,3] mask = {{1, 0, 0, 0, 1, 1}}> {{ down = Neg (x) result = Where (mask, x, down) }}",
+        [np.where([[True, False, False], [False, True, True]], _X, -_X)],
+    ),
 }
 """By feature: the model as text, and its outputs for `_X`."""
 

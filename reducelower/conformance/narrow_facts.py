@@ -15,7 +15,7 @@ from reducelower.conformance.bisection import Part
 from reducelower.conformance.conditions import Condition
 from reducelower.conformance.results import Result
 from reducelower.conformance.sentences import sentence
-from reducelower.model.schemas import since_version, versions
+from reducelower.model.schemas import DEFAULT_DOMAINS, since_version, versions
 from reducelower.runtimes.facts import Evidence, Fact, When
 from reducelower.runtimes.ranges import Ranges
 
@@ -39,6 +39,8 @@ def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Eviden
     opset version, and so are the right ones.
     """
     first = failing[0]
+    if first.nodes[-1].domain not in DEFAULT_DOMAINS:
+        return None  # facts are about ONNX's own operators
     node, opset = first.nodes[-1], first.case.opset
     found = [part.case.features for part in failing]
     stated = {name: value for name in _FORM if (value := _common(found, name)) is not None}

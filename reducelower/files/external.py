@@ -22,7 +22,16 @@ _HOLDERS = frozenset(
 )
 """Messages that are tensors or lead to some."""
 
-__all__ = ["DataFolder", "ExternalFile", "all_graphs", "bytes_of", "external_files", "external_tensors", "locations"]
+__all__ = [
+    "DataFolder",
+    "ExternalFile",
+    "all_graphs",
+    "all_tensors",
+    "bytes_of",
+    "external_files",
+    "external_tensors",
+    "locations",
+]
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ def _absolute(path: str | os.PathLike[str]) -> Path:
 
 def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor with external data, at any depth."""
-    return (tensor for tensor in _tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
+    return (tensor for tensor in all_tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
 
 
 def external_files(
@@ -224,7 +233,7 @@ def _inner_graphs(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
-def _tensors(message: Message) -> Iterator[TensorProto]:
+def all_tensors(message: Message) -> Iterator[TensorProto]:
     """Every tensor inside a message, those of sparse tensors too."""
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.name not in _HOLDERS:
@@ -233,4 +242,4 @@ def _tensors(message: Message) -> Iterator[TensorProto]:
             if isinstance(inner, TensorProto):
                 yield inner
             else:
-                yield from _tensors(inner)
+                yield from all_tensors(inner)

@@ -1,8 +1,8 @@
 """What a model as a whole has and a runtime does not take, and what is done about it before nodes are looked at.
 
 Local functions are copied in place of their calls, sequences of known tensors are replaced by these, sparse
-initializers become dense, unused imports go. Names of inputs and outputs stay, so an output that is itself an input has
-no remedy here.
+initializers become dense, narrow values are stored as raw data, unused imports go. Names of inputs and outputs stay, so
+an output that is itself an input has no remedy here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
-from onnx import ModelProto, inliner, numpy_helper
+from onnx import ModelProto, TensorProto, inliner, numpy_helper
 
 from reducelower.errors import Refusal
+from reducelower.files.external import all_tensors
 from reducelower.legalization.sequences import replace_by_tensors
 from reducelower.legalization.set_sizes import refuse_unknown, with_sizes
 from reducelower.model.calls import FunctionId, functions_of, reached, spell_out_defaults
@@ -201,6 +202,21 @@ def _drop_spare_imports(model: ModelProto) -> None:
         model.opset_import.remove(entry)
 
 
+def _in_int32_data(model: ModelProto) -> list[str]:
+    return [tensor.name for tensor in all_tensors(model) if _is_widened(tensor)]
+
+
+def _is_widened(tensor: TensorProto) -> bool:
+    return tensor.data_type != TensorProto.INT32 and len(tensor.int32_data) > 0
+
+
+def _store_as_raw_data(model: ModelProto) -> None:
+    for tensor in filter(_is_widened, list(all_tensors(model))):
+        raw = numpy_helper.from_array(numpy_helper.to_array(tensor)).raw_data
+        tensor.ClearField("int32_data")
+        tensor.raw_data = raw
+
+
 _FEATURES: Mapping[ModelFeature, _Feature] = {
     "functions": _Feature(
         lambda model: [function.name for function in model.functions],
@@ -238,5 +254,8 @@ _FEATURES: Mapping[ModelFeature, _Feature] = {
         "removed, since nothing uses it",
         _drop_spare_imports,
         "replace the operators of this domain",
+    ),
+    "narrow values in int32_data": _Feature(
+        _in_int32_data, "tensor", "stored as raw data", _store_as_raw_data, "store its values as raw data"
     ),
 }

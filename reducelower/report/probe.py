@@ -28,6 +28,9 @@ _WORDS: tuple[Word, ...] = ("right", "wrong", "refused")
 
 _FEW = 10
 
+_LONGEST = 200
+"""Of the reason why a model fails, on the terminal; all of it is in the report."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -117,6 +120,7 @@ def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
         if change.after.word != "right":
             part = found.parts.get(change.case.name)
             why = change.after.detail if part is None else f"{part.names}: {part.verdict.detail}"
+            why = why if len(why) <= _LONGEST else f"{why[:_LONGEST].rsplit(' ', 1)[0]} …"
             lines += [f"  {shown(change.case.name)}: {change.step}", f"    {shown(why)}"]
     lines += [f"  {shown(name)}: not run\n    {shown(reason)}" for name, reason in left_out.items()]
     for title, facts in (

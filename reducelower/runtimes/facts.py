@@ -38,10 +38,12 @@ ModelFeature = Literal[
     "named sizes",
     "defaults of inputs",
     "imports of other domains",
+    "narrow values in int32_data",
 ]
 """What a model as a whole may have: local functions; sequences; sparse initializers; outputs that are inputs; sizes
 of inputs that have names or are not known; inputs with an initializer, which callers may override; imports of other
-domains than ONNX's own and those of its functions."""
+domains than ONNX's own and those of its functions; tensors of bools, small integers or half-precision floats whose
+values are written as numbers of 32 bits, as onnx.helper.make_tensor and onnx.parser do, rather than as raw data."""
 
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""

@@ -98,11 +98,13 @@ def _last_of_steps(op: Writer) -> Written | None:
 
 
 def _name_outputs(op: Writer) -> Written | None:
-    """Name the last states of an LSTM, which nothing reads."""
-    if op.node.op_type != "LSTM" or len(op.node.output) > 1:
+    """Name the last states, which nothing reads."""
+    tails = ("last", "cell") if op.node.op_type == "LSTM" else ("last",)
+    given = [*op.node.output, *[""] * len(tails)][1 : 1 + len(tails)]
+    if all(given) or not op.node.output[0]:
         return None
     op.yields(op.node.op_type, *op.node.input, copied=op.node.attribute)
-    op.nodes[-1].output.extend(op.fresh(tail) for tail in ("last", "cell"))
+    op.nodes[-1].output.extend(name or op.fresh(tail) for name, tail in zip(given, tails, strict=True))
     return op.nodes, op.scope.target_opset
 
 

@@ -118,6 +118,10 @@ def without_hard_swish(model: bytes, inputs: Arrays) -> list[Any]:
     return _refusing(model, inputs, "no HardSwish", lambda node, made: node.op_type == "HardSwish")
 
 
+def without_quick_gelu(model: bytes, inputs: Arrays) -> list[Any]:
+    return _refusing(model, inputs, "no QuickGelu", lambda node, made: node.op_type == "QuickGelu")
+
+
 def without_elu_behind_softmax(model: bytes, inputs: Arrays) -> list[Any]:
     def is_met(node: NodeProto, made: dict[str, NodeProto]) -> bool:
         return node.op_type == "Elu" and node.input[0] in made and made[node.input[0]].op_type == "Softmax"

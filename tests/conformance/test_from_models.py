@@ -87,6 +87,17 @@ def test_of_two_nodes_that_fail_together_the_fact_says_which_is_behind_which() -
     assert found.parts["model.onnx"].names == "Softmax > Elu"
 
 
+def test_what_operators_of_other_domains_do_is_told_and_is_no_fact() -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g (float[2,3] x) => (float[2,3] y)'
+        "{ a = Neg (x) b = com.microsoft.QuickGelu (a) y = Abs (b) }"
+    )
+    found = probed("without_quick_gelu", [whole(text)], known())
+    assert found.parts["model.onnx"].names == "QuickGelu"
+    assert not found.added
+    assert [case.name for case in found.left] == ["model.onnx"]
+
+
 def test_a_fact_that_refuses_what_runs_right_is_left_out() -> None:
     evidence = 'evidence = { measured = "fake 0.9", on = 2025-01-01 }'
     facts = f'[[fact]]\nsays = "No Erf."\noperators = ["Erf"]\nis = "absent"\n{evidence}\n'

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import helper, numpy_helper
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
 from reducelower.conformance.case import Case
@@ -25,7 +26,9 @@ def run(model: onnx.ModelProto, case: Case) -> list[np.ndarray]:
     return onnxruntime.InferenceSession(model.SerializeToString()).run(None, dict(case.inputs))
 
 
-@pytest.mark.parametrize("feature", ["functions", "sparse initializers", "imports of other domains"])
+@pytest.mark.parametrize(
+    "feature", ["functions", "sparse initializers", "imports of other domains", "narrow values in int32_data"]
+)
 def test_a_feature_that_a_runtime_lacks_is_done_away_with(feature: str) -> None:
     case = CASES[feature]
     source = onnx.load_model_from_string(case.model)
@@ -71,6 +74,20 @@ def test_sequences_of_unknown_tensors_are_refused_by_a_runtime_without_them() ->
 def test_a_model_without_what_a_fact_is_about_stays_as_it_is(feature: str) -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x) => (float[2,3] y) { y = Neg (x) }'
     assert check(onnx.parser.parse_model(text), target=toaster(feature)).changes_nothing
+
+
+@pytest.mark.parametrize("element_type", ["BOOL", "INT8", "UINT8", "INT16", "UINT16", "FLOAT16", "BFLOAT16", "INT4"])
+def test_values_stored_as_raw_data_are_the_same(element_type: str) -> None:
+    given = helper.make_tensor("c", onnx.TensorProto.DataType.Value(element_type), [3], [1, 0, 1])
+    assert given.int32_data
+    node = helper.make_node("Constant", [], ["c"], value=given)
+    graph = helper.make_graph([node], "g", [], [helper.make_tensor_value_info("c", given.data_type, [3])])
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    target = Target(21, runtime=toaster("narrow values in int32_data").runtime)
+    (made,) = legalize(source, target).model.graph.node
+    (attribute,) = made.attribute
+    assert attribute.t.raw_data and not attribute.t.int32_data
+    np.testing.assert_array_equal(numpy_helper.to_array(attribute.t), numpy_helper.to_array(given))
 
 
 def test_a_function_is_copied_with_the_defaults_of_its_attributes() -> None:
