@@ -86,7 +86,7 @@ hardware or system only.
 _EXPORTED = """\
 ## Exported models
 
-204 models as PyTorch 2.14 writes them by tracing, scripting and dynamo, many with sizes that have names: transformers,
+206 models as PyTorch 2.14 writes them by tracing, scripting and dynamo, many with sizes that have names: transformers,
 networks of other kinds, and such as onnxruntime fused or quantized. Right is what lies within a thousandth of the
 largest value of what onnxruntime 1.32 gives without its optimizer. Nothing that ran is worse afterwards. A line is what
 `python -m tools.exporters.on_runtimes --runtime NAME --interpreter PYTHON --for TARGET transformers networks processed`
