@@ -19,7 +19,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, refuse_reference
-from reducelower.model.numbers import Array
+from reducelower.model.numbers import Array, whole_range
 from reducelower.model.schemas import element_type_name, schema_in_force
 from reducelower.model.text import expression
 from reducelower.rulebook.bindings import CLASSES
@@ -153,6 +153,16 @@ def _all_zero(asked: Asked, name: str) -> bool:
     return value is not None and not value.any()
 
 
+def _uniform(asked: Asked, name: str) -> bool:
+    value = asked.value(name)
+    return value is not None and len(np.unique(value)) == 1
+
+
+def _ends(asked: Asked, of: str | int) -> tuple[int, int] | None:
+    element_type = of if isinstance(of, int) else asked.scope.needed_element_type(asked.operand(of))
+    return None if element_type_name(element_type).startswith("float") else whole_range(element_type)
+
+
 def _bits(asked: Asked, name: str) -> int:
     element_type = asked.scope.needed_element_type(asked.operand(name))
     return int(helper.tensor_dtype_to_np_dtype(element_type).itemsize * 8)
@@ -166,6 +176,10 @@ def _rank(asked: Asked, name: str) -> int | None:
 def _type(asked: Asked, name: str) -> int | None:
     operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
     return asked.scope.element_type(operand) if operand else None
+
+
+def _type_name(asked: Asked, of: str | int | None) -> str:
+    return element_type_name((_type(asked, of) if isinstance(of, str) else of) or TensorProto.UNDEFINED)
 
 
 def _value(asked: Asked, name: str) -> Any:
@@ -277,13 +291,15 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "size_behind": (_size_behind, "the number of elements along an axis and those behind it"),
     "bits": (_bits, "how many bits a number of the element type has; refused if that is unknown"),
     "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),
+    "uniform": (_uniform, "the constant holds one number, however often"),
+    "ends": (_ends, "the least and the greatest number of an integer type, or of an input's; nothing for floats"),
     "dtype": (_dtype, "numpy's name for the element type of the constant"),
     "needed_type": (
         lambda asked, name: asked.scope.needed_element_type(asked.operand(name)),
         "the element type; refused if unknown",
     ),
     "type": (_type, "the element type"),
-    "type_name": (lambda asked, name: element_type_name(_type(asked, name) or 0), "its name, for a sentence"),
+    "type_name": (_type_name, "its name, for a sentence"),
     "is_read": (_is_read, "something reads the output"),
     "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
     "name": (_name, "the name of the value, for a sentence"),
@@ -299,10 +315,19 @@ def _shared_rank(asked: Asked) -> int:
     return asked.scope.needed_rank(asked.node.input[0]) if found is None else found
 
 
+def _quantized_type(asked: Asked) -> int | None:
+    """The element type that QuantizeLinear and its kin give: the one stated, that of the zero point, or uint8."""
+    stated = asked.attribute("output_dtype")
+    if stated or not asked.operand("y_zero_point"):
+        return stated or TensorProto.UINT8
+    return asked.scope.element_type(asked.operand("y_zero_point"))
+
+
 _NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
     "target": lambda asked: asked.scope.target_opset,
     "opset": lambda asked: asked.scope.opset,
     "shared_rank": lambda asked: _shared_rank(asked),
+    "quantized_type": _quantized_type,
     "operator": lambda asked: asked.node.op_type,
     "inputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.input) if name), default=0),
     "boundary": lambda asked: asked.opset,

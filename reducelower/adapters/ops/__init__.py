@@ -26,7 +26,6 @@ FAMILIES: Mapping[str, str] = {
     "ordering": "Clip Equal Greater Less Max Min Relu",
     "padding": "Pad",
     "pooling": "AveragePool LpPool MaxPool",
-    "quantization": "DequantizeLinear QuantizeLinear",
     "resize": "Resize Upsample",
     "sampling": "GridSample",
     "shaping": "Reshape Split Tile",
