@@ -56,7 +56,8 @@ BESIDES = {
     "qnn": "Abs Split",  # met in products written out
     "rknn": "If ReduceL2 Shape Size",  # met in what stands for it, at opset 7; see above
     "tinygrad": "Size",  # met in rules that count
-    "tract": "Equal If Mul ReduceMax ReduceMin Squeeze Unsqueeze",  # in what axes of run time turn into; of no values
+    # In what axes of run time turn into; of no values; larger integers.
+    "tract": "Equal If Mul ReduceL1 ReduceMax ReduceMean ReduceMin ReduceSumSquare Squeeze Unsqueeze",
     "tvm": "If",
 }
 """Operators of which something else than the suite tells."""
