@@ -158,6 +158,12 @@ def _uniform(asked: Asked, name: str) -> bool:
     return value is not None and len(np.unique(value)) == 1
 
 
+def _in_float(asked: Asked, name: str) -> bool:
+    numbers = _values(asked, name)
+    with np.errstate(over="ignore"):
+        return numbers is not None and all(float(np.float32(one)) == one or one != one for one in numbers)
+
+
 def _ends(asked: Asked, of: str | int) -> tuple[int, int] | None:
     element_type = of if isinstance(of, int) else asked.scope.needed_element_type(asked.operand(of))
     return None if element_type_name(element_type).startswith("float") else whole_range(element_type)
@@ -292,6 +298,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "bits": (_bits, "how many bits a number of the element type has; refused if that is unknown"),
     "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),
     "uniform": (_uniform, "the constant holds one number, however often"),
+    "in_float": (_in_float, "a float holds every number of the constant exactly"),
     "ends": (_ends, "the least and the greatest number of an integer type, or of an input's; nothing for floats"),
     "dtype": (_dtype, "numpy's name for the element type of the constant"),
     "needed_type": (

@@ -49,3 +49,13 @@ def test_a_value_that_a_call_states_becomes_an_input_of_the_data_type() -> None:
     )
     data = floats(3).astype(np.float64)
     assert_same(model, {"x": data}, 21, np.pad(data, (1, 0), constant_values=0.5))
+
+
+@pytest.mark.parametrize("amount", [70_000, 2**62])
+def test_far_places_are_no_table_in_the_model(amount: int) -> None:
+    made = one("Pad", {"x": X[0]}, 19, constants={"p": int64s(0, amount, 0, 0)}, mode="wrap")
+    result = reducelower.convert_version(made, 13)
+    assert result.ByteSize() < 10_000
+    if amount < 2**62:
+        (found,) = ReferenceEvaluator(result).run(None, {"x": X[0]})
+        np.testing.assert_array_equal(found, np.pad(X[0], ((0, 0), (amount, 0)), mode="wrap"))

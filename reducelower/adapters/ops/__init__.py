@@ -24,7 +24,6 @@ FAMILIES: Mapping[str, str] = {
     "matrices": "Det Einsum",
     "non_zero": "NonZero",
     "ordering": "Clip Equal Greater Less Max Min Relu",
-    "padding": "Pad",
     "pooling": "AveragePool LpPool MaxPool",
     "resize": "Resize Upsample",
     "sampling": "GridSample",
