@@ -25,7 +25,7 @@ from reducelower.model.text import expression
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.scope.scope import Scope
 
-__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled", "read_as_constants"]
+__all__ = ["QUESTIONS", "Asked", "check_guard", "evaluated", "filled", "from_the_front", "read_as_constants"]
 
 Expression: TypeAlias = ast.expr
 
@@ -237,6 +237,11 @@ def _from_caller(asked: Asked, name: str) -> bool:
     return asked.scope.is_function_input(asked.operand(name))
 
 
+def _is_default(asked: Asked, name: str) -> bool:
+    operand, scope = asked.operand(name), asked.scope
+    return scope.written_as(operand) == "dynamic" and not scope.made_by(operand)
+
+
 def _is_read(asked: Asked, name: str) -> bool:
     return bool(asked.output(name)) and asked.scope.is_read(asked.output(name))
 
@@ -253,11 +258,12 @@ def _front(asked: Asked, name: str, rank: int = 0, room: int = 0) -> Any:
     """An axis, or axes in order, counted from the front of so many dimensions; `room` allows places past the last."""
     value = asked.attribute(name)
     if not isinstance(value, int):
-        return sorted(_from_front(axis, rank, room) if rank else axis for axis in value)
-    return _from_front(value, rank, room)
+        return sorted(from_the_front(axis, rank, room) if rank else axis for axis in value)
+    return from_the_front(value, rank, room)
 
 
-def _from_front(axis: int, rank: int, room: int) -> int:
+def from_the_front(axis: int, rank: int, room: int = 0) -> int:
+    """An axis counted from the first of so many dimensions, or behind them as far as there is room; else refused."""
     positive = axis + rank if axis < 0 else axis
     if not 0 <= positive < rank + room:
         raise RefusedError(f"its axis {axis} is out of range for rank {rank}")
@@ -267,7 +273,7 @@ def _from_front(axis: int, rank: int, room: int) -> int:
 def _is_last(asked: Asked, name: str, of: str) -> bool:
     """Whether only dimensions of size one follow an axis."""
     rank = _shared_rank(asked)
-    axis = _from_front(asked.attribute(name), rank, 0)
+    axis = from_the_front(asked.attribute(name), rank)
     shape = _shape(asked, of) if axis < rank - 1 else ()
     return shape is not None and all(size == 1 for size in shape[axis + 1 :])
 
@@ -309,6 +315,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "type_name": (_type_name, "its name, for a sentence"),
     "is_read": (_is_read, "something reads the output"),
     "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
+    "is_default": (_is_default, "it is a constant that callers of the model may override"),
     "name": (_name, "the name of the value, for a sentence"),
     "declare": (_declare, "how to declare the rank, for a hint"),
 }

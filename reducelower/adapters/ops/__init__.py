@@ -14,7 +14,6 @@ __all__ = ["FAMILIES", "load"]
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
     "attention": "Attention",
-    "axes": "OneHot Slice",
     "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
@@ -22,7 +21,6 @@ FAMILIES: Mapping[str, str] = {
     "elementwise": "Cast CastLike Identity",
     "fourier": "DFT STFT",
     "matrices": "Det Einsum",
-    "non_zero": "NonZero",
     "ordering": "Clip Equal Greater Less Max Min Relu",
     "pooling": "AveragePool LpPool MaxPool",
     "resize": "Resize Upsample",

@@ -17,11 +17,11 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, 
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import copy_marks, make_node, set_attribute, value_of
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
+from reducelower.rulebook.guards import from_the_front
 
 
 @lowers("If", 11)

@@ -15,10 +15,10 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
+from reducelower.rulebook.guards import from_the_front
 
 _OLDEST = "opset 17 is the oldest that has DFT"
 _OLDEST_STFT = "opset 17 is the oldest that has STFT"

@@ -11,13 +11,13 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.adapters.reshaping import plain_reshape
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name
+from reducelower.rulebook.guards import from_the_front
 from reducelower.types import Size
 
 __all__ = ["without_allowzero"]

@@ -11,10 +11,10 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import TO_THE_END, Writer
-from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
+from reducelower.rulebook.guards import from_the_front
 from reducelower.scope.fold import places
 
 __all__ = ["ramp"]

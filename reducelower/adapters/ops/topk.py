@@ -10,11 +10,11 @@ from functools import partial
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FLOATS, SIGNED, whole_range
+from reducelower.rulebook.guards import from_the_front
 
 
 def _opposite(op: Writer, data: str, element_type: int) -> tuple[str, list[str]]:
