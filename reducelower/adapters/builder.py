@@ -128,27 +128,14 @@ class Writer:
         """Append the If that computes the first output of the node replaced; return all nodes so far.
 
         `then` and `otherwise` append the nodes of their branch and return the name of its result, which has this
-        element type (`TensorProto.DataType`). The condition is a single bool.
+        element type (`TensorProto.DataType`). The condition is a single bool. Both branches state its shape as far as
+        it is known: some runtimes do not take one of unknown rank.
         """
-        self.either(condition, then, otherwise, element_type, "if", self.scope.shape(self.node.output[0]))
-        return self.yields_last()
-
-    def either(
-        self,
-        condition: str,
-        then: Callable[[], str],
-        otherwise: Callable[[], str],
-        element_type: int,
-        tail: str,
-        shape: Sequence[int | None] | None = None,
-    ) -> str:
-        """Append an If as `yields_either` does, and return the name of its result.
-
-        Both branches state its shape as far as it is known: some runtimes do not take one of unknown rank.
-        """
+        shape = self.scope.shape(self.node.output[0])
         then_branch = self._branch("then_branch", then, element_type, shape)
         else_branch = self._branch("else_branch", otherwise, element_type, shape)
-        return self.add("If", condition, tail=tail, then_branch=then_branch, else_branch=else_branch)
+        self.add("If", condition, tail="if", then_branch=then_branch, else_branch=else_branch)
+        return self.yields_last()
 
     def _branch(
         self, name: str, write: Callable[[], str], element_type: int, shape: Sequence[int | None] | None
@@ -194,11 +181,6 @@ class Writer:
     def _has_zero(self, shape: str) -> str:
         product = self.add("ReduceProd", shape, tail="product", keepdims=0)
         return self.add("Equal", product, self.integers(0, "number_of_none"), tail="has_zero")
-
-    def is_empty(self, data: str) -> str:
-        """Append nodes that compute whether a tensor has no elements, and return the name of the result."""
-        none = self.constant(0, TensorProto.INT64, "number_of_none")
-        return self.add("Equal", self.add("Size", data, tail="count"), none, tail="is_empty")
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute (see `value_of`); a default is rounded to float32, as attributes are."""

@@ -125,13 +125,14 @@ def _none(asked: Asked, name: str) -> bool:
     return value is not None and not value.size
 
 
-def _size(asked: Asked, name: str, axis: int | None = None) -> int | None:
+def _size(asked: Asked, name: str, axis: int | str | None = None) -> int | None:
     if not asked.is_input(name) and name not in asked.function.output:
         value = asked.value(name)
         return None if value is None else int(value.size)
     shape = _shape(asked, name)
     if shape is None:
         return None
+    axis = asked.attribute(axis) if isinstance(axis, str) else axis
     if axis is not None:
         return shape[axis] if -len(shape) <= axis < len(shape) else None
     return None if None in shape else int(np.prod([size or 0 for size in shape], dtype=np.int64))
@@ -299,7 +300,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "in_order": (lambda asked, name: sorted(found := _values(asked, name) or []) == found, "the list is in order"),
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
     "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
-    "size": (_size, "the number of elements, or the size along an axis"),
+    "size": (_size, "the number of elements, or the size along an axis, which an attribute may give"),
     "size_behind": (_size_behind, "the number of elements along an axis and those behind it"),
     "bits": (_bits, "how many bits a number of the element type has; refused if that is unknown"),
     "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),

@@ -31,7 +31,7 @@ from reducelower.model.attributes import add_named, refuse_reference
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
-from reducelower.model.schemas import opset_of
+from reducelower.model.schemas import opset_of, schema_in_force
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.guards import Asked, evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Source
@@ -145,9 +145,11 @@ class _Body:
         wanted = {self.done.same.get(name, name) for name in outputs}
         drop_dead(self.done, set(wanted))
         read = wanted | {name for node in self.done.nodes for name in read_by(node)}
+        own = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
+        kept = 0 if own is None else own.min_output
         for node in self.done.nodes:
             if node.op_type == asked.node.op_type:
-                node.output[:] = [name if name in read else "" for name in node.output]
+                node.output[kept:] = [name if name in read else "" for name in node.output[kept:]]
                 while len(node.output) > 1 and not node.output[-1]:
                     del node.output[-1]
         self._types.clear()  # breaks a reference cycle that would keep the model alive
@@ -453,10 +455,10 @@ class _Body:
 
     def _is_empty(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         (name,) = inputs
-        operand, scope = self.asked.operand(name), self.asked.scope
-        shape = scope.shape(operand)
-        if (shape is not None and 0 in shape) or not scope.may_be_empty(operand):
-            is_empty = shape is not None and 0 in shape
+        scope = self.asked.scope
+        operand = self.asked.operand(name) if self.asked.is_input(name) else ""
+        is_empty = bool(operand) and 0 in (scope.shape(operand) or ())
+        if is_empty or not (scope.may_be_empty(operand) if operand else scope.heeds_zero()):
             frame.names[node.output[0]] = self.constant(f"is_{is_empty}".lower(), np.array(is_empty))
             return
         count = self.free("count")

@@ -27,7 +27,6 @@ FAMILIES: Mapping[str, str] = {
     "sampling": "GridSample",
     "shaping": "Reshape Split Tile",
     "slicing": "Slice",
-    "topk": "TopK",
 }
 """The operators that each module registers rewrites for."""
 
