@@ -17,8 +17,6 @@ from reducelower.scope.body import AnyScope, BodyScope
 __all__ = ["MOST_NODES", "MOST_NUMBERS", "TO_THE_END", "Writer"]
 
 Attributes: TypeAlias = Iterable[AttributeProto]
-Values: TypeAlias = Iterable[tuple[str, int, Sequence[int | None]]]
-"""Names, element types (`TensorProto.DataType`) and shapes, with None for sizes that differ."""
 
 TO_THE_END = 2**31 - 1
 """An end for Slice beyond every size."""
@@ -147,10 +145,25 @@ class Writer:
         inside, self.nodes = self.nodes, outside
         return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, shape)])
 
-    def graph(self, tail: str, nodes: Sequence[NodeProto], inputs: Values, outputs: Values) -> GraphProto:
-        """A graph for an attribute, such as the body of a Loop, with the types of its inputs and outputs."""
-        taken, yielded = ([helper.make_tensor_value_info(*value) for value in values] for values in (inputs, outputs))
-        return helper.make_graph(nodes, f"{self.stem}_{tail}", taken, yielded)
+    def ramp(self, length: str) -> str:
+        """Append nodes that count from zero up to a length, a tensor of one int64; return the name of the numbers.
+
+        Before opset 9 no ConstantOfShape and NonZero find places, and a Loop gives the number of each iteration, where
+        at least one value has to be carried.
+        """
+        int64 = TensorProto.INT64
+        if self.scope.target_opset >= 9:
+            ones = self.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", int64, [1], [1]))
+            return self.add("Reshape", self.add("NonZero", ones), self.number(-1), tail="ramp")
+        names = [self.fresh(name) for name in ("at", "goes_on", "given", "number", "still", "carried")]
+        at, goes_on, given, number, still, carried = names
+        pairs = ((at, number), (goes_on, still), (given, carried))
+        nodes = [make_node("Identity", [one], [other]) for one, other in pairs]
+        single = [(name, TensorProto.BOOL if name in (goes_on, still) else int64, ()) for name in names]
+        taken = [helper.make_tensor_value_info(*value) for value in single[:3]]
+        yielded = [helper.make_tensor_value_info(*value) for value in (single[4], single[5], single[3])]
+        graph = helper.make_graph(nodes, f"{self.stem}_numbers", taken, yielded)
+        return self.add_many("Loop", [length, "", self.integers(0, "zero")], ("last", "ramp"), body=graph)[1]
 
     def yields_reshaped(self, data: str, shape: str, element_type: int) -> list[NodeProto]:
         """Append a Reshape to a computed shape, whose zeros are literal sizes, as the output of the node replaced.

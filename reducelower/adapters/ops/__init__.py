@@ -26,7 +26,6 @@ FAMILIES: Mapping[str, str] = {
     "resize": "Resize Upsample",
     "sampling": "GridSample",
     "shaping": "Reshape Split Tile",
-    "slicing": "Slice",
 }
 """The operators that each module registers rewrites for."""
 

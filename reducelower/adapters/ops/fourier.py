@@ -15,7 +15,6 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
 from reducelower.rulebook.guards import from_the_front
@@ -126,8 +125,8 @@ def _matrices_at_run_time(
     count = length
     if onesided and not inverse:
         count = op.add("Add", op.add("Div", length, two, tail="half"), one, tail="count")
-    place = op.add("Reshape", ramp(op, size), op.integers([-1, 1], "column"), tail="place")
-    turns = op.add("Mul", place, ramp(op, count), tail="turns")
+    place = op.add("Reshape", op.ramp(size), op.integers([-1, 1], "column"), tail="place")
+    turns = op.add("Mul", place, op.ramp(count), tail="turns")
     whole = op.add("Mul", op.add("Div", turns, length, tail="whole_turns"), length, tail="whole")
     part = op.add("Cast", op.add("Sub", turns, whole, tail="rest"), tail="part_of_turn", to=element_type)
     measure = op.add("Cast", length, tail="measure", to=element_type)
@@ -205,7 +204,7 @@ def _of_frames(op: Writer, signal: str, weights: str, size: int | None, step: in
         room = op.add("Gather", op.add("Shape", signal), op.number(1), tail="size", axis=0)
         room = op.add("Sub", room, op.number(length - step), tail="room")
         count = op.add("Div", room, op.number(step), tail="count")
-        starts = op.add("Mul", ramp(op, count), op.number(step), tail="starts")
+        starts = op.add("Mul", op.ramp(count), op.number(step), tail="starts")
         column = op.add("Reshape", starts, op.integers([-1, 1], "column"), tail="starts_down")
         places = op.add("Add", column, op.integers(np.arange(length), "along"), tail="places")
     frames = op.add("Gather", signal, places, tail="frames", axis=1)

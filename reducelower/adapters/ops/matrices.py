@@ -21,7 +21,6 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 
 _MOST_ROWS = 256
@@ -148,7 +147,7 @@ def _diagonal(op: Writer, term: _Term) -> _Term:
         kept = _sizes(op, term, others)
         flat = _matrix(op, turned, [kept, op.number(-1)])
         size = _sizes(op, term, [first])
-        steps = op.add("Mul", ramp(op, size), op.add("Add", size, op.number(1), tail="step"), tail="places")
+        steps = op.add("Mul", op.ramp(size), op.add("Add", size, op.number(1), tail="step"), tail="places")
         found = op.add("Gather", flat, steps, tail="diagonal", axis=len(others))
         term = _Term(found, "".join(term.letters[axis] for axis in others) + letter)
     return term

@@ -16,7 +16,6 @@ from typing import TypeAlias
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
@@ -89,7 +88,7 @@ def _axis(op: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
         scale = op.add("Gather", scales, where, tail="scale", axis=0)
         after = op.add("Floor", op.add("Mul", before, scale, tail="scaled"), tail="after")
         length = op.add("Cast", after, tail="length", to=_INT64)
-    return _Axis(before, after, scale, op.add("Cast", ramp(op, length), tail="place", to=_FLOAT))
+    return _Axis(before, after, scale, op.add("Cast", op.ramp(length), tail="place", to=_FLOAT))
 
 
 def _shifted(op: Writer, axis: _Axis) -> str:
