@@ -44,16 +44,12 @@ class Request:
 
 @dataclass
 class Run:
-    """One side: the runtime that took it, and what it returned for each set of inputs.
-
-    What was `seen` are values inside, by name, as the first set of inputs gives them.
-    """
+    """One side: the runtime that took it, and what it returned for each set of inputs."""
 
     runtime: str
     session: Session
     cases: list[dict[str, Any]] = field(default_factory=list)
     results: list[list[Any]] = field(default_factory=list)
-    seen: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass

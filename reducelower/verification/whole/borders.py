@@ -28,12 +28,12 @@ from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.result import Departure, OutputComparison, SiteVerification
 from reducelower.verification.running.memory import TooLargeError
-from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.running.source import CannotRunError
 from reducelower.verification.whole.accepted import Run
 from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
+from reducelower.verification.whole.runs import inner_values
 
-__all__ = ["at_borders", "error_of", "first_difference", "inner_values"]
+__all__ = ["at_borders", "error_of", "first_difference"]
 
 
 def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
@@ -104,7 +104,7 @@ def _findings(question: Question, alignment: Alignment, run: Run, cases: Sequenc
     before = question.before
 
     def inside(at: int, names: Sequence[str]) -> dict[str, Any]:
-        return {**run.cases[at], **dict(zip(names, inner_values(question, before, run, at, names), strict=True))}
+        return {**run.cases[at], **inner_values(before, run, at, names, question.clock)}
 
     groups: dict[object, list[Region]] = {}
     for claim in _in_main_graph(alignment):
@@ -165,15 +165,6 @@ def _holds(node: NodeProto, at: int, path: str, inner: set[str]) -> bool:
     return calls or any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
 
 
-def inner_values(question: Question, source: Source, run: Run, at: int, names: Sequence[str]) -> list[Any]:
-    """What a model computes inside on one of the sets of inputs of a run, where that ran."""
-    question.clock.check()
-    accepted = {value.name for value in source.proto.graph.input}
-    shown = Source(giving(source.proto, names), source.folder, weights=source.weights)
-    feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
-    return runtime_named(run.runtime).load(shown).run(feeds, question.clock.left) if names else []
-
-
 def first_difference(question: Question, left: Run, right: Run) -> Departure | None:
     """The first value of the source, in the order of its nodes, that the other model computes otherwise.
 
@@ -188,31 +179,28 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
     if left.runtime != right.runtime:
         same = {number: name for name, number in level.right_numbers.items() if name in level.right.positions}
         pairs += [(name, same[number]) for name, number in level.left_numbers.items() if number in same]
-    pairs = sorted((pair for pair in pairs if pair[0] in level.left.positions), key=lambda pair: _at(level, pair))
+    positions = level.left.positions
+    paired = dict(sorted((pair for pair in pairs if pair[0] in positions), key=lambda pair: positions[pair[0]]))
     cases = range(min(len(left.results), len(right.results)))
     at = next((at for at in cases if differ(compared_at(question, left, right, at))), None)
-    if at is None or not pairs:
+    if at is None or not paired:
         return None
     try:
-        before = inner_values(question, question.before, left, at, [name for name, _ in pairs])
-        after = inner_values(question, question.after, right, at, [name for _, name in pairs])
+        before = inner_values(question.before, left, at, list(paired), question.clock)
+        after = inner_values(question.after, right, at, list(dict.fromkeys(paired.values())), question.clock)
     except CannotRunError:
         return None
-    names = [name for name, _ in pairs]
-    found = compare_outputs(names, before, after, runtime="", widen=APART, by_tensor=True)
+    there = {name: after[counterpart] for name, counterpart in paired.items()}
+    found = compare_outputs(
+        list(paired), list(before.values()), list(there.values()), runtime="", widen=APART, by_tensor=True
+    )
     wrong = {item.name: item.reason for item in found if item.verdict == "different"}
-    name = next((name for name in names if name in wrong), None)
+    name = next((name for name in paired if name in wrong), None)
     if name is None:
         return None
-    position = level.left.positions[name]
-    node = level.left.holder.node[position]
-    reason = error_of(before[names.index(name)], after[names.index(name)]) or wrong[name]
-    return Departure(node.name or f"{node.op_type}#{position}", node.op_type, position, name, reason)
-
-
-def _at(level: Any, pair: tuple[str, str]) -> int:
-    position: int = level.left.positions[pair[0]]
-    return position
+    node = level.left.holder.node[positions[name]]
+    reason = error_of(before[name], there[name]) or wrong[name]
+    return Departure(node.name or f"{node.op_type}#{positions[name]}", node.op_type, positions[name], name, reason)
 
 
 def error_of(before: Any, after: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from onnx import ModelProto
@@ -21,7 +22,7 @@ from reducelower.verification.whole.accepted import Request, Run
 from reducelower.verification.whole.borders import at_borders, first_difference
 from reducelower.verification.whole.looks import as_regions, random_outputs, searched, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
-from reducelower.verification.whole.runs import run_result, run_source
+from reducelower.verification.whole.runs import inner_values, run_result, run_source
 
 __all__ = ["SourceRuns", "interface_mismatch", "names_of", "verify_in"]
 
@@ -44,26 +45,23 @@ class SourceRuns:
     def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]) -> Mapping[str, Any]:
         """Values of the main graph by name, as the first inputs give them that the source takes; none if none are."""
         try:
-            run, notes = self._run(names, request, clock, watched)
+            run = self.run(names, request, clock, [])
         except CannotRunError:
             return {}
-        self._runs[names, id(request)] = run, notes
-        return {**run.cases[0], **run.seen}
+        inside: Mapping[str, Any] = {}
+        with suppress(CannotRunError):
+            inside = inner_values(self._source, run, 0, watched, clock)
+        return {**run.cases[0], **inside}
 
     def run(self, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
         """As `run_source`."""
         key = names, id(request)
         if key not in self._runs:
-            self._runs[key] = self._run(names, request, clock, ())
+            said: list[str] = []
+            self._runs[key] = run_source(self._source, names, request, clock, said), said
         run, said = self._runs[key]
         notes += said
         return run
-
-    def _run(
-        self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]
-    ) -> tuple[Run, list[str]]:
-        notes: list[str] = []
-        return run_source(self._source, names, request, clock, notes, watched), notes
 
 
 def verify_in(question: Question, left_runs: SourceRuns) -> Verification:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
-
-from onnx import ModelProto, ValueInfoProto
 
 from reducelower.verification.inputs.made import check_making, input_specs
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, giving
 from reducelower.verification.whole.accepted import Accepted, Request, Run
 
-__all__ = ["run_result", "run_source"]
+__all__ = ["inner_values", "run_result", "run_source"]
 
 
 def run_source(
@@ -25,12 +21,8 @@ def run_source(
     request: Request,
     clock: Clock,
     notes: list[str],
-    watched: Sequence[str] = (),
 ) -> Run:
-    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError.
-
-    Values inside that are `watched` are kept as the first set of inputs gives them.
-    """
+    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError."""
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
@@ -40,10 +32,8 @@ def run_source(
     for name in names:
         clock.check()
         try:
-            session = _Watching.load(name, source, watched)
-            run = Run(name, session)
+            run = Run(name, runtime_named(name).load(source))
             Accepted(run, source.proto, specs, request, clock, notes).find()
-            run.seen = session.seen(run.cases[0])
         except TooLargeError:
             raise  # another runtime takes no less
         except CannotRunError as error:
@@ -53,43 +43,6 @@ def run_source(
             notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
         return run
     raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons))
-
-
-@dataclass
-class _Watching:
-    """A model with some values inside as further outputs, which nobody is given but who asks."""
-
-    session: Session
-    outputs: int
-    names: Sequence[str]
-    first: list[tuple[Mapping[str, Any], list[Any]]] = field(default_factory=list)
-
-    @staticmethod
-    def load(runtime: str, source: Source, names: Sequence[str]) -> _Watching:
-        """Load a model, without what is to be watched where a runtime does not take it with that."""
-        outputs = [value.name for value in source.proto.graph.output]
-        inner = [name for name in names if name not in outputs]
-        if inner:
-            shown = ModelProto()
-            shown.CopyFrom(source.proto)
-            shown.graph.output.extend(ValueInfoProto(name=name) for name in inner)
-            with suppress(CannotRunError):
-                watched = Source(shown, source.folder, weights=source.weights)
-                return _Watching(runtime_named(runtime).load(watched), len(outputs), [*outputs, *inner])
-        return _Watching(runtime_named(runtime).load(source), len(outputs), outputs)
-
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """What the model returns."""
-        results = self.session.run(feeds, timeout)
-        if not self.first:
-            self.first.append((feeds, results))
-        return results[: self.outputs]
-
-    def seen(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """What was watched, if these were the first inputs that were run; it is not kept any longer."""
-        given, results = self.first[0]
-        self.first[:] = [({}, [])]
-        return dict(zip(self.names, results, strict=True)) if given is feeds else {}
 
 
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
@@ -137,3 +90,13 @@ def _results(session: Session, cases: Sequence[Mapping[str, Any]], clock: Clock)
                 raise
             break
     return results
+
+
+def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock: Clock) -> dict[str, Any]:
+    """What a model computes inside, by name, on one of the sets of inputs of a run, in the runtime of that."""
+    clock.check()
+    accepted = {value.name for value in source.proto.graph.input}
+    shown = Source(giving(source.proto, names), source.folder, weights=source.weights)
+    feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
+    results = runtime_named(run.runtime).load(shown).run(feeds, clock.left) if names else []
+    return dict(zip(names, results, strict=True))
