@@ -21,7 +21,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, refuse_reference
 from reducelower.model.numbers import Array, whole_range
 from reducelower.model.schemas import element_type_name, schema_in_force
-from reducelower.model.text import expression
+from reducelower.model.text import expression, shape_text
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.scope.scope import Scope
 
@@ -141,6 +141,23 @@ def _size(asked: Asked, name: str, axis: int | str | None = None) -> int | None:
 def _shape(asked: Asked, name: str) -> tuple[int | None, ...] | None:
     operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
     return asked.scope.shape(operand) if operand else None
+
+
+def _is_end(asked: Asked, name: str, of: str) -> bool:
+    shape, whole = _shape(asked, name), _shape(asked, of)
+    if shape is None or whole is None or None in shape:
+        return False
+    return len(shape) <= len(whole) and shape == whole[len(whole) - len(shape) :]
+
+
+def _same_shape(asked: Asked, name: str, other: str) -> bool:
+    shape = _shape(asked, name)
+    return shape is not None and None not in shape and shape == _shape(asked, other)
+
+
+def _shape_text(asked: Asked, name: str) -> str:
+    shape = _shape(asked, name)
+    return str(None) if shape is None else shape_text(shape)
 
 
 def _size_behind(asked: Asked, name: str, axis: int) -> int | None:
@@ -301,6 +318,9 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
     "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
     "size": (_size, "the number of elements, or the size along an axis, which an attribute may give"),
+    "is_end": (_is_end, "its sizes are known, and are the last ones of the other"),
+    "same_shape": (_same_shape, "both have the same sizes, all known"),
+    "shape": (_shape_text, "the sizes, for a sentence"),
     "size_behind": (_size_behind, "the number of elements along an axis and those behind it"),
     "bits": (_bits, "how many bits a number of the element type has; refused if that is unknown"),
     "all_zero": (_all_zero, "the input is a constant of nothing but zeros"),

@@ -14,7 +14,7 @@ __all__ = ["FAMILIES", "load"]
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
     "attention": "Attention",
-    "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
+    "broadcasting": "Max Mean Min PRelu Sum",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
     "dilated_pooling": "AveragePool LpPool MaxPool",

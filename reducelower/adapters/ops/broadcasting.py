@@ -1,9 +1,9 @@
-"""Operators that came to broadcast by trailing dimensions at opsets 7 and 8.
+"""Max, Mean, Min and Sum before opset 8, where they did not broadcast, and PRelu before 7.
 
-Before opset 7 an attribute asked for it, and another said along which axis of A the dimensions of B lie. Before opset 8
-Max, Mean, Min and Sum did not broadcast.
+Not text: the first four take any number of inputs, and whether slopes are one per channel is a question about each of
+their sizes.
 
-Sources: the pages of Add (6, 7), Sum (6, 8), Gemm (6, 7), PRelu (6, 7).
+Sources: the pages of Sum (6, 8), PRelu (6, 7).
 """
 
 from __future__ import annotations
@@ -14,62 +14,7 @@ from onnx import TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.text import shape_text
 from reducelower.scope.scope import Scope
-
-_BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
-_COMMUTATIVE = ("Add", "And", "Equal", "Mul", "Or", "Xor")
-
-
-def _raise(op: Writer) -> Outcome:
-    """Dimensions of B that lay before the last ones of A get ones behind them."""
-    broadcast, axis = op.attribute("broadcast", 0), op.attribute("axis")
-    op.drop("broadcast")
-    op.drop("axis")
-    if not broadcast or axis is None:
-        return None
-    shape = op.shape(1)
-    if shape is not None and all(size == 1 for size in shape):
-        return None
-    rank, other = op.rank(0), op.rank(1)
-    behind = rank - (axis + rank if axis < 0 else axis) - other
-    if behind == 0:
-        return None
-    if behind < 0:
-        raise RefusedError(f"its axis {axis} leaves no room for the {other} dimensions of {op.input(1)!r}")
-    aligned = op.add("Unsqueeze", op.input(1), tail="aligned", axes=list(range(other, other + behind)))
-    return op.yields(op.node.op_type, op.input(0), aligned)
-
-
-def _lower(op: Writer) -> None:
-    """Shapes had to be equal, or B a run of A's dimensions."""
-    names = list(op.node.input)
-    if names[0] == names[1]:
-        return
-    left, right = (op.scope.shape(name) for name in names)
-    if left is None or right is None:
-        raise RefusedError(
-            "the shapes of its operands are not known, and broadcasting has to be asked for", "infer shapes first"
-        )
-    if left == right and None not in left:
-        return
-    if len(right) > len(left) and op.node.op_type in _COMMUTATIVE:
-        left, right = right, left
-        del op.node.input[:]
-        op.node.input.extend(reversed(names))
-    known = None not in right and right == left[len(left) - len(right) :]
-    if len(right) <= len(left) and (known or all(size == 1 for size in right)):
-        op.set("broadcast", 1)
-        return
-    raise RefusedError(
-        f"it broadcasts shapes {shape_text(left)} and {shape_text(right)}, and neither is the end of the other",
-        "opset 7 is the oldest that does",
-    )
-
-
-for _op_type in _BINARY:
-    raises(_op_type, 7)(_raise)
-    lowers(_op_type, 7)(_lower)
 
 
 def _lower_many(op: Writer) -> Outcome:
@@ -126,21 +71,6 @@ def _reaches(name: str, value: np.ndarray, scope: Scope) -> bool:
 
 for _op_type in ("Max", "Mean", "Min", "Sum"):
     lowers(_op_type, 8)(_lower_many)
-
-
-@lowers("Gemm", 7)
-def _lower_gemm(op: Writer) -> None:
-    """C had to be the result's shape, or its end where broadcasting was asked for."""
-    shape, result = op.shape(2), op.scope.shape(op.node.output[0])
-    if shape is not None and shape == result and None not in shape:
-        return
-    if shape is not None and (len(shape) == 1 or all(size == 1 for size in shape)) and 1 not in shape[1:]:
-        op.set("broadcast", 1)
-        return
-    raise RefusedError(
-        f"its input C has shape {None if shape is None else list(shape)}, which opset 6 does not broadcast",
-        "opset 7 is the oldest that does",
-    )
 
 
 @raises("PRelu", 7)
