@@ -22,8 +22,9 @@ from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import drop_attribute, set_attribute
 from reducelower.model.graph import read_by
 from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
+from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
-from reducelower.rulebook.guards import Asked, check_guard, evaluated, filled, read_as_constants
+from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
 from reducelower.rulebook.specializing import specialized, with_all
 from reducelower.scope.body import AnyScope

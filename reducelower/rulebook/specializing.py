@@ -32,8 +32,9 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import opset_of, schema_in_force
+from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.guards import Asked, evaluated, filled, read_as_constants
+from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST

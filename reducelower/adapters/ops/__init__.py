@@ -1,4 +1,4 @@
-"""What operators other than Reduce need at their boundaries: a module per family, imported for what a model has.
+"""What operators need at boundaries that is not text: a module per family, imported for what a model has.
 
 Each names the pages it follows and their versions; that of an operator is https://onnx.ai/onnx/operators/onnx__NAME.html.
 """

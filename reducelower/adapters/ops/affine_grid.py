@@ -1,4 +1,4 @@
-"""AffineGrid where the target has none.
+"""AffineGrid where the target has none; not text, since numpy works out the grid.
 
 It is the grid of the identity, which is constant, times the given matrices. The schema's body is no use: it squeezes
 away a batch of one, and counts with vectors where Range takes scalars.

@@ -1,5 +1,6 @@
-"""If, Loop, Scan, SequenceMap and optionals at their boundaries; the engine makes the graphs inside them legal.
+"""If, Loop, Scan, SequenceMap and optionals at their boundaries; not text, since graphs inside them are edited.
 
+The engine makes these graphs legal.
 OptionalHasElement and OptionalGetElement take what is no optional since opset 18. SequenceMap is written out by the
 body of its schema, which reads what the graph inside states of its results.
 
@@ -21,7 +22,7 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import copy_marks, make_node, set_attribute, value_of
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
-from reducelower.rulebook.guards import from_the_front
+from reducelower.rulebook.questions import from_the_front
 
 
 @lowers("If", 11)

@@ -1,4 +1,4 @@
-"""Col2Im and DeformConv where the target has none.
+"""Col2Im and DeformConv where the target has none; not text, since numpy plans places over known sizes.
 
 In Col2Im every place of the image gathers the elements of the blocks that cover it. DeformConv, over two spatial axes,
 gathers four neighbours of each place, weighs them, and takes one MatMul.

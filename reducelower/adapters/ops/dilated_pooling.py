@@ -1,5 +1,6 @@
-"""Dilated windows: AveragePool below opset 19 and LpPool below 18 are convolutions, one group per channel.
+"""Dilated windows of pools; not text, since numpy plans their places over known sizes.
 
+AveragePool below opset 19 and LpPool below 18 are convolutions, one group per channel.
 MaxPool below 10 gathers what lies in each window, one axis after the other, and takes the largest.
 
 Sources: the pages of AveragePool (19), LpPool (18), MaxPool (10).

@@ -1,9 +1,6 @@
-"""Operators that take one element at a time, Cast among them, where the target has less of them or none.
+"""Cast by a type's name, CastLike, and Identity of sequences; not text, since types decide what is written.
 
-Concat before opset 4 stands here as well: like Cast before opset 6, it differs by an attribute alone.
-
-Sources: the pages of Gelu (20), Celu (12), Shrink (9), Sign (9), IsInf (10), Round (11), Identity (13, 14), Bernoulli
-(15, 22), Cast (1, 6), CastLike (15 and later), Concat (1, 4).
+Sources: the pages of Cast (1, 6), CastLike (15 and later), Identity (13, 14).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""DFT and STFT, and the windows that go with them, where the target has none.
+"""DFT and STFT where the target has none; not text, since numpy works out tables of cosines and sines.
 
-A DFT is a MatMul with the cosines and one with the sines, an STFT a Conv with both. The schemas' bodies of the windows
-compute in float32 whatever is asked for; here it is the element type of the result where that is double.
+A DFT is a MatMul with the cosines and one with the sines, an STFT a Conv with both.
 
-Sources: the pages of DFT (17, 20), STFT (17), HannWindow (17), HammingWindow (17), BlackmanWindow (17).
+Sources: the pages of DFT (17, 20), STFT (17).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import HALVES
-from reducelower.rulebook.guards import from_the_front
+from reducelower.rulebook.questions import from_the_front
 
 _OLDEST = "opset 17 is the oldest that has DFT"
 _OLDEST_STFT = "opset 17 is the oldest that has STFT"

@@ -1,5 +1,6 @@
-"""Resize written out for known sizes: a Gather per axis where it takes the nearest, a MatMul where it interpolates.
+"""Resize written out for known sizes; not text, since numpy works out the weights.
 
+It is a Gather per axis where it takes the nearest, a MatMul where it interpolates.
 This serves opset versions whose Resize or Upsample lacks the coordinate transformation or the mode asked for. Each
 output coordinate is computed here as the operator's page defines it, in float32 where rounding decides which element is
 the nearest, as runtimes do.

@@ -1,4 +1,4 @@
-"""Det below opset 11, and Einsum below opset 12.
+"""Det below opset 11 and Einsum below 12; not text, since rows and letters decide what is written.
 
 Det is elimination, by the row with the largest leading element first, as libraries do it.
 

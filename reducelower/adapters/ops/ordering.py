@@ -1,4 +1,4 @@
-"""Clip, comparisons, Max, Min and Relu: bounds that were attributes, and element types that came late.
+"""Clip, comparisons, Max, Min and Relu of types that came late; not text, since element types decide the form.
 
 A bound of Clip that is left out is none at opset 1, the largest float32 at 6, and the largest number of the data's own
 element type since 11. Those differ for infinities, and for what lies beyond float32.

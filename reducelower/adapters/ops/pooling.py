@@ -1,4 +1,4 @@
-"""AveragePool, MaxPool, LpPool and their global kin across their versions.
+"""AveragePool, MaxPool and LpPool across their versions; not text, since windows are planned over known sizes.
 
 An older version has no ceil_mode: longer end padding makes the same windows. Opset 22 drops a window that would start
 in the end padding; runtimes did so before, but shape inference of the versions that round up did not. So such a node is

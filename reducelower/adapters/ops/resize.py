@@ -1,4 +1,4 @@
-"""Resize and Upsample across their versions, in both directions.
+"""Resize and Upsample across their versions; not text, since forms are chosen by numbers for every axis.
 
 What a version lacks is first said otherwise where it is the same (nearest neighbours under another name, a size as a
 scale), then written out for known sizes (`interpolation`), and refused where neither will do.

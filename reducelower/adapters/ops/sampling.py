@@ -1,4 +1,4 @@
-"""GridSample where the target has less of it or none.
+"""GridSample where the target has less of it or none; not text, since its filters are planned for any rank.
 
 All taps of the filter are one gather, and their weights a polynomial in how far the place lies beyond an element.
 

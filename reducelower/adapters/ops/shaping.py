@@ -17,7 +17,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name
-from reducelower.rulebook.guards import from_the_front
+from reducelower.rulebook.questions import from_the_front
 from reducelower.types import Size
 
 __all__ = ["without_allowzero"]

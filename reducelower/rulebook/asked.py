@@ -1,0 +1,81 @@
+"""A node that the guard of a rule is asked about, with the names that the rule gives to operands and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, NodeProto, helper
+
+from reducelower.model.attributes import attribute_of, refuse_reference
+from reducelower.model.numbers import Array
+from reducelower.model.schemas import schema_in_force
+from reducelower.scope.scope import Scope
+
+__all__ = ["Asked"]
+
+
+class Asked:
+    """A node that a rule's guard is asked about: its operands and attributes, by the names that the rule gives them."""
+
+    def __init__(self, function: FunctionProto, node: NodeProto, scope: Scope, opset: int) -> None:
+        self.function = function
+        self.node = node
+        self.scope = scope
+        self.opset = opset
+        self._places = {"first": 0, "second": 1, **{name: place for place, name in enumerate(function.input)}}
+        self._yielded = {name: place for place, name in enumerate(function.output)}
+
+    def within(self, names: Mapping[str, str]) -> Asked:
+        """The same node asked about in a helper, whose names for inputs of the rule these are."""
+        inner = Asked(self.function, self.node, self.scope, self.opset)
+        inner._places.update((formal, self._places[actual]) for formal, actual in names.items())
+        return inner
+
+    def is_input(self, name: str) -> bool:
+        """Whether a name is that of an input of the rule, or ``first`` or ``second``."""
+        return name in self._places
+
+    def operand(self, name: str) -> str:
+        """The operand for an input of the rule; empty if the node leaves it out."""
+        place = self._places[name]
+        return self.node.input[place] if place < len(self.node.input) else ""
+
+    def output(self, name: str) -> str:
+        """The value for an output of the rule; empty if the node does not name it."""
+        place = self._yielded[name]
+        return self.node.output[place] if place < len(self.node.output) else ""
+
+    def default(self, name: str) -> AttributeProto | None:
+        """The default of an attribute, by the operator's schema; None if it has none."""
+        found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
+        known = None if found is None or name not in found.attributes else found.attributes[name].default_value
+        return known if known is not None and known.type else None
+
+    def defaults(self) -> dict[str, AttributeProto]:
+        """The attributes that have a default, by the operator's schema."""
+        found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
+        known = {} if found is None else found.attributes
+        return {name: said.default_value for name, said in known.items() if said.default_value.type}
+
+    def attribute(self, name: str) -> Any:
+        """The value of an attribute, by default that of the schema; None if there is none.
+
+        Raises:
+            RefusedError: it is an attribute of the enclosing function, whose value differs between calls.
+        """
+        given = attribute_of(self.node, name)
+        if given is not None:
+            refuse_reference(given)
+        given = self.default(name) if given is None else given
+        value = None if given is None else helper.get_attribute_value(given)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def value(self, name: str) -> Array | None:
+        """The value of an input, if that is constant, or of an attribute."""
+        if self.is_input(name):
+            operand = self.operand(name)
+            return self.scope.constant(operand) if operand else None
+        found = self.attribute(name)
+        return None if found is None else np.asarray(found)
