@@ -236,7 +236,9 @@ _MEANT = {
 def _sentence(error: click.UsageError) -> str:
     """What is wrong with the usage; for an unknown option, with the nearest known one."""
     if not isinstance(error, click.NoSuchOption):
-        return _place(error) + error.format_message().rstrip(".")
+        is_bad_argument = type(error) is click.BadParameter and isinstance(error.param, click.Argument)
+        # The sentence names what was given; "Invalid value for '[NAME]'" before it says nothing.
+        return _place(error) + (error.message if is_bad_argument else error.format_message()).rstrip(".")
     if (meant := _MEANT.get(error.option_name.replace("_", "-"))) is not None:
         return f"there is no option {error.option_name!r}; {meant}"
     options = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []

@@ -7,7 +7,7 @@ type and shape. So large tensors become references to files that do not exist an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
@@ -24,16 +24,6 @@ _Path = tuple[Any, ...]
 
 
 @dataclass
-class _Kept:
-    """The parts of an original graph that a ModelProto cannot hold, or not as the same objects."""
-
-    tensors: dict[str, ir.TensorProtocol] = field(default_factory=dict)
-    attributes: dict[tuple[str, str], ir.Attr] = field(default_factory=dict)
-    values: dict[str, ir.Value] = field(default_factory=dict)
-    nodes: dict[str, ir.Node] = field(default_factory=dict)
-
-
-@dataclass
 class Light:
     """A model without weights; in `proto`, large tensors refer to files that do not exist."""
 
@@ -44,26 +34,28 @@ class Light:
     def restored(self, converted: ModelProto) -> ir.Model:
         """The converted `proto` as a model with the original's tensors and metadata."""
         model: ir.Model = ir.serde.deserialize_model(converted)
-        kept = {path: _kept(graph) for path, graph in _graphs(self._original)}
+        originals, none = dict(_graphs(self._original)), ir.Graph((), (), nodes=())
         for path, graph in _graphs(model):
-            self._restore(graph, kept.get(path, _Kept()))
+            self._restore(graph, originals.get(path, none))
         model.meta.update(self._original.meta)
         return model
 
-    def _restore(self, graph: ir.Graph | ir.Function, kept: _Kept) -> None:
+    def _restore(self, graph: ir.Graph | ir.Function, original: ir.Graph | ir.Function) -> None:
+        values = {value.name: value for value in _values(original) if value.name}
+        nodes = {_key(node): node for node in original}
         for value in _values(graph):
+            known = values.get(value.name or "")
             if value.const_value is not None:
-                value.const_value = self._tensor(value.const_value, kept.tensors.get(value.name or ""))
-            original = kept.values.get(value.name or "")
-            if original is not None:
-                value.meta.update(original.meta)
+                value.const_value = self._tensor(value.const_value, None if known is None else known.const_value)
+            if known is not None:
+                value.meta.update(known.meta)
         for node in graph:
-            before = kept.nodes.get(_key(node))
+            before = nodes.get(_key(node))
             if before is not None:
                 node.meta.update(before.meta)
-            for name, attribute in list(node.attributes.items()):
-                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                    self._restore_attribute(node, attribute, kept.attributes.get((_key(node), name)))
+            held = {} if before is None else _tensors_of(before)
+            for name, attribute in _tensors_of(node).items():
+                self._restore_attribute(node, attribute, held.get(name))
 
     def _restore_attribute(self, node: ir.Node, attribute: ir.Attr, original: ir.Attr | None) -> None:
         tensor = attribute.as_tensor()
@@ -102,12 +94,11 @@ def lighten(model: ir.Model) -> Light:
                 if value.const_value is not None:
                     value.const_value = stand_in(value.const_value)
         for node in graph:
-            for name, attribute in list(node.attributes.items()):
-                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                    tensor = attribute.as_tensor()
-                    light = stand_in(tensor)
-                    if light is not tensor:
-                        node.attributes[name] = ir.AttrTensor(name, light)
+            for name, attribute in _tensors_of(node).items():
+                tensor = attribute.as_tensor()
+                light = stand_in(tensor)
+                if light is not tensor:
+                    node.attributes[name] = ir.AttrTensor(name, light)
     return Light(ir.serde.serialize_model(copy), model, references)
 
 
@@ -145,16 +136,10 @@ def _values(graph: ir.Graph | ir.Function) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
-def _kept(graph: ir.Graph | ir.Function) -> _Kept:
-    kept = _Kept()
-    for value in _values(graph):
-        if value.name:
-            kept.values[value.name] = value
-            if value.const_value is not None:
-                kept.tensors[value.name] = value.const_value
-    for node in graph:
-        kept.nodes[_key(node)] = node
-        for name, attribute in node.attributes.items():
-            if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                kept.attributes[_key(node), name] = attribute
-    return kept
+def _tensors_of(node: ir.Node) -> dict[str, ir.Attr]:
+    """The attributes of a node that are tensors, by name."""
+    return {
+        name: attribute
+        for name, attribute in node.attributes.items()
+        if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref()
+    }

@@ -156,7 +156,8 @@ def _read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
 def _check_names(given: Iterable[str], names: list[str], what: str) -> None:
     for name in given:
         if name not in names:
-            raise SettingError(f"there is no {what} {name!r}{did_you_mean(name, names)}")
+            hint = did_you_mean(name, names) or f"; the model has {', '.join(map(repr, names)) or 'none'}"
+            raise SettingError(f"there is no {what} {name!r}{hint}")
 
 
 def require_runtimes(settings: Settings) -> None:

@@ -128,7 +128,9 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     try:
         with np.load(file, allow_pickle=False) as arrays:
             return {name: np.asarray(arrays[name]) for name in arrays.files}
-    except Exception as error:  # numpy and the file system each raise their own kinds
+    except OSError as error:
+        raise UnreadableModelError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except Exception as error:  # numpy and what it reads zip files with each raise their own kinds
         raise UnreadableModelError(f"{file}: cannot be read as arrays: {error}") from error
 
 
@@ -152,7 +154,9 @@ def load_array(path: str | os.PathLike[str], name: str = "") -> Array:
         if file.suffix == ".npy":
             return np.asarray(np.load(file, allow_pickle=False))
         return numpy_helper.to_array(TensorProto.FromString(file.read_bytes()))
-    except Exception as error:  # numpy, protobuf and the file system each raise their own kinds
+    except OSError as error:
+        raise UnreadableModelError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except Exception as error:  # numpy and protobuf each raise their own kinds
         raise UnreadableModelError(f"{file}: cannot be read as an array: {error}") from error
 
 
