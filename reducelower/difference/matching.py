@@ -94,14 +94,6 @@ class Side:
             for at, node in self.nodes.items()
         }
 
-    @cached_property
-    def bare(self) -> dict[int, int]:
-        """By position, a number for a node's operator and attributes."""
-        return {
-            at: self._table.of(("bare", node.domain, node.op_type, self.attributes(node), self._arity(at)))
-            for at, node in self.nodes.items()
-        }
-
     def attributes(self, node: NodeProto) -> tuple[tuple[str, bytes], ...]:
         """The attributes of a node, without graphs and default values."""
         return attributes(node, self.opsets.get("", 1))
@@ -113,8 +105,8 @@ class Side:
     def _arity(self, at: int) -> tuple[int, int]:
         return len(self.nodes[at].input), len(self.nodes[at].output)
 
-    def following(self, kinds: Mapping[int, int]) -> dict[int, int]:
-        """By position, a number for a node with everything that follows it."""
+    def following(self) -> dict[int, int]:
+        """By position, a number for a node's kind with everything that follows it."""
         found: dict[int, int] = {}
         for at in reversed(self.nodes):
             uses = tuple(
@@ -122,12 +114,12 @@ class Side:
                 + tuple(("output", place) for place, output in enumerate(self.outputs) if output == name)
                 for name in self.nodes[at].output
             )
-            found[at] = self._table.of(("following", kinds[at], uses))
+            found[at] = self._table.of(("following", self.kinds[at], uses))
         return found
 
-    def beside(self, kinds: Mapping[int, int]) -> dict[int, int]:
-        """By position, a number for a node with its neighbours."""
-        found = {}
+    def beside(self) -> dict[int, int]:
+        """By position, a number for a node's kind with those of its neighbours."""
+        found, kinds = {}, self.kinds
         for at, node in self.nodes.items():
             above = tuple(kinds.get(self.producers.get(name, -1), -1) for name in node.input)
             below = tuple(sorted(kinds[reader] for name in node.output for reader, _ in self.readers.get(name, ())))
@@ -185,14 +177,7 @@ def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matche
     """Match the nodes of two graphs that are numbered with one table, given the pairs of outputs."""
     found = Matched(left, right, outputs)
     _pair(found, left.exact, right.exact, same_count=False)
-    keys: list[Callable[[Side], Mapping[int, int]]] = [
-        lambda side: side.following(side.kinds),
-        lambda side: side.beside(side.kinds),
-        lambda side: side.kinds,
-        lambda side: side.following(side.bare),
-        lambda side: side.beside(side.bare),
-        lambda side: side.bare,
-    ]
+    keys: list[Callable[[Side], Mapping[int, int]]] = [Side.following, Side.beside, lambda side: side.kinds]
     for key in keys:
         if len(found.pairs) == len(left.nodes) or len(found.taken) == len(right.nodes):
             break
