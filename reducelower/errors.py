@@ -95,10 +95,6 @@ class RefusedError(Exception):
         super().__init__(reason)
 
 
-class BodyWantedError(RefusedError):
-    """A node has to become its body, whose simpler operators can cross the boundary."""
-
-
 class UnreadableError(ValueError):
     """A file that cannot be used; the sentence names it."""
 

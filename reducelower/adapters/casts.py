@@ -201,7 +201,7 @@ def _by_others(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """By the rules for targets that lack the operator."""
     for rule in shipped().expressions(op.node.op_type):
         nodes = rule.apply(op.node, op.scope, goal.since_version)
-        if nodes is not None and rule.opset == CAST_OPSET:
+        if isinstance(nodes, list) and rule.opset == CAST_OPSET:
             return nodes, None, []
     raise refusal(op, element_type)
 

@@ -15,7 +15,7 @@ from onnx import FunctionProto, NodeProto, TypeProto, defs
 
 from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Replacement, crossings
+from reducelower.adapters.registry import moved
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import has_body, is_deprecated, versions
@@ -93,11 +93,10 @@ def replacement(
     ops.load(node.op_type)
     known = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().expressions(node.op_type)]
     for each in (*(() if own is None else own.expressions(node.op_type)), *known):
-        for crossing in crossings(node.op_type, opset, each.read_version(node.op_type) or opset):
-            opset = crossing.opset  # the node is of that version from here on, whatever becomes of it
-            outcome = None if crossing.is_plain else crossing.cross(node, scope)
-            if outcome is not None:
-                return outcome, (isinstance(outcome, Replacement) and outcome.opset) or opset, label
+        # The node is of that version from here on, whatever becomes of it.
+        nodes, opset = moved(node, opset, each.read_version(node.op_type) or opset, scope)
+        if nodes is not None:
+            return nodes, opset, label
         nodes = each.apply(node, scope, opset)
         if nodes is not None:
             is_own = isinstance(each, BoundaryRule) and each.book

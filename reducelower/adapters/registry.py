@@ -21,10 +21,12 @@ from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE, W
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, refuse_reference
 from reducelower.model.schemas import parse_element_type, schema, versions
-from reducelower.rulebook.boundaries import BoundaryRule, Row, shipped
+from reducelower.rulebook.boundaries import BoundaryRule, ItsBody, Row, shipped
 from reducelower.scope.body import AnyScope
 
-__all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "entered", "lowers", "raises"]
+__all__ = [
+    "Crossing", "ItsBody", "Outcome", "Replacement", "Rewrite", "crossings", "entered", "lowers", "moved", "raises",
+]  # fmt: skip
 
 Outcome: TypeAlias = "list[NodeProto] | None"
 """The nodes that replace a node; None if it stays, edited or not."""
@@ -34,17 +36,17 @@ class Replacement(list[NodeProto]):
     """Nodes that replace another.
 
     Attributes:
-        label: for reports, if it says more than that of the boundary.
-        opset: the opset version that they are written for; 0 for that of the far side.
+        label: for reports.
+        opset: the opset version that they are written for.
     """
 
-    def __init__(self, nodes: Iterable[NodeProto], label: str = "", opset: int = 0) -> None:
+    def __init__(self, nodes: Iterable[NodeProto], label: str, opset: int) -> None:
         super().__init__(nodes)
         self.label = label
         self.opset = opset
 
 
-Rewrite: TypeAlias = Callable[[Writer], Outcome]
+Rewrite: TypeAlias = "Callable[[Writer], Outcome | ItsBody]"
 
 _LOWERS: dict[tuple[str, int], Rewrite] = {}
 _RAISES: dict[tuple[str, int], Rewrite] = {}
@@ -181,16 +183,17 @@ class Crossing:
         place = (self.op_type, self.boundary)
         return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
 
-    def cross(self, node: NodeProto, scope: AnyScope) -> Outcome:
+    def cross(self, node: NodeProto, scope: AnyScope) -> Replacement | ItsBody | None:
         """Take a node across; refused if the far side cannot express it."""
         for rule in (*self.further, *self.rules):
             outcome = rule.apply(node, scope, self.boundary if self.down else self.boundary - 1)
             if isinstance(rule, BoundaryRule) and outcome is not None:
-                return Replacement(outcome, rule.label(node, scope), rule.opset)
+                label = rule.label(node, scope) or self.label
+                return outcome if isinstance(outcome, ItsBody) else Replacement(outcome, label, rule.opset)
         if self.rewrite is not None:
             nodes = self.rewrite(Writer(node, scope))
             if nodes is not None:
-                return nodes
+                return nodes if isinstance(nodes, ItsBody) else Replacement(nodes, self.label, self.opset)
         elif self.unhandled_meaning:
             raise RefusedError(
                 f"opset {self.boundary} changed what {self.op_type} means: {self.unhandled_meaning}",
@@ -385,3 +388,19 @@ def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossin
     if goal_opset < source_opset:
         return tuple(_crossing(op_type, new, new - 1, True) for new, old in reversed(pairs))
     return tuple(_crossing(op_type, new, new - 1, False) for new, old in pairs)
+
+
+def moved(node: NodeProto, opset: int, goal: int, scope: AnyScope) -> tuple[list[NodeProto] | None, int]:
+    """Take a node to another opset version: what replaces it on the way, if anything, and the opset version of these.
+
+    Raises:
+        RefusedError: it cannot get there.
+    """
+    for crossing in crossings(node.op_type, opset, goal):
+        opset = crossing.opset
+        outcome = None if crossing.is_plain else crossing.cross(node, scope)
+        if isinstance(outcome, ItsBody):
+            raise RefusedError(*outcome)
+        if outcome is not None:
+            return outcome, outcome.opset
+    return None, opset

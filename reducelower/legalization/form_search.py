@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Replacement
 from reducelower.errors import RefusedError
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
@@ -131,22 +130,23 @@ class _Search:
         """
         trial, reasons = self._trial, list[str]()
         data = node.SerializeToString()
-        nodes = self._form(data, found, reasons)
+        form = self._form(data, found, reasons)
         # A form that runs elsewhere itself is no better than a node that does, but better than one that is wrong.
         may_stay = found.is_excusable and not (trial.replaces_elsewhere and found.is_elsewhere)
-        trial.overflows |= nodes is None and may_stay
-        if nodes is None and may_stay and trial.excused is not None:
+        trial.overflows |= form is None and may_stay
+        if form is None and may_stay and trial.excused is not None:
             trial.excused.update((f"on {self._runtime}: {says}", None) for says in found.excuses(node.op_type))
             rest = found.without_excusable()
             if not rest.facts and rest.unknown is None:
                 return None, ""
-            nodes = self._form(data, rest, reasons)
-        if nodes is None:
+            form = self._form(data, rest, reasons)
+        if form is None:
             raise found.refusal(self._runtime, reasons)
-        return nodes, Label(f"{nodes.label} for {self._runtime.name}", found.says)
+        nodes, name = form
+        return nodes, Label(f"{name} for {self._runtime.name}", found.says)
 
-    def _form(self, node: bytes, found: Misfit, reasons: list[str]) -> Replacement | None:
-        """The first equivalent form that suits the runtime; why others do not is added to `reasons`."""
+    def _form(self, node: bytes, found: Misfit, reasons: list[str]) -> tuple[list[NodeProto], str] | None:
+        """The first equivalent form that suits the runtime, with its name; why others do not is added to `reasons`."""
         trial, hopeless = self._trial, set[str]()
         trial.is_short |= not trial.steps
         # Forms of one step are tried before those of two, so that the simplest is found.
@@ -165,7 +165,7 @@ class _Search:
                     if trial.excused is not None:
                         caveat = {f"on {self._runtime}: {way.caveat}": None} if way.caveat else {}
                         trial.excused.update({**(inner.excused or {}), **caveat})
-                    return Replacement(nodes, way.name)
+                    return nodes, way.name
                 if not inner.is_short:
                     hopeless.add(way.name)  # more steps would not help
                 is_short |= inner.is_short

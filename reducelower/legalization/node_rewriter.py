@@ -14,8 +14,8 @@ from onnx import GraphProto, NodeProto, defs
 
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.adapters.registry import Crossing, Replacement, crossings
-from reducelower.errors import BodyWantedError, RefusedError
+from reducelower.adapters.registry import ItsBody, moved
+from reducelower.errors import RefusedError
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
@@ -120,9 +120,8 @@ class NodeRewriter:
         for crossing in treatment.crossings:
             crossing.leave_out_empty_ends(node)
             inputs, before = list(node.input), node.SerializeToString()
-            try:
-                outcome = crossing.cross(node, scope)
-            except BodyWantedError:
+            outcome = crossing.cross(node, scope)
+            if isinstance(outcome, ItsBody):
                 if node.op_type not in REDUCTIONS:
                     return self._replace_absent(node, crossing.boundary, scope)
                 rule = self.rules.find_simpler(node, scope)
@@ -130,18 +129,18 @@ class NodeRewriter:
                 return nodes, f"{label}, for axes known at run time"
             if outcome is None and node.SerializeToString() == before:
                 continue
-            label = (isinstance(outcome, Replacement) and outcome.label) or crossing.label
+            label = crossing.label if outcome is None else outcome.label
             labels = f"{labels}; {label}" if labels else label
             if outcome is not None:
                 lost = self.table(opset).dropped.get(node.op_type)
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
-                return self.settle_all(outcome, _written_for(outcome, crossing), scope, mistyped=mistyped), labels
+                return self.settle_all(outcome, outcome.opset, scope, mistyped=mistyped), labels
         if treatment.facts:
             from reducelower.legalization.form_search import form_that_suits
 
-            outcome, label = form_that_suits(self, node, scope, treatment.facts)
-            if outcome is not None:
-                return outcome, _joined(labels, label)
+            form, label = form_that_suits(self, node, scope, treatment.facts)
+            if form is not None:
+                return form, _joined(labels, label)
         return None, labels
 
     def settle_all(
@@ -196,12 +195,9 @@ class NodeRewriter:
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
         label = rule.name
-        for crossing in crossings(node.op_type, opset, rule.opset):
-            if crossing.is_plain:
-                continue
-            outcome = crossing.cross(node, scope)
-            if outcome is not None:
-                return self.settle_all(outcome, _written_for(outcome, crossing), scope), label
+        outcome, opset = moved(node, opset, rule.opset, scope)
+        if outcome is not None:
+            return self.settle_all(outcome, opset, scope), label
         from reducelower.rulebook.bodies import instantiate
 
         body = instantiate(rule, node, scope)
@@ -261,11 +257,6 @@ class NodeRewriter:
         if inner is not None and _misfit(inner, scope, goal, strict=False) not in (None, misfit):
             middle = self.fit(inner, scope, strict=False) or middle  # for a second type that is not taken
         return [*around[0], *middle, *around[1]]
-
-
-def _written_for(outcome: list[NodeProto], crossing: Crossing) -> int:
-    """The opset version of the nodes that replace one at a boundary."""
-    return (isinstance(outcome, Replacement) and outcome.opset) or crossing.opset
 
 
 def _joined(label: str, further: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from onnx import FunctionProto, NodeProto
 
@@ -26,14 +26,16 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
-from reducelower.rulebook.specializing import specialized, with_all
+from reducelower.rulebook.specializing import reason_and_hint, specialized, with_all
 from reducelower.scope.body import AnyScope
 
-__all__ = ["Boundaries", "BoundaryRule", "Occasion", "Row", "boundaries_of", "shipped"]
+__all__ = ["ITS_BODY", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "boundaries_of", "shipped"]
 
 Way: TypeAlias = Literal["below", "from", "absent"]
 
 ROWS = "attributes.toml"
+
+ITS_BODY = "ItsBody"
 
 _OCCASION = re.compile(r"(below|from|absent)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
 _OPERATORS = re.compile(r"# operators: (.+)")
@@ -118,6 +120,17 @@ class Row:
             set_attribute(node, name, int(value) if isinstance(value, bool) else value)
 
 
+class ItsBody(NamedTuple):
+    """The answer that a node has to become what it is made of, whose simpler operators can cross the boundary.
+
+    In text it is a rule of nothing but ``ItsBody <reason, hint>``: why the node is refused where nothing says what it
+    is made of, and what a user can do about that.
+    """
+
+    reason: str
+    hint: str = ""
+
+
 @dataclass(frozen=True)
 class BoundaryRule:
     """A rule as written: the function, its occasion, and the helpers it may call."""
@@ -143,8 +156,8 @@ class BoundaryRule:
             return filled(function.doc_string, Asked(function, node, scope, self.opset))
         return f"{self.book}/{function.name}" if self.book else ""
 
-    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | None:
-        """The nodes that replace a node, written for `opset`; None if the guard does not hold.
+    def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | ItsBody | None:
+        """The nodes that replace a node, written for `opset`, or its body does; None if the guard does not hold.
 
         Raises:
             RefusedError: the rule refuses it.
@@ -153,6 +166,8 @@ class BoundaryRule:
         asked = Asked(function, node, scope, opset)
         if guard and not evaluated(guard, asked):
             return None
+        if (first := function.node[0]).op_type == ITS_BODY:
+            return ItsBody(*reason_and_hint(first, asked))
         known = {name for name in read_as_constants(guard) if asked.is_input(name)}
         body = specialized(function, self.helpers, asked, known)
         nodes = write_out(function, body, node, scope)

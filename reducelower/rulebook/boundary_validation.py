@@ -10,7 +10,7 @@ from reducelower.errors import RuleError
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import is_runtime_name, opset_of, schema_in_force, versions
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.boundaries import Boundaries, BoundaryRule, Occasion
+from reducelower.rulebook.boundaries import ITS_BODY, Boundaries, BoundaryRule, Occasion
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.specializing import OWN
 
@@ -69,7 +69,7 @@ def _check_nodes(source: Source, nodes: Iterable[NodeProto], defined: set[str], 
     for node in nodes:
         word = node.output[0] if node.output else node.op_type
         found = schema_in_force(node.op_type, opset, node.domain) or schema_in_force(node.op_type, _COMPLETE, "")
-        if found is None and node.op_type not in OWN and node.op_type not in helpers:
+        if found is None and node.op_type not in (*OWN, ITS_BODY) and node.op_type not in helpers:
             raise source.error(f"opset {opset} has no operator {node.op_type}, and it is no helper", word)
         for name in filter(None, node.input):
             if name not in defined:

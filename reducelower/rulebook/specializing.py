@@ -12,7 +12,7 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 - ``SharedRank ()``: the rank that all inputs and outputs have;
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
 - ``Fold <step, over>``: a helper once for each number in a list, which gets it as ``at``, on what the last one gave;
-- ``Refuse <reason, hint>``: the node is refused; ``ItsBody``: it becomes what the rule book says it is made of.
+- ``Refuse <reason, hint>``: the node is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from reducelower.errors import BodyWantedError, RefusedError
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import add_named, refuse_reference
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by, subgraphs
@@ -40,7 +40,7 @@ from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_n
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.fold import evaluated as folded
 
-__all__ = ["OWN", "TYPES", "specialized", "with_all"]
+__all__ = ["OWN", "TYPES", "reason_and_hint", "specialized", "with_all"]
 
 TYPES: Mapping[str, Callable[[Asked], int]] = {
     "wide": lambda asked: _widest(asked, asked.node.input[:1]),
@@ -526,9 +526,7 @@ class _Body:
         frame.names.update(zip(node.output, state, strict=True))
 
     def _refuse(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
-        said = {attribute.name: filled(attribute.s.decode(), self.asked) for attribute in node.attribute}
-        kind = BodyWantedError if node.op_type == "ItsBody" else RefusedError
-        raise kind(said["reason"], said.get("hint", ""))
+        raise RefusedError(*reason_and_hint(node, self.asked))
 
 
 OWN: Mapping[str, _Write] = {
@@ -538,7 +536,6 @@ OWN: Mapping[str, _Write] = {
     "If": _Body._if,
     "IsEmpty": _Body._is_empty,
     "Known": _Body._is_known,
-    "ItsBody": _Body._refuse,
     "Listed": _Body._listed,
     "Rank": _Body._rank,
     "Refuse": _Body._refuse,
@@ -548,6 +545,12 @@ OWN: Mapping[str, _Write] = {
     "SizeAlong": _Body._size_along,
 }
 """The operators of a body that are written in a way of their own."""
+
+
+def reason_and_hint(node: NodeProto, asked: Asked) -> tuple[str, str]:
+    """What a node of a body says about a refusal."""
+    said = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
+    return said["reason"], said.get("hint", "")
 
 
 def with_all(function: FunctionProto, node: NodeProto) -> FunctionProto:

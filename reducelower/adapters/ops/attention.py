@@ -17,8 +17,8 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import BodyWantedError, RefusedError
+from reducelower.adapters.registry import ItsBody, Outcome, lowers, raises
+from reducelower.errors import RefusedError
 from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
 
@@ -170,22 +170,22 @@ def _leaves_something(mask: Array | None) -> bool:
 
 
 @lowers("Attention", 25)
-def _lower_windows(op: Writer) -> Outcome:
+def _lower_windows(op: Writer) -> Outcome | ItsBody:
     """Before 25 onnxruntime does not run what is given a past and yields no present (1.32)."""
     if _has_window(op):
-        raise BodyWantedError("it attends to a window of keys", "opset 25 is the oldest that has windows")
+        return ItsBody("it attends to a window of keys", "opset 25 is the oldest that has windows")
     if op.input(_PAST_KEY):
         _yield_present(op, _missing(op))
     return None
 
 
 @lowers("Attention", 24)
-def _lower_lengths(op: Writer) -> Outcome:
+def _lower_lengths(op: Writer) -> Outcome | ItsBody:
     if op.input(_LENGTHS):
-        raise BodyWantedError("it states how many keys count", "opset 24 is the oldest that has nonpad_kv_seqlen")
+        return ItsBody("it states how many keys count", "opset 24 is the oldest that has nonpad_kv_seqlen")
     mask, keys = (op.scope.shape(name) if name else None for name in (op.input(3), op.input(1)))
     if mask and keys and None not in (mask[-1], keys[-2]) and mask[-1] != keys[-2] and not op.input(4):
-        raise BodyWantedError("its mask is shorter than its keys", "opset 24 is the oldest that fills masks up")
+        return ItsBody("its mask is shorter than its keys", "opset 24 is the oldest that fills masks up")
     return None
 
 

@@ -8,7 +8,7 @@ Sources: the pages of AveragePool (19), LpPool (18), MaxPool (10).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -50,10 +50,10 @@ def _lower_mean(op: Writer) -> Outcome:
     return op.yields("Div", mean, share)
 
 
-def _where_dilated(lower: Rewrite) -> Rewrite:
+def _where_dilated(lower: Callable[[Writer], Outcome]) -> Rewrite:
     """A rewrite for dilated windows, beside the one for all others."""
-    lower = leaves_its_size(lower)
-    return lambda op: lower(op) if is_dilated(op.node) else lower_ceil(op)
+    of_dilated = leaves_its_size(lower)
+    return lambda op: of_dilated(op) if is_dilated(op.node) else lower_ceil(op)
 
 
 @lowers("MaxPool", 10)

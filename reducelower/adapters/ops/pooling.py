@@ -9,13 +9,14 @@ Sources: the pages of AveragePool (1, 7, 10, 11, 19, 22), MaxPool (1, 8, 10, 11,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
 from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, Rewrite, lowers, raises
+from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 
@@ -199,7 +200,7 @@ def _of_its_own_size(op: Writer) -> list[NodeProto]:
     return op.nodes
 
 
-def leaves_its_size(lower: Rewrite) -> Rewrite:
+def leaves_its_size(lower: Callable[[Writer], Outcome]) -> Callable[[Writer], Outcome]:
     """Lower a pool whose windows inference counts from here on as runtimes do, and did not until here."""
 
     @wraps(lower)

@@ -17,8 +17,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import BodyWantedError
+from reducelower.adapters.registry import ItsBody, Outcome, lowers, raises
 
 _ALPHA = -0.75  # the cubic coefficient that the operator's page names
 
@@ -248,10 +247,10 @@ _NEW_MODES = {old: new for new, old in _OLD_MODES.items()}
 
 
 @lowers("GridSample", 20)
-def _lower_grid_sample(op: Writer) -> Outcome:
+def _lower_grid_sample(op: Writer) -> Outcome | ItsBody:
     """Modes had the names of their kind for images, which is all there was."""
     if op.rank(0) != 4:
-        raise BodyWantedError("it samples data that are no images", "opset 20 is the oldest that does")
+        return ItsBody("it samples data that are no images", "opset 20 is the oldest that does")
     mode = op.attribute("mode", "linear")
     op.set("mode", _OLD_MODES.get(mode, mode))
     return None
