@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.graph import read_by, subgraphs
+from reducelower.model.graph import nodes_needed, read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.body import BodyScope
 from reducelower.scope.fold import evaluated
@@ -78,7 +78,7 @@ def tidied(
                 instead[node.output[0]] = constant
                 continue
         kept.append(node)
-    kept = _read_ones(kept, kept_names)
+    kept = nodes_needed(kept, kept_names)
     read = {name for node in kept for name in read_by(node)}
     scope.release(*sorted(operands - read))
     return kept
@@ -126,16 +126,6 @@ def rename_read(node: NodeProto, names: dict[str, str]) -> None:
     for _, _, graph in subgraphs(node):
         for inner in graph.node:
             rename_read(inner, names)
-
-
-def _read_ones(nodes: list[NodeProto], wanted: set[str]) -> list[NodeProto]:
-    """The nodes with an output that is wanted, or read by such a node behind."""
-    read, kept = set(wanted), []
-    for node in reversed(nodes):
-        if not read.isdisjoint(node.output):
-            kept.append(node)
-            read.update(filter(None, read_by(node)))
-    return kept[::-1]
 
 
 def _computed(node: NodeProto, scope: NodeScope) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
@@ -19,6 +19,7 @@ __all__ = [
     "inner_path",
     "kind_may_hold_graphs",
     "may_hold_graphs",
+    "nodes_needed",
     "read_by",
     "read_from_outside",
     "read_outside_nodes",
@@ -110,6 +111,16 @@ def read_by(node: NodeProto) -> Iterator[str]:
         yield from (value.name for value in graph.output)
         for inner in graph.node:
             yield from read_by(inner)
+
+
+def nodes_needed(nodes: Sequence[NodeProto], wanted: Iterable[str]) -> list[NodeProto]:
+    """The nodes, in order, with an output that is wanted, or that such a node behind them reads."""
+    read, kept = set(wanted), []
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.output):
+            kept.append(node)
+            read.update(filter(None, read_by(node)))
+    return kept[::-1]
 
 
 def read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:

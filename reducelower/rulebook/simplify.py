@@ -13,14 +13,13 @@ from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
 from reducelower.model.attributes import add_named
 from reducelower.model.constants import tensor_of
-from reducelower.model.graph import read_by
+from reducelower.model.graph import nodes_needed
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
 
 __all__ = [
     "Simplified",
     "Type",
-    "drop_dead",
     "hand_on_names",
     "resolved",
     "simplified",
@@ -73,7 +72,7 @@ def simplified(
         known.update(types_of_outputs(copy, attributes, opset, known))
         body.nodes.append(copy)
     hand_on_names(body, outputs)
-    drop_dead(body, {body.same.get(name, name) for name in outputs})
+    body.nodes = nodes_needed(body.nodes, [body.same.get(name, name) for name in outputs])
     known.clear()  # breaks a reference cycle that would keep the model alive
     return body
 
@@ -170,13 +169,3 @@ def hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
             node.output[:] = [output if name == other else name for name in node.output]
         body.same = {name: output if target == other else target for name, target in body.same.items()}
         del body.same[output]
-
-
-def drop_dead(body: Simplified, wanted: set[str]) -> None:
-    """Leave out nodes whose outputs are neither wanted nor read."""
-    kept = []
-    for node in reversed(body.nodes):
-        if wanted.intersection(node.output) or not node.output:
-            kept.append(node)
-            wanted.update(read_by(node))
-    body.nodes = kept[::-1]

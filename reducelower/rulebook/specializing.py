@@ -29,14 +29,14 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import add_named, refuse_reference
 from reducelower.model.constants import tensor_of
-from reducelower.model.graph import read_by, subgraphs
+from reducelower.model.graph import nodes_needed, read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
 from reducelower.model.schemas import opset_of, schema_in_force
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Source
-from reducelower.rulebook.simplify import Simplified, Type, drop_dead, hand_on_names, types_of_outputs
+from reducelower.rulebook.simplify import Simplified, Type, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.fold import evaluated as folded
 
@@ -144,7 +144,7 @@ class _Body:
                 self.done.same[name] = frame.names[name]
         hand_on_names(self.done, outputs)
         wanted = {self.done.same.get(name, name) for name in outputs}
-        drop_dead(self.done, set(wanted))
+        self.done.nodes = nodes_needed(self.done.nodes, wanted)
         read = wanted | {name for node in self.done.nodes for name in read_by(node)}
         own = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
         kept = 0 if own is None else own.min_output

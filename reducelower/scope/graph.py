@@ -447,10 +447,6 @@ class GraphScope:
             return True
         return home._stated_whole(name) is not None
 
-    def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is known without inferring the whole model."""
-        return self.states_type(name)
-
     # For the resolver, and through it
 
     @property

@@ -5,7 +5,7 @@ The result is bytes: thousands of nodes are written from one template.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from onnx import GraphProto, NodeProto
@@ -94,7 +94,7 @@ class Writing:
         self._claims = self._find_claims()
         self._makes_names = bool(outcome.derived) or not self._is_bytes
         self._makes_values = bool(outcome.new_values) and graph.is_graph
-        if outcome.nodes and self._inferred(read, graph.has_type_at_hand) is None and self._needs_types():
+        if outcome.nodes and self._inferred(read) is None and self._needs_types():
             doubts.append(outcome.op_type)
 
     def _needs_types(self) -> bool:
@@ -183,14 +183,14 @@ class Writing:
         """The nodes with a blank for every new name, after those of names and marks."""
         return self._template.format(self._fixed, with_tails=False)
 
-    def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes] | None:
-        """The types of new values; None if not the types of all operands are known."""
+    def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
+        """The types of new values; None if not the types of all operands are stated."""
         outcome, graph = self.outcome, self._graph
         for number in outcome.reads:
-            if not is_known(read.names[number].decode()):
+            if not graph.states_type(read.names[number].decode()):
                 return None
         operands = [name.decode() for name in read.names[: self._operands]]
-        given = tuple([graph.described(name) if is_known(name) else None for name in operands])
+        given = tuple([graph.described(name) if graph.states_type(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
             return None
         found = outcome.alone(graph.ground.opset, given, graph.ground.values)
@@ -200,7 +200,7 @@ class Writing:
 
     def _state_types(self, edit: Edit, index: int, read: ReadNode, new: Mapping[str, str] | None) -> None:
         """Let the graph state the types of new values, if it states those of the operands."""
-        types = self._inferred(read, self._graph.states_type) or {}
+        types = self._inferred(read) or {}
         if self.outcome.types:
             types = {**types, **dict(self.outcome.types)}
         if not types:
