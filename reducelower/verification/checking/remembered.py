@@ -18,7 +18,6 @@ from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import may_have
-from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims
@@ -73,7 +72,9 @@ class Checker:
 
     def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
         """What both sides give on sets of values that begin with samples; `more` is what else `Sets` takes."""
-        sets = Sets(_input_specs_of(pair), limits_of(pair), self.seed, samples, **more)
+        # What is of no known type is taken for floats.
+        specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
+        sets = Sets(specs, limits_of(pair), self.seed, samples, **more)
         conditions = None if sets.alone else self._conditions(pair, sets)
         known = _equal.get(conditions)
         if known is not None:
@@ -99,11 +100,6 @@ class Checker:
         key = pair.key or keyed(pair).key
         where = chosen_provider(), allowed_bytes()
         return where, feeds_no_empty(), key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
-
-
-def _input_specs_of(pair: Pair) -> list[InputSpec]:
-    """The inputs of both sides; what is of no known type is taken for floats."""
-    return [InputSpec(item.name, item.element_type or TensorProto.FLOAT, item.dims) for item in pair.inputs]
 
 
 def _is_sample(pair: Pair, values: Mapping[str, Any]) -> bool:

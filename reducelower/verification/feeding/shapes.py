@@ -12,9 +12,8 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.inputs.made import tensor_dims
+from reducelower.verification.inputs.made import InputSpec, tensor_dims
 from reducelower.verification.operators import column, of_kind
-from reducelower.verification.regions.pairs import FreeInput
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.memory import as_fed, inferred
 
@@ -41,7 +40,7 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     )
 
 
-def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
+def gives_nothing(model: ModelProto, inputs: Iterable[InputSpec]) -> bool:
     """Whether none of the results of a model has elements, at the sizes that are declared for its inputs."""
     graph = inferred(model, {item.name: item.dims for item in inputs})
     return graph is not None and all(map(_is_empty, graph.output))

@@ -17,12 +17,12 @@ from reducelower.plan import Site
 from reducelower.scope.node import blank
 from reducelower.types import Inference
 from reducelower.types.known import Known
-from reducelower.verification.inputs.made import tensor_dims
+from reducelower.verification.inputs.made import InputSpec, tensor_dims
 from reducelower.verification.lemmas.substitution import Stayed
 from reducelower.verification.operators import column
 from reducelower.verification.regions.cut import renamed
 from reducelower.verification.regions.numbering import captured, content
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
 from reducelower.verification.regions.places import Dims, Place
 
 __all__ = ["Lemma", "lemmas_of", "named_sizes", "sizes_told", "told"]
@@ -71,7 +71,7 @@ class Lemma:
         names = {**(first.names or {}), **{name: f"after/{name}" for name in (*entry.added, *entry.derived)}}
         held = {names[name]: value for name, value in {**entry.constants, **self.bound}.items()}
         more = {names[name]: numpy_helper.to_array(value) for name, value in entry.added.items()}
-        inputs = [FreeInput(names[name], *types[name]) for name in self.operands]
+        inputs = [InputSpec(names[name], *types[name]) for name in self.operands]
         sides = [_renamed([entry.node], names), _renamed(entry.nodes, names)]
         sides[1] += [
             helper.make_node("Constant", [], [names[name]], value=tensor) for name, tensor in entry.adopted.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
@@ -17,11 +17,12 @@ from onnx import NodeProto, TensorProto, helper
 from reducelower.model.graph import subgraphs
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
+from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.align import Claim, Level
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.numbering import Numbers, read_by
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, free_input
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import CannotRunError
 
@@ -104,7 +105,7 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
 
 
 def _pair(
-    claim: Claim, sides: Sequence[tuple[list[NodeProto], dict[str, Array]]], inputs: list[FreeInput], outputs: list[str]
+    claim: Claim, sides: Sequence[tuple[list[NodeProto], dict[str, Array]]], inputs: list[InputSpec], outputs: list[str]
 ) -> Pair:
     level, site = claim.level, claim.site
     (nodes, left), (replacement, right) = sides
@@ -237,9 +238,9 @@ def _known(place: Place, name: str) -> Array | TensorProto | None:
     return None if value is None or place.is_overridable(name) else value
 
 
-def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, FreeInput]:
+def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, InputSpec]:
     """What is known of every input, from whichever side knows more."""
-    kinds: dict[int, FreeInput] = {}
+    kinds: dict[int, InputSpec] = {}
     for place, cone in ((level.left, left), (level.right, right)):
         for name, number in cone.inputs.items():
             known = kinds.get(number)
@@ -250,7 +251,7 @@ def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) ->
             if known is not None and known.dims is None and found.dims is not None:
                 better = bool(found.element_type)
             if better:
-                kinds[number] = FreeInput(names[number], found.element_type, found.dims)
+                kinds[number] = replace(found, name=names[number])
     return kinds
 
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import (
-    NodeProto,
-)
+from onnx import NodeProto
 
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array
+from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.regions.numbering import attribute_key, brief, read_by
-from reducelower.verification.regions.pairs import FreeInput, Pair, opened
+from reducelower.verification.regions.pairs import Pair, opened
 from reducelower.verification.regions.places import Dims
 
 __all__ = ["keyed"]
@@ -31,7 +30,7 @@ def keyed(pair: Pair) -> Pair:
     return pair
 
 
-def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:
+def _by_letters(inputs: list[InputSpec], nodes: Sequence[NodeProto]) -> list[InputSpec]:
     """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
     known = {item.name: item for item in inputs}
     for node in walk(nodes):
@@ -54,7 +53,7 @@ def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[Fre
     return list(known.values())
 
 
-def _by_grid(inputs: list[FreeInput], nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> list[FreeInput]:
+def _by_grid(inputs: list[InputSpec], nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> list[InputSpec]:
     """Matrices of an AffineGrid of known size: one for each of its batch, of two rows in a plane and three in space."""
     sizes = {
         node.input[0]: constants[node.input[1]].tolist()

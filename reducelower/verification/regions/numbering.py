@@ -21,7 +21,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from reducelower.files.external import external_tensors
 from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.constants import tensor_of
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.meanings import meaning
@@ -285,10 +285,4 @@ def captured(nodes: Sequence[NodeProto]) -> list[str]:
 
 def read_by(node: NodeProto) -> list[str]:
     """The names that a node reads, those that its graphs read from around them included."""
-    names = list(node.input)
-    for _, _, graph in subgraphs(node):
-        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        produced = {name for inner in graph.node for name in inner.output}
-        outside = [value.name for value in graph.output if value.name not in produced]
-        names += [name for name in [*captured(graph.node), *outside] if name not in own]
-    return names
+    return [*node.input, *sorted(read_from_outside(node) - {*node.input})]

@@ -34,22 +34,14 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Site
+from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.regions.numbering import attributes
-from reducelower.verification.regions.places import Dims, Place
+from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import plainly_spelled
 
-__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "free_input", "opened", "small_models"]
+__all__ = ["SMALL_CONSTANT", "Pair", "free_input", "opened", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
-
-
-@dataclass(frozen=True)
-class FreeInput:
-    """An input of both small models; the element type is 0 and the sizes None where they are not known."""
-
-    name: str
-    element_type: int
-    dims: Dims | None
 
 
 @dataclass
@@ -63,7 +55,7 @@ class Pair:
         site: from the plan; for a region that no plan knows, what stands for it.
         nodes: the original nodes, one for the site of a plan.
         replacement: the nodes in its place, with what they need from outside the site's range.
-        inputs: what both models are fed.
+        inputs: what both models are fed; an element type is 0, and sizes are None, where they are not known.
         constants: what both models hold, by name, before and after.
         outputs: what both sides compute.
         key: equal for sites that are the same up to names and sizes.
@@ -74,7 +66,7 @@ class Pair:
     site: Site
     nodes: list[NodeProto]
     replacement: list[NodeProto]
-    inputs: list[FreeInput]
+    inputs: list[InputSpec]
     constants: tuple[dict[str, Array], dict[str, Array]]
     before: Place
     after: Place
@@ -129,17 +121,17 @@ class Pair:
         return len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
 
 
-def free_input(place: Place, name: str) -> FreeInput:
+def free_input(place: Place, name: str) -> InputSpec:
     """What is known of a value that is fed."""
     known = place.type_of(name)
     if known is None:
         value = place.constant(name)
         if isinstance(value, np.ndarray):
-            return FreeInput(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            return InputSpec(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         if isinstance(value, TensorProto):
-            return FreeInput(name, value.data_type, tuple(value.dims))
-        return FreeInput(name, 0, None)
-    return FreeInput(name, *known)
+            return InputSpec(name, value.data_type, tuple(value.dims))
+        return InputSpec(name, 0, None)
+    return InputSpec(name, *known)
 
 
 def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
@@ -185,7 +177,7 @@ def _typed(model: ModelProto) -> ModelProto:
     return model
 
 
-def _value_type(item: FreeInput) -> TypeProto:
+def _value_type(item: InputSpec) -> TypeProto:
     """Rank only, so that every size can be fed; float where the element type is not known."""
     dims = None if item.dims is None else [None] * len(item.dims)
     return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)

@@ -114,10 +114,6 @@ class Place:
     def _holds(self, name: str) -> bool:
         return name in self._initializers or name in self._inputs or name in self.positions
 
-    def defines(self, name: str) -> bool:
-        """Whether the value exists here or in a scope around."""
-        return self._holds(name) or (self.parent is not None and self.parent.defines(name))
-
     @cached_property
     def positions(self) -> dict[str, int]:
         """By name of a value, the position of the node here that computes it."""
