@@ -149,3 +149,18 @@ def test_a_type_that_holds_the_declared_sizes_is_right() -> None:
     text = "g (float[5, 3] x) => (int64[2] y) { n = Shape (x)  %s }"
     cast = "f = Cast <to = 10> (n)  y = Cast <to = 7> (f)"
     assert verify(model(text % "y = Identity (n)"), model(text % cast)).verdict == "equivalent"
+
+
+AVERAGED = (
+    "g (bool c, float[64, 64] x) => (float[64, 1] y) <int64[1] a = {{1}}, float n = {{{}}}> {{ y = If (c) "
+    "<then_branch = t () => (float[64, 1] p) {{ e = Exp (x)  {} }}, "
+    "else_branch = e () => (float[64, 1] q) {{ q = ReduceMax (x, a) }}> }}"
+)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(64, "equivalent"), (63, "different")])
+def test_what_rests_on_declared_sizes_is_fed_at_these(count: int, verdict: str) -> None:
+    """In a branch, no run of the model shows sizes, and those that are declared are made smaller at first."""
+    before = model(AVERAGED.format(count, "p = ReduceMean (e, a)"))
+    after = model(AVERAGED.format(count, "s = ReduceSum (e, a)  p = Div (s, n)"))
+    assert verify(before, after).verdict == verdict
