@@ -141,7 +141,7 @@ def _parse_binary(data: bytes, name: str) -> ModelProto:
         elif _is_cut_short(data):
             reason = "is cut short; export or download it again"
         else:
-            reason = "is not an ONNX model, or is damaged"
+            reason = "is not an ONNX model, or is damaged; export or download it again"
         raise UnreadableModelError(f"{name} {reason}") from None
     return model
 
@@ -154,7 +154,7 @@ def _parse_text(data: bytes, name: str, form: str) -> ModelProto:
     except RecursionError:
         raise UnreadableModelError(f"{name} nests subgraphs deeper than can be read") from None
     except Exception as error:  # four parsers, each with exceptions of its own
-        reason = one_line(error)[:200]
+        reason = one_line(error).partition(" Available Fields")[0][:200]  # JSON's lists every field there is
         raise UnreadableModelError(f"{name} is not an ONNX model in {form} format: {reason}") from None
 
 

@@ -37,7 +37,7 @@ BAD_MODELS: dict[str, tuple[bytes, int, str]] = {
     "empty": (b"", 2, "is empty"),
     "truncated": (text(f"g{'g' * 300} (float[2, 3] x) => (float[2, 3] y) {{ y = Abs (x) }}")[:-40], 2, "is cut short"),
     "prose": (b"this is not a model, it is a sentence", 2, "is not an ONNX model"),
-    "a word": (b"junk\n", 2, "is not an ONNX model"),
+    "a word": (b"junk\n", 2, "is not an ONNX model, or is damaged; export or download it again"),
     "random bytes": (bytes(range(7, 256)), 2, "is not an ONNX model"),
     "almost empty message": (b"\x08\x08", 2, "is not an ONNX model: it holds no graph"),
     "a tensor": (TensorProto(dims=[2], data_type=1, raw_data=bytes(8)).SerializeToString(), 2, "is not an ONNX model"),

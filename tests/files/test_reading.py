@@ -172,6 +172,12 @@ def test_text_that_is_no_model_is_one_line(tmp_path: Path, extension: str) -> No
         assert len(str(caught.value).splitlines()) == 1
 
 
+def test_a_field_that_models_lack_is_named_without_all_that_they_have(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"hidden_size": 768}')
+    with pytest.raises(UnreadableModelError, match=r"no field named \"hidden_size\" at \"ModelProto\"\.$"):
+        read_model(tmp_path / "config.json")
+
+
 def test_subgraphs_deeper_than_protobuf_reads_are_refused(tmp_path: Path) -> None:
     def field(number: int, content: bytes) -> bytes:
         size, length = len(content), b""
