@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reducelower.api import check, legalized
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.whole_models import Fitted, fitted, inlined
 from reducelower.model.document import Document
-from reducelower.model.inference.declared import names_in
 from reducelower.model.validate import find_defect
-from reducelower.options import Book, Settings, Target
+from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
+from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import alive, repaired, what_would_help
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.plan import CHOSEN, Plan
@@ -116,7 +115,7 @@ def _convert(
     if wrong:
         return refused(task.source, wrong + ("" if settings.repair else what_would_help(source)))
     on_step("rewrite", 0, 0)
-    made, plan = _legalized(source, settings)
+    made, plan = legalized_and_raised(source, settings)
     on_step("check", 0, 0)
     # Where nothing has to be legal, the result keeps what runtimes run although the checker refuses it.
     check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
@@ -127,7 +126,7 @@ def _convert(
         if mended.done:
             # Runtimes ignore the stated types of inner values, so the model runs as it is.
             source, notes = repaired(source, mended, notes)
-            made, plan = _legalized(source, settings)
+            made, plan = legalized_and_raised(source, settings)
             wrong = check_result(made, external=external, full=True)
     if wrong:
         return _invalid_result(task, settings, source, made, wrong)
@@ -222,69 +221,6 @@ def _stops(verification: Verification, *, strict: bool) -> bool:
     """Whether verification prevents writing: something differs or, if `strict`, not everything was shown."""
     departs = bool(verification.departing or verification.departs)
     return verification.verdict == "different" or (strict and (not verification.equivalent or departs))
-
-
-def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]:
-    """The model after conversion, raising, or both."""
-    settings = replace(settings, base_dir=source.place)
-    if settings.raised is None:
-        return legalized(source.document, settings, report=True)
-    if settings.target == Target():
-        return _raised(source.document, settings, settings.raised or None)
-    from reducelower.legalization.composed import composed
-
-    converted, first = legalized(source.document, settings, report=True)
-    raised, second = _raised_for(converted, settings, replace(settings.target, opset=first.target.opset))
-    return raised, composed(first, second, source.document.message, converted.message, raised.message)
-
-
-def _raised_for(document: Document, settings: Settings, target: Target) -> tuple[Document, Plan]:
-    """A legal model, raised where it stays legal; a note names what the runtime would get wrong."""
-    from reducelower.recompose import known_operators
-
-    wanted = set(settings.raised or known_operators(_books(settings))) - target.without
-    settings = _declared_of(document, settings)
-    raised, plan = _raised(document, settings, sorted(wanted))
-    # Parts of a form that is not raised may look like other operators, which are not reported.
-    notes, wrong = list(plan.notes), dict[str, str]()
-    while target.runtime is not None:
-        asked = {**_declared_of(raised, settings).for_engine(), "target": target}
-        again = check(raised.message, **asked, base_dir=settings.base_dir)
-        found = {site.op_type: f"on {target.runtime}: {site.because}" for site in again.sites}
-        found |= {refusal.operator: refusal.reason for refusal in again.refusals}
-        found = {site.op_type: found[site.op_type] for site in plan.sites if site.op_type in found}
-        if not found:
-            break
-        wrong |= found
-        raised, plan = _raised(document, settings, sorted(wanted - wrong.keys()))
-    notes += [f"{name} was not raised: {why}" for name, why in sorted(wrong.items())]
-    return raised, replace(plan, notes=tuple(notes))
-
-
-def _declared_of(document: Document, settings: Settings) -> Settings:
-    """The settings without declarations of values that rewriting removed."""
-    if not settings.element_types and not settings.ranks:
-        return settings
-    names = names_in(document.message)
-    types, ranks = settings.element_types or {}, settings.ranks or {}
-    return replace(
-        settings,
-        element_types={name: types[name] for name in types.keys() & names},
-        ranks={name: ranks[name] for name in ranks.keys() & names},
-    )
-
-
-def _books(settings: Settings) -> tuple[Book, ...]:
-    from reducelower.recompose import BOOKS
-
-    return tuple(dict.fromkeys((*BOOKS, settings.rules)))
-
-
-def _raised(document: Document, settings: Settings, operators: Collection[str] | None) -> tuple[Document, Plan]:
-    from reducelower.recompose import raise_with_plan
-
-    made = raise_with_plan(document.message, settings, ops=operators, rules=_books(settings))
-    return Document.of_message(made.model), made.plan
 
 
 def with_details(

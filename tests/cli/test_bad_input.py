@@ -121,12 +121,12 @@ def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], t
 def test_what_only_the_engine_stumbles_over_is_refused_too(
     cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.pipeline.conversion as conversion
+    import reducelower.pipeline.raising as raising
 
     def stumble(*_: Any, **__: Any) -> None:
         raise TypeError("can't concat str to bytes")
 
-    monkeypatch.setattr(conversion, "legalized", stumble)
+    monkeypatch.setattr(raising, "legalized", stumble)
     path = tmp_path / "model.onnx"
     output = tmp_path / "out.onnx"
     path.write_bytes(text(ABS.replace("x", "name")).replace(b"name", b"\xff\xfe\xff\xfe"))

@@ -35,9 +35,9 @@ def test_in_place_replaces_the_input_and_keeps_its_permissions(cli: Cli, model: 
 def test_a_result_that_computes_something_else_is_not_written(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.pipeline.conversion as conversion
+    import reducelower.pipeline.raising as raising
 
-    honest = conversion.legalized
+    honest = raising.legalized
 
     def lying(*arguments: Any, **options: Any) -> Any:
         made, plan = honest(*arguments, **options)
@@ -46,7 +46,7 @@ def test_a_result_that_computes_something_else_is_not_written(
                 node.op_type = "ReduceMax"
         return Document.of_message(made.message), plan
 
-    monkeypatch.setattr(conversion, "legalized", lying)
+    monkeypatch.setattr(raising, "legalized", lying)
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == 1
     assert "does not compute the same" in ran.err
@@ -57,16 +57,16 @@ def test_a_result_that_computes_something_else_is_not_written(
 def test_an_invalid_result_is_our_fault_and_not_written(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.pipeline.conversion as conversion
+    import reducelower.pipeline.raising as raising
 
-    honest = conversion.legalized
+    honest = raising.legalized
 
     def broken(*arguments: Any, **options: Any) -> Any:
         made, plan = honest(*arguments, **options)
         made.message.graph.node[0].op_type = "Nonsense"
         return Document.of_message(made.message), plan
 
-    monkeypatch.setattr(conversion, "legalized", broken)
+    monkeypatch.setattr(raising, "legalized", broken)
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == 3
     assert "please report" in ran.err
@@ -92,12 +92,12 @@ def test_no_exception_shows_a_traceback(
     status: int,
     phrase: str,
 ) -> None:
-    import reducelower.pipeline.conversion as conversion
+    import reducelower.pipeline.raising as raising
 
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(conversion, "legalized", fail)
+    monkeypatch.setattr(raising, "legalized", fail)
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13, "--no-verify")
     assert ran.status == status
     assert phrase in ran.err
@@ -109,12 +109,12 @@ def test_no_exception_shows_a_traceback(
 def test_a_traceback_is_shown_on_request(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.pipeline.conversion as conversion
+    import reducelower.pipeline.raising as raising
 
     def fail(*_: Any, **__: Any) -> None:
         raise KeyError("odd")
 
-    monkeypatch.setattr(conversion, "legalized", fail)
+    monkeypatch.setattr(raising, "legalized", fail)
     monkeypatch.setenv("REDUCELOWER_DEBUG", "1")
     assert "Traceback" in cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13).err
 

@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, parser
 
 from reducelower import convert_bytes, convert_version
+from reducelower.api import legalized
 from reducelower.batch import convert_file
 from reducelower.files import read_model
 from reducelower.model.document import Document
@@ -57,8 +58,8 @@ def test_a_file_is_at_hand_as_both(tmp_path: Path) -> None:
 def test_one_document_is_checked_verified_and_written(tmp_path: Path) -> None:
     onnx.save(MODEL, tmp_path / "m.onnx")
     settings = Settings(Target(18), verify=True)
-    stages = ("what_is_wrong_with_source", "legalized", "what_is_wrong", "write_model")
-    with calls_of(*(getattr(conversion, stage) for stage in stages), verifying.verify_models) as calls:
+    stages = (conversion.what_is_wrong_with_source, legalized, conversion.what_is_wrong, conversion.write_model)
+    with calls_of(*stages, verifying.verify_models) as calls:
         outcome = convert_file(Task(str(tmp_path / "m.onnx"), str(tmp_path / "out.onnx")), settings)
     seen = [(name, list(call.values())[name == "verify_models"]) for name, call in calls]
     assert outcome.output, outcome.problems

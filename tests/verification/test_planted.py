@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
-import reducelower.pipeline.conversion as conversion
+import reducelower.pipeline.raising as raising
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.model.document import Document
 from reducelower.numerics.reductions import REDUCTIONS
@@ -67,7 +67,7 @@ ENGINE_FAULTS: dict[str, Callable[[NodeProto], None]] = {
 @pytest.mark.parametrize("op_type", OPERATORS)
 @pytest.mark.parametrize("fault", ENGINE_FAULTS)
 def test_fault_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op_type: str, fault: str) -> None:
-    honest = conversion.legalized
+    honest = raising.legalized
 
     def faulty(*arguments: Any, **options: Any) -> Any:
         made, plan = honest(*arguments, **options)
@@ -75,7 +75,7 @@ def test_fault_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op
         ENGINE_FAULTS[fault](reductions[0])
         return Document.of_message(made.message), plan
 
-    monkeypatch.setattr(conversion, "legalized", faulty)
+    monkeypatch.setattr(raising, "legalized", faulty)
     # At opset 11 every operator has its axes as an attribute.
     assert_caught(tmp_path, converted(tmp_path, source(op_type), Target(11)))
 
