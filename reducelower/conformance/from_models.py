@@ -6,9 +6,10 @@ refused with a reason, or fail in a part that no fact describes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from onnx import ModelProto
 from reducelower.conformance.bisection import Inside, Part, alone, smallest_part
 from reducelower.conformance.case import Array, Case
 from reducelower.conformance.judging import Verdict, tidy
-from reducelower.conformance.mending import TOOL_REFUSED, Change, compare, fitted
+from reducelower.conformance.mending import TOOL_REFUSED, Change, Transform, compare, fitted
 from reducelower.conformance.narrow_facts import narrow_fact
 from reducelower.conformance.process import Answer, Subject, Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, probe
@@ -132,14 +133,16 @@ def facts_from_models(
         def run(case: Case) -> Verdict:
             return judge_whole(case, worker.run(case.model, case.inputs), allowed)
 
+        asked = probed
         for _ in range(_ROUNDS):
-            changes = compare(subject, probed, fitted(runtime), how, known=verdicts)
+            convert = cache(fitted(runtime))
+            changes = compare(subject, asked, convert, how, known=verdicts)
             facts = dict.fromkeys(runtime.facts)
             for change in changes:
                 if change.after.kind == TOOL_REFUSED and change.before.word == "right":
                     wrongly = [fact for fact in facts if fact.told in change.after.detail]
                     untrue.update((fact, change.case.name) for fact in wrongly)
-            for whole in _failing(changes, runtime):
+            for whole in _failing(changes, convert):
                 key = (whole.name, whole.model)
                 if key not in parts:
                     inside = look(ModelProto.FromString(whole.model), whole)
@@ -148,17 +151,29 @@ def facts_from_models(
                     if fact is not None and not any(replace(each, evidence=fact.evidence) == fact for each in facts):
                         facts[fact] = None
             kept = tuple(fact for fact in facts if fact not in untrue)
-            if kept == runtime.facts:
+            if kept != runtime.facts:
+                # A new fact may be true of nodes of every model, which the last round sees; it takes the longest.
+                asked = _those(probed, {change.case.name for change in changes if change.is_bad})
+                runtime = replace(runtime, facts=kept)
+            elif asked is not probed:
+                asked = probed
+            else:
                 break
-            runtime = replace(runtime, facts=kept)
+        else:
+            changes = compare(subject, probed, fitted(runtime), how, known=verdicts)
     found = {name: part for (name, _), part in parts.items() if part is not None}
     return FromModels(probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), found, untrue)
 
 
-def _failing(changes: Sequence[Change], runtime: Runtime) -> list[Case]:
+def _those(probed: Probed, names: Collection[str]) -> Probed:
+    """The part of a probe that is about models of these names."""
+    kept = [(case, result) for case, result in zip(probed.cases, probed.results, strict=True) if case.name in names]
+    return replace(probed, cases=tuple(case for case, _ in kept), results=tuple(result for _, result in kept))
+
+
+def _failing(changes: Sequence[Change], convert: Transform) -> list[Case]:
     """The models that are not right, as they are converted now, and not refused with a reason."""
     bad = [change for change in changes if change.is_bad and change.after.kind != TOOL_REFUSED]
-    convert = fitted(runtime)
     return [replace(change.case, model=convert(change.case.model).model) for change in bad]
 
 

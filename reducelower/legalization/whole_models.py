@@ -25,7 +25,6 @@ from reducelower.model.graph import all_nodes, function_path, graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.text import counted
 from reducelower.options import Settings
-from reducelower.runtimes.facts import ModelFeature
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.values import dense
 
@@ -116,12 +115,12 @@ def with_functions_inlined(document: Document, paths: Collection[str]) -> Fitted
     return Fitted(document.with_message(made), (done,), tuple(refusals))
 
 
-def _without(document: Document, unwanted: Iterable[tuple[ModelFeature, str, str]]) -> Fitted:
+def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Fitted:
     """The model without features, each with where it is not taken, and the sentence that says so."""
     done: list[str] = []
     refusals: list[Refusal] = []
     for name, where, says in unwanted:
-        feature = _FEATURES[name]
+        feature = _FEATURES[name] if name in _FEATURES else _operator(name)
         if not (before := feature.found(document.message)):
             continue
         made = deepcopy(document.message)
@@ -217,7 +216,22 @@ def _store_as_raw_data(model: ModelProto) -> None:
         tensor.raw_data = raw
 
 
-_FEATURES: Mapping[ModelFeature, _Feature] = {
+def _operator(name: str) -> _Feature:
+    """An operator of another domain, by its name behind that of the domain."""
+    domain, _, op_type = name.rpartition(".")
+
+    def found(model: ModelProto) -> list[str]:
+        own = functions_of(model)
+        nodes = [node for node in all_nodes(model) if (node.domain, node.op_type) == (domain, op_type)]
+        return [node.name or op_type for node in nodes if (domain, op_type, node.overload) not in own]
+
+    hint = (
+        "take the model before operators of this domain were put in, by an optimizer or a quantizer, or export it again"
+    )
+    return _Feature(found, f"{op_type} of {domain}", hint=hint)
+
+
+_FEATURES: Mapping[str, _Feature] = {
     "functions": _Feature(
         lambda model: [function.name for function in model.functions],
         "local function",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from reducelower.errors import RefusedError
-from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
+from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
 from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
@@ -45,6 +45,15 @@ of inputs that have names or are not known; inputs with an initializer, which ca
 domains than ONNX's own and those of its functions; tensors of bools, small integers or half-precision floats whose
 values are written as numbers of 32 bits, as onnx.helper.make_tensor and onnx.parser do, rather than as raw data."""
 
+
+def _no_feature(name: str) -> str:
+    """What is wrong with the name of a feature of models, if anything."""
+    domain, _, operator = name.rpartition(".")
+    if name in get_args(ModelFeature) or (domain and operator.isidentifier() and domain not in DEFAULT_DOMAINS):
+        return ""
+    return f"names {name!r}, which is none of {', '.join(get_args(ModelFeature))}, and no operator as DOMAIN.NAME"
+
+
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
 
@@ -75,6 +84,7 @@ def _no_element_type(name: str) -> str:
 
 Operator = Annotated[str, _no_operator]
 ElementType = Annotated[str, _no_element_type]
+Feature = Annotated[str, _no_feature]
 
 
 @dataclass(frozen=True)
@@ -138,6 +148,7 @@ class When:
     no_values: bool | None = None
     attributes: frozenset[str] | None = None
     after: frozenset[Operator] | None = None
+    after_second: frozenset[Operator] | None = None
     open_sizes: Ranges | None = None
     second_read: bool | None = None
     index_depth: Ranges | None = None
@@ -228,7 +239,8 @@ class Fact:
         says: a sentence for people.
         operators: operators of the default domain; ``Reduce*`` means all with this prefix, `ANY_OPERATOR` all; none if
             it is about whole models.
-        model: features of a model as a whole, any of which is affected; none if it is about nodes.
+        model: features of a model as a whole (`ModelFeature`), or operators of other domains as ``DOMAIN.NAME``, any of
+            which is affected; none if it is about nodes of ONNX's own operators.
         outcome: how a node fails of which this is true.
         evidence: how it is known.
         opsets: opset versions of the model; None for all.
@@ -244,7 +256,7 @@ class Fact:
         metadata={HINT: 'write { measured = "NAME VERSION", on = DATE } or { documented = "ADDRESS" }'}
     )
     operators: frozenset[Operator] = frozenset()
-    model: frozenset[ModelFeature] = frozenset()
+    model: frozenset[Feature] = frozenset()
     opsets: Ranges | None = None
     when: When = When()
     versions: Versions | None = None

@@ -225,6 +225,11 @@ class Features:
         return self._scope.made_by(self._node.input[0]) if self._node.input else ""
 
     @property
+    def after_second(self) -> str:
+        """The operator that computes the second input."""
+        return self._scope.made_by(self._second_input) if self._second_input else ""
+
+    @property
     def open_sizes(self) -> int:
         """How many sizes of the first input are not known as numbers; 1 if not even the rank is known."""
         shape = self._scope.shape(self._node.input[0])

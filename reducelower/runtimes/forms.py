@@ -54,6 +54,16 @@ def _swap_operands(op: Writer) -> Written:
     return op.yields(_MIRRORED[op.node.op_type], op.input(1), op.input(0)), _OPSET
 
 
+def _set_factor_apart(op: Writer) -> Written:
+    """Keep what computes a factor apart from the product, which a runtime fuses otherwise."""
+    is_computed = [op.scope.constant(name) is None for name in op.node.input]
+    factors = [
+        op.add("Identity", name, tail="apart") if computed else name
+        for name, computed in zip(op.node.input, is_computed, strict=True)
+    ]
+    return _once_more(op, *factors)
+
+
 def _swap_branches(op: Writer) -> Written:
     """Pick by the opposite, so that the last branch comes first."""
     condition, one, other = op.node.input
@@ -382,7 +392,6 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(("ScatterElements", "ScatterND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _ONE_BY_ONE)),
     "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
     "Concat": (Remedy("Identity before its inputs", _set_inputs_apart, ("data", "last")),),
-    "Erf": (_IDENTITY_BEFORE,),
     "Flatten": (Remedy("Reshape in place of it", _reshape_flat),),
     "Expand": (Remedy("Mul by ones in place of it", _times_ones),),
     "Gather": (Remedy("Slice and Concat in place of it", _slice_each),),
@@ -401,7 +410,11 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     ),
     "MatMul": (Remedy("its operands spread beforehand", _spread_operands, ("broadcast",)),),
     "Reshape": (Remedy("allowzero left out", _reshape_no_zeros),),
-    "Mul": (_VECTORS_RESHAPED, Remedy("sizes cast to numbers", _recast_sizes, ("scaled_by_size",))),
+    "Mul": (
+        _VECTORS_RESHAPED,
+        Remedy("Identity before its computed factor", _set_factor_apart, ("after", "after_second")),
+        Remedy("sizes cast to numbers", _recast_sizes, ("scaled_by_size",)),
+    ),
     "Size": (Remedy("the product of its sizes", _count),),
     "Where": (
         Remedy("its branches swapped", _swap_branches, ("broadcast",)),

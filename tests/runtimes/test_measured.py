@@ -50,7 +50,7 @@ BESIDES = {
     "onnx2torch": "Clip Split",  # wide integers, which are newer than its record, and products written out
     "onnxruntime": "Max Min Neg Pow ReduceLogSumExp ReduceMax ReduceMin Where",  # narrow; larger values; of no values
     "onnxruntime@1.16": f"{_ARITHMETIC} Neg Where",  # of narrow integers; met in products written out
-    "opencv": "Cast Equal ReduceMax Reshape Shape",  # after another node; of truth values; other attributes
+    "opencv": "Cast Equal Mul ReduceMax Reshape Shape",  # after another node; of truth values; other attributes
     "openvino": "Expand ReduceMax ReduceMin Unsqueeze",  # of no values; of what is fed
     "pnnx": _ELEMENTWISE,  # met in what reduces nothing; with constants
     "qnn": "Abs Split",  # met in products written out
