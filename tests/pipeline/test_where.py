@@ -165,3 +165,19 @@ def test_a_large_model_reaches_what_a_small_one_of_its_nodes_does(tmp_path: Path
         return inspect_file(str(path), runtimes=[]).reaches
 
     assert reached(5000) == reached(1) == tuple(range(7, onnx.defs.onnx_opset_version() + 1))
+
+
+def test_an_import_that_is_too_new_is_named_though_nothing_uses_it(on: On) -> None:
+    source = model(PLAIN, 17)
+    source.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 5))
+    found = on(source, "onnxruntime@1.16").newest
+    assert found.word == "runs after --for"
+    assert [fault.feature for fault in found.faults] == ["ai.onnx.ml 5"]
+
+
+def test_an_operator_of_another_domain_that_a_runtime_lacks_is_named(on: On) -> None:
+    source = model("{ y = com.microsoft.FastGelu (x) }", 17, head="ir_version: 8")
+    source.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    found = on(source, "mnn").newest
+    assert (found.word, [fault.kind for fault in found.faults]) == ("does not run", ["refused"])
+    assert on(source, "openvino").newest.word == "nothing known against it"
