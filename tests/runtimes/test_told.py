@@ -21,8 +21,8 @@ from tests.runtimes.toaster import runtime
 from tests.table import VOCABULARY, combinations, facts_of, parsed, rows
 
 FIELDS = (
-    "graph", "imports", "from", "to", "ir", "each", "targets", "facts", "constants", "told", "refused", "rewritten", "said", "by",
-    "opset",
+    "graph", "imports", "from", "to", "ir", "each", "targets", "facts", "constants", "told", "refused", "rewritten",
+    "said", "by", "opset",
 )  # fmt: skip
 ROWS = rows(Path(__file__).with_name("told.toml"), fields=FIELDS)
 
