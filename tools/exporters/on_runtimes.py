@@ -4,7 +4,8 @@
     python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/cv4/bin/python --for opencv@4.14 --sized
 
 It takes what `python -m tools.exporters.corpus` takes, and the runtime, which may be installed for another interpreter.
-It prints a line of a table, and beneath it what was not right afterwards.
+It prints a line of a table, how often what `inspect` says of a model agrees with what happened, and what was not right
+afterwards.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.from_models import WHOLE, judge_whole
 from reducelower.conformance.process import Subject, Worker
 from reducelower.errors import ConversionError
+from reducelower.model.document import Document
+from reducelower.pipeline.where import OnVersion, where
 
 from .corpus import PARTS, Source
 from .corpus import run as expected_of
@@ -47,6 +50,15 @@ def sizes_of(source: Source) -> dict[str, int]:
     }
 
 
+def agrees(found: OnVersion, before: str, after: str) -> bool:
+    """Whether what `inspect` says is what happened; of what is wrong for large values alone it says that it runs."""
+    if found.word == "does not run":
+        return before != "right" and after != "right"
+    if found.word == "runs after --for":
+        return before != "right" and after == "right"
+    return before == "right" or (after == "right" and any(fault.kind == "overflows" for fault in found.faults))
+
+
 def main() -> int:
     """Print the line; 1 if a model was right before and is not afterwards."""
     parser = argparse.ArgumentParser(
@@ -60,6 +72,7 @@ def main() -> int:
     arguments = parser.parse_args()
     target = reducelower.Target(runtime=reducelower.load_runtime(arguments.target))
     pairs: Counter[tuple[str, str]] = Counter()
+    agreed = 0
     said = []
     subject = Subject.of_runtime(arguments.runtime, arguments.interpreter)
     with tempfile.TemporaryDirectory() as folder, Worker(subject, SECONDS) as worker:
@@ -75,6 +88,8 @@ def main() -> int:
             except ConversionError as refused:
                 after, why = "told", str(refused)
             pairs[before, after] += 1
+            (found,) = where(Document.of_message(source.model).for_trials(), [arguments.target])
+            agreed += agrees(found.newest, before, after)
             if after != "right":
                 said.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
         version = worker.version
@@ -85,6 +100,7 @@ def main() -> int:
     counts = (" / ".join(str(found[word]) for word in ("right", "wrong", "refused")) for found in (befores, afters))
     print(
         f"| {arguments.target} | {version} | {pairs.total()} | {' | '.join(counts)} | {afters['told']} | {worse} |\n",
+        f"inspect agrees in {agreed} of {pairs.total()}",
         *said,
         sep="\n",
     )
