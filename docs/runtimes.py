@@ -1,12 +1,12 @@
-"""The page about runtimes, made from the target files: who gets which operator wrong, and what is written instead.
+"""The pages about runtimes, made from the target files: who gets which operator wrong, and what is written instead.
 
-python docs/runtimes.py > docs/runtimes.md
+`python docs/runtimes.py` writes `docs/runtimes.md`, which compares all, and a page for each in `docs/runtimes/`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,10 @@ _MOST_OPERATORS = 12
 MEASURED = Path(__file__).parent / "measured"
 """What was found before and after ``--for``: of the suites what ``python -m tools.conformance.proof --keep`` writes."""
 
-_HEAD = """\
-<!-- Made by `python docs/runtimes.py > docs/runtimes.md`; change rules/targets/*.toml instead. -->
+_MADE = "<!-- Made by `python docs/runtimes.py`; change rules/targets/*.toml instead. -->"
+
+_HEAD = f"""\
+{_MADE}
 
 # My runtime, my version: what is wrong, and what to run
 
@@ -58,8 +60,9 @@ Nearly every ONNX runtime silently computes some form of some Reduce operator wr
 2. `reducelower convert --for NAME model.onnx -o fitted.onnx` replaces them with what the runtime gets right, verified.
 3. For a runtime that is not listed, `reducelower probe` measures it and writes a target file.
 
-`NAME` is one of the names below, or that of a package; `NAME@VERSION` selects a release, such as `onnxruntime@1.16`.
-Any version is taken: of one that nobody measured, the facts of its neighbours count, and the outcome says so.
+`NAME` is one of the names below, each of which has a page, or that of a package; `NAME@VERSION` selects a release, such
+as `onnxruntime@1.16`. Any version is taken: of one that nobody measured, the facts of its neighbours count, and the
+outcome says so.
 """
 
 _TABLE = """\
@@ -135,8 +138,8 @@ expected values from exact arithmetic. Documented facts come from the page they 
 """
 
 
-def page() -> str:
-    """The page, in Markdown."""
+def pages() -> Mapping[str, str]:
+    """Every page in Markdown, by its path below `docs/`."""
     runtimes = [load_runtime(name) for name in shipped_names()]
     cases = suite()
     parts = [
@@ -149,9 +152,8 @@ def page() -> str:
         *_any_form(runtimes),
         _EVIDENCE,
     ]
-    for runtime in runtimes:
-        parts += _section(runtime, cases)
-    return "\n".join(parts).rstrip() + "\n"
+    found = {f"runtimes/{runtime.name}.md": list(_page(runtime, cases)) for runtime in runtimes}
+    return {path: "\n".join(lines).rstrip() + "\n" for path, lines in {"runtimes.md": parts, **found}.items()}
 
 
 def _entries(name: str) -> Iterator[tuple[dict[str, Any], str, str]]:
@@ -214,7 +216,7 @@ def _table_head() -> Iterator[str]:
 
 
 def _row(runtime: Runtime, cells: Iterable[str]) -> str:
-    return f"| [{runtime.name}](#{runtime.name}) | {runtime.version} | {' | '.join(cells)} |"
+    return f"| [{runtime.name}](runtimes/{runtime.name}.md) | {runtime.version} | {' | '.join(cells)} |"
 
 
 def _mark(runtime: Runtime, facts: Sequence[Fact]) -> str:
@@ -233,8 +235,9 @@ def _is_measured(runtime: Runtime) -> bool:
 # One runtime
 
 
-def _section(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
-    yield f"## {runtime.name} {{#{runtime.name}}}\n"
+def _page(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
+    yield f"{_MADE}\n"
+    yield f"# {runtime.name}\n"
     kind = "**measured**" if _is_measured(runtime) else "*documented, not measured*"
     version = f"version {runtime.version}, " if runtime.version else ""
     yield f"{runtime.about} Facts: {version}{kind}. It reads opsets {runtime.reads};"
@@ -243,9 +246,14 @@ def _section(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
     others = [version for version in shipped_versions(runtime.name) if version and version != runtime.version]
     if others:
         yield f"Other versions it knows, as `{runtime.name}@VERSION`: {', '.join(others)}.\n"
+    yield "```sh"
+    yield f"reducelower inspect model.onnx --for {runtime.name}    # what is in the way"
+    yield f"reducelower convert model.onnx -o fitted.onnx --for {runtime.name}"
+    yield "```\n"
     if not known_of:
         yield "Nothing is known against it.\n"
         return
+    yield "[What the marks mean](../runtimes.md#what-the-marks-mean).\n"
     near = sorted(cases, key=lambda case: abs(case.opset - runtime.prefer))
     yield "| | what | where | written instead | known |"
     yield "|:---:|---|---|---|---|"
@@ -315,6 +323,7 @@ def _plan(target: Target, case: Case) -> Plan | None:
 
 
 if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(page())
+    folder = Path(__file__).parent
+    (folder / "runtimes").mkdir(exist_ok=True)
+    for path, text in pages().items():
+        (folder / path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page about runtimes says what the target files say."""
+"""The pages about runtimes say what the target files say."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @cache
-def made() -> str:
-    text: str = imported("runtimes").page()
-    return text
+def pages() -> dict[str, str]:
+    found: dict[str, str] = imported("runtimes").pages()
+    return found
 
 
 def row(heading: str, runtime: str) -> dict[str, str]:
     """A runtime's marks in the table under a heading, by operator."""
-    section = made().partition(f"## {heading}")[2].partition("\n## ")[0]
+    section = pages()["runtimes.md"].partition(f"## {heading}")[2].partition("\n## ")[0]
     lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     (found,) = (cells for cells in lines if f"[{runtime}]" in cells[0])
     return {name.strip(): mark.strip() for name, mark in zip(lines[0], found, strict=True)}
@@ -36,18 +36,23 @@ def facts(runtime: str) -> list[dict[str, object]]:
     return list(tomllib.loads(content).get("fact", []))
 
 
-def test_the_committed_page_is_current() -> None:
+def test_the_committed_pages_are_current() -> None:
     if latest_opset() != 28:
-        pytest.skip("the page is made with onnx 1.23, which knows opset 28")
-    committed = (ROOT / "docs" / "runtimes.md").read_text(encoding="utf-8")
-    assert committed == made(), "run: python docs/runtimes.py > docs/runtimes.md"
+        pytest.skip("the pages are made with onnx 1.23, which knows opset 28")
+    paths = [Path("runtimes.md"), *(path.relative_to(ROOT / "docs") for path in (ROOT / "docs/runtimes").glob("*.md"))]
+    committed = {path.as_posix(): (ROOT / "docs" / path).read_text(encoding="utf-8") for path in paths}
+    assert committed == pages(), "run: python docs/runtimes.py"
+
+
+def test_every_page_has_its_place_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.findall(r": runtimes/(\S+)\.md", menu) == list(shipped_names())
 
 
 @pytest.mark.parametrize("runtime", shipped_names())
-def test_every_fact_of_every_runtime_is_told_under_its_anchor(runtime: str) -> None:
-    section = made().partition(f"{{#{runtime}}}\n")[2].partition("\n## ")[0]
+def test_every_fact_of_every_runtime_is_told_on_its_page(runtime: str) -> None:
     for fact in facts(runtime):
-        assert " ".join(str(fact["says"]).split()) in section
+        assert " ".join(str(fact["says"]).split()) in pages()[f"runtimes/{runtime}.md"]
 
 
 @pytest.mark.parametrize("runtime", shipped_names())
