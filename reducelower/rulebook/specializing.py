@@ -27,7 +27,7 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import add_named, refuse_reference
+from reducelower.model.attributes import add_named, make_attribute, refuse_reference
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import nodes_needed, read_by, subgraphs
 from reducelower.model.numbers import FLOATS, Array, largest_finite, whole_range
@@ -317,9 +317,8 @@ class _Body:
                 tensor = numpy_helper.from_array(np.reshape(self._needed(self.read(name, frame), attribute), 1))
                 holder.attribute.append(helper.make_attribute(attribute.name, tensor))
             elif name in frame.names:
-                add_named(
-                    holder, helper.make_attribute(name, self._needed(frame.names[name], attribute)), attribute.name
-                )
+                value = self._needed(frame.names[name], attribute)
+                add_named(holder, make_attribute(name, value), attribute.name)
             elif name in TYPES:
                 holder.attribute.append(helper.make_attribute(attribute.name, TYPES[name](self.asked)))
             elif (given := frame.attributes.get(name)) is not None:
