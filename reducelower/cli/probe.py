@@ -138,7 +138,7 @@ def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Dis
     from reducelower.conformance.mending import mended
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
-    from reducelower.pipeline.whole_models import exporter_cases
+    from reducelower.pipeline.model_cases import exporter_cases
     from reducelower.report.probe import as_text
 
     cases = suite(options["operators"] or None)
@@ -163,20 +163,17 @@ def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Di
     from reducelower.batch.inputs import find_models
     from reducelower.conformance.distilling import Distilled
     from reducelower.errors import UnreadableModelError
-    from reducelower.pipeline.whole_models import read_case
+    from reducelower.pipeline.model_cases import read_case
     from reducelower.report.probe import models_text
-    from reducelower.runtimes import TargetError, load_runtime
     from reducelower.verification.running.source import CannotRunError
 
-    try:
-        known = load_runtime(options["known"] or subject.name)
-    except TargetError as error:
-        hint = "" if options["known"] else "; --known names the target to start from, such as one that probe wrote"
-        raise SettingError(f"{error}{hint}") from None
+    known = _known(subject, options)
+    models = find_models(options["models"])
+    is_short = len({model.relative for model in models}) == len(models)  # two folders may hold models of one name
     cases, left_out = [], {}
-    for model in find_models(options["models"]):
+    for model in models:
         try:
-            cases.append(replace(read_case(model.path), name=model.relative))
+            cases.append(replace(read_case(model.path), name=model.relative if is_short else model.path))
         except (UnreadableModelError, CannotRunError) as error:
             left_out[model.path] = str(error)
     if not cases:
@@ -189,10 +186,33 @@ def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Di
     return found.probed, distilled, models_text(found, left_out)
 
 
+def _known(subject: Subject, options: Mapping[str, Any]) -> Runtime:
+    """What is known before models run: the target that the user names, or that of the runtime at its version."""
+    from reducelower.conformance.process import Worker
+    from reducelower.runtimes import TargetError, load_runtime
+
+    name = options["known"] or options["runtime"]
+    if name is None:
+        raise SettingError("--known names the target to start from, such as one that probe wrote of the suite")
+    try:
+        found = load_runtime(name)
+        if options["known"]:
+            return found
+        with Worker(subject, options["time_limit"]) as worker:
+            worker.start()
+            version = options["version"] or worker.version
+        try:
+            return load_runtime(f"{name}@{version}")
+        except TargetError:
+            return found  # a version that is no number, such as that of a build
+    except TargetError as error:
+        raise SettingError(str(error)) from None
+
+
 def _from_models(subject: Subject, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
     from reducelower.cli.progress import progress
     from reducelower.conformance.from_models import facts_from_models
-    from reducelower.pipeline.whole_models import inside
+    from reducelower.pipeline.model_cases import inside
 
     with progress("models", len(cases), quiet=options["quiet"]) as advance:
         return facts_from_models(
@@ -208,12 +228,13 @@ def _from_models(subject: Subject, cases: Sequence[Case], known: Runtime, option
 
 
 def _keep(found: FromModels, folder: Path) -> None:
-    """Write the smallest part of each model that failed, with its inputs and what it should give."""
+    """Write the smallest part of each model that failed, with its inputs, under the name of the model and its folders."""
     from reducelower.conformance.worker import pack
 
-    folder.mkdir(parents=True, exist_ok=True)
     for name, part in found.parts.items():
-        path = folder / Path(name).stem
+        given = Path(name)
+        path = folder.joinpath(*(step for step in given.parts if step not in (given.anchor, "..")))
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.with_suffix(".onnx").write_bytes(part.case.model)
         path.with_suffix(".npz").write_bytes(pack(dict(part.case.inputs)))
 

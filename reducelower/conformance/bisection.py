@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:
     while size and len(kept) > 1:
         for start in range(0, len(kept) - 1, size):
             fewer = [*kept[:start], *kept[min(start + size, len(kept) - 1) :]]
-            if len(fewer) < len(kept) and failing.at(fewer):
+            if failing.at(fewer):
                 kept = fewer
                 break
         else:
@@ -123,7 +122,6 @@ class _Search:
                 failing = middle
             else:
                 right = middle
-        self.at(part(failing))
         return failing
 
 
@@ -140,12 +138,9 @@ class _Cuttable:
         self._weights = {tensor.name: tensor for tensor in graph.initializer}
         self._sparse = {tensor.values.name: tensor for tensor in graph.sparse_initializer}
         self.nodes = [node for node in graph.node if not node.output or node.output[0] not in self._constants]
+        self._yielded = {value.name for value in graph.output}
         self._reads = [read_from_outside(node) for node in self.nodes]
         self._values: dict[str, Any] = dict(whole.inputs)
-
-    @cached_property
-    def _yielded(self) -> list[str]:
-        return [value.name for value in self._model.graph.output]
 
     def part(self, kept: Sequence[int]) -> Case | None:
         """The part of these nodes, which are in order; None if no tensor leaves it or something else has to be fed."""

@@ -12,29 +12,25 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 from onnx import ModelProto
 
 from reducelower.conformance.bisection import Inside, Part, alone, smallest_part
-from reducelower.conformance.case import Array, Case
-from reducelower.conformance.judging import Verdict, tidy
+from reducelower.conformance.case import Case
+from reducelower.conformance.judging import Verdict, judge_whole
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Transform, compare, fitted
 from reducelower.conformance.narrow_facts import narrow_fact
-from reducelower.conformance.process import Answer, Subject, Worker
+from reducelower.conformance.process import Subject, Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, probe
 from reducelower.runtimes.facts import Evidence, Fact
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["WHOLE", "FromModels", "facts_from_models", "judge_whole"]
+__all__ = ["WHOLE", "FromModels", "facts_from_models"]
 
 WHOLE = "whole model"
 """The tag of cases that are models of any size, and of their parts."""
 
 _ROUNDS = 16
 """How often facts are added and the models converted again."""
-
-_CLOSE = 1e-3
-"""How far values may be apart, as a part of the largest one: a runtime may order its sums as it likes."""
 
 Look = Callable[[ModelProto, Case], Inside]
 """Opens a converted model of a case, for values inside it."""
@@ -63,44 +59,6 @@ class FromModels:
     def left(self) -> tuple[Case, ...]:
         """The models that fail, and no fact says so."""
         return tuple(change.case for change in self.changes if change.is_bad)
-
-
-def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
-    """Compare an answer with what a whole model gives: values may be off by a part of the largest one of the tensor.
-
-    Integers of eight bits may be off by one, since what is rounded to them may be.
-    """
-    if answer.kind != "outputs":
-        return Verdict("refused", answer.kind, tidy(answer.text))
-    if len(answer.outputs) != len(case.expected):
-        return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
-    for got, wanted in zip(answer.outputs, case.expected, strict=True):
-        if got.shape != wanted.shape:
-            return Verdict("wrong", "shape", f"shape {list(got.shape)}, expected {list(wanted.shape)}")
-        if wanted.dtype.kind not in "fiub" or got.dtype.kind not in "fiub":
-            if not np.array_equal(got, wanted):
-                return Verdict("wrong", "values", "other values")
-            continue
-        error, at = _error(got, wanted)
-        allowed = 1.0 if wanted.dtype.itemsize == 1 and wanted.dtype.kind in "iu" else 0.0
-        if wanted.dtype.kind == "f":
-            finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
-            allowed = max(tolerance, _CLOSE) * float(finite.max(initial=1e-9))
-        if not error <= allowed:
-            return Verdict("wrong", "values", f"{got[at]!s} at {list(at)}, expected {wanted[at]!s}")
-    return Verdict("right")
-
-
-def _error(got: Array, wanted: Array) -> tuple[float, tuple[int, ...]]:
-    """The largest distance and where it is; infinite where one of the two is not a number or not finite."""
-    with np.errstate(all="ignore"):
-        far = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
-    same = (got == wanted) | ((got != got) & (wanted != wanted))
-    far = np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
-    if not far.size:
-        return 0.0, ()
-    at = tuple(int(index) for index in np.unravel_index(int(far.argmax()), far.shape))
-    return float(far[at]), at
 
 
 def facts_from_models(

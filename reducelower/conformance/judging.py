@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from reducelower.conformance.building import element_type_of
 from reducelower.conformance.case import Array, Case
 from reducelower.conformance.process import Answer
 
-__all__ = ["Verdict", "Word", "judge"]
+__all__ = ["Verdict", "Word", "judge", "judge_whole"]
 
 Word = Literal["right", "wrong", "refused"]
 
@@ -21,6 +23,9 @@ _RELATIVE = {"float16": 4e-3, "float32": 2e-5, "float64": 2e-5}
 `Verdict.kind` says so."""
 
 _IN_DOUBLE = 1e-10
+
+_OF_LARGEST = 1e-3
+"""How far values of whole models may be apart, as a part of the largest one: runtimes add up in orders of their own."""
 
 _LONGEST = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
@@ -49,11 +54,24 @@ def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
     The tolerance is a relative error allowed for every element type, if it is more than the default for that type; for
     runtimes that compute in a narrower type.
     """
+    return _judge(case, answer, partial(_compare, tolerance=tolerance))
+
+
+def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
+    """Compare an answer with what a whole model gives: values may be off by a part of the largest one of the tensor.
+
+    Integers of eight bits may be off by one, since what is rounded to them may be.
+    """
+    return _judge(case, answer, partial(_compare_loosely, tolerance=tolerance))
+
+
+def _judge(case: Case, answer: Answer, compare: Callable[[Array, Array], Verdict]) -> Verdict:
+    """The first verdict on an output that is wrong, or else that on the first."""
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
         return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
-    verdicts = [_compare(got, wanted, tolerance) for got, wanted in zip(answer.outputs, case.expected, strict=True)]
+    verdicts = [compare(got, wanted) for got, wanted in zip(answer.outputs, case.expected, strict=True)]
     return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
 
 
@@ -81,6 +99,26 @@ def _compare(got: Array, wanted: Array, tolerance: float) -> Verdict:
     if wanted.dtype == np.float64 and not np.allclose(got, wanted, rtol=_IN_DOUBLE, atol=0, equal_nan=True):
         return Verdict("right", "precision", "the double came with the precision of float")
     return Verdict("right")
+
+
+def _compare_loosely(got: Array, wanted: Array, tolerance: float) -> Verdict:
+    if got.shape != wanted.shape:
+        return Verdict("wrong", "shape", f"shape {_shape(got)}, expected {_shape(wanted)}")
+    if wanted.dtype.kind not in "fiub" or got.dtype.kind not in "fiub":
+        return Verdict("right") if np.array_equal(got, wanted) else Verdict("wrong", "values", "other values")
+    allowed = 1.0 if wanted.dtype.itemsize == 1 and wanted.dtype.kind in "iu" else 0.0
+    if wanted.dtype.kind == "f":
+        finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
+        allowed = max(tolerance, _OF_LARGEST) * float(finite.max(initial=1e-9))
+    with np.errstate(all="ignore"):
+        far = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    far = np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
+    if not far.size or far.max() <= allowed:
+        return Verdict("right")
+    at = tuple(int(index) for index in np.unravel_index(int(far.argmax()), far.shape))
+    place = f" at {list(at)}" if at else ""
+    return Verdict("wrong", "values", f"{_number(got[at])}{place}, expected {_number(wanted[at])}")
 
 
 def _close(got: Array, wanted: Array, tolerance: float) -> Array:

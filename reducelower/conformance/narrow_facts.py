@@ -86,9 +86,10 @@ def _reads_first(part: Part) -> bool:
 def _common(found: Sequence[SimpleNamespace], name: str) -> Any:
     """The condition that states a feature of nodes as narrowly as they allow; None if it is unknown or not alike."""
     values = [getattr(features, name) for features in found]
-    has_second = all(features.second_types for features in found)
-    if any(value is None for value in values) or (name == "rank_second" and not has_second):
+    if any(value is None for value in values):
         return None
+    if name == "rank_second" and not all(features.second_types for features in found):
+        return None  # there is no second input
     if name == "attributes":
         shared = frozenset.intersection(*values)
         return frozenset(text for text in shared if "=" in text and len(text) <= _LONGEST) or None

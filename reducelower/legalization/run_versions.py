@@ -25,7 +25,14 @@ __all__ = [
     "with_opset",
 ]
 
-_ML = "ai.onnx.ml"
+ML = "ai.onnx.ml"
+"""The domain of classical machine learning, which has versions of its own."""
+
+
+def ml_imports(model: ModelProto) -> list[OperatorSetIdProto]:
+    """The imports of `ML` by a model and its functions."""
+    holders: list[ModelProto | FunctionProto] = [model, *model.functions]
+    return [entry for holder in holders for entry in holder.opset_import if entry.domain == ML]
 
 
 def default_imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
@@ -92,14 +99,13 @@ def fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
     Exporters import the newest version they know, whichever of its operators they use, if any.
     """
     newest = None if target.runtime is None else target.runtime.ml
-    holders: list[ModelProto | FunctionProto] = [draft.model, *draft.model.functions]
-    imports = [entry for holder in holders for entry in holder.opset_import if entry.domain == _ML]
+    imports = ml_imports(draft.model)
     if newest is None or all(entry.version <= newest for entry in imports):
         return None
     used = max(entry.version for entry in imports)
     for node in all_nodes(draft.document().message):
-        if node.domain == _ML and not _is_of_ml_version(node, used, newest):
-            reason = f"{target.runtime} reads {_ML} up to version {newest}, and this is of version {used}"
+        if node.domain == ML and not _is_of_ml_version(node, used, newest):
+            reason = f"{target.runtime} reads {ML} up to version {newest}, and this is of version {used}"
             return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
     for entry in imports:
         entry.version = min(entry.version, newest)
@@ -109,7 +115,7 @@ def fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
 def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
     """Whether an ai.onnx.ml node means the same in an older version: the operator is unchanged, or the node has nothing
     that came later. No later version of an operator means something else by what an older one has."""
-    own, older = (schema_in_force(node.op_type, version, _ML) for version in (used, newest))
+    own, older = (schema_in_force(node.op_type, version, ML) for version in (used, newest))
     if older is None or own is None:
         return own is older
     return older.since_version == own.since_version or (not older.deprecated and has_form(node, older))

@@ -10,6 +10,7 @@ from typing import Literal
 from onnx import ModelProto
 
 from reducelower.api import planned
+from reducelower.legalization.run_versions import ML, ml_imports
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -29,8 +30,6 @@ _MOST_NODES = 5000
 
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
 """Comes after the feature in a sentence about what was done to the model as a whole."""
-
-_ML = "ai.onnx.ml"
 
 _TOLERABLE = frozenset({"overflows", "elsewhere", "misshapen"})
 """Outcomes of what runs all the same."""
@@ -176,9 +175,9 @@ def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVe
     if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
         says = f"It reads IR versions up to {runtime.ir_version}."
         faults.append(Fault("refused", says, feature=f"IR version {model.ir_version}"))
-    ml = next((entry.version for entry in model.opset_import if entry.domain == _ML), 0)
+    ml = max((entry.version for entry in ml_imports(model)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
-        faults.append(Fault("refused", f"It reads {_ML} up to {runtime.ml}.", feature=f"{_ML} {ml}"))
+        faults.append(Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}"))
     plan = planned(document, Target(runtime=runtime), Settings())
     own = plan.as_it_is or (plan if plan.target.opset == opset else None)
     faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in plan.fitted]

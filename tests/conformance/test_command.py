@@ -14,7 +14,7 @@ import pytest
 from onnx import parser
 
 from reducelower.conformance import suite
-from reducelower.runtimes import read_runtime
+from reducelower.runtimes import load_runtime, read_runtime
 from tests.conformance.test_process import RUNNER
 
 HERE = Path(__file__).parent
@@ -182,6 +182,37 @@ def test_real_models_add_facts_and_leave_their_smallest_failing_part(cli: Cli, t
     assert [node.op_type for node in part.graph.node] == ["HardSwish"]
     assert np.load(kept / "fast.npz")["a"].shape == (2, 3)
     assert json.loads(report.read_text())["totals"] == {"right": 1, "wrong": 0, "refused": 1}
+
+
+def test_models_of_one_name_in_two_folders_are_kept_apart(cli: Cli, tmp_path: Path) -> None:
+    known, kept = tmp_path / "known.toml", tmp_path / "kept"
+    known.write_text(KNOWN)
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y)'
+    for name, nodes in (
+        ("one", "y = HardSwish (x)"),
+        ("two", "a = HardSwish (x) y = Neg (a)"),
+        ("three", "y = Elu (x)"),
+    ):
+        (tmp_path / name).mkdir()
+        onnx.save(parser.parse_model(f"{text} {{ {nodes} }}"), tmp_path / name / "model.onnx")
+    folders = [tmp_path / name for name in ("one", "two", "three")]
+    arguments = ("--known", known, "--keep-failing", kept, "-o", tmp_path / "phone.toml")
+    ran = cli("probe", *folders, "--python", "fakes:without_hard_swish", *arguments)
+    assert ran.status == 0, ran.err
+    assert ran.out.startswith("phone 1.0: 3 models, 1 right as they are, 3 converted\n")
+    assert sorted(path.parent.name for path in kept.rglob("model.onnx")) == ["one", "two"]
+    assert sorted(path.parent.name for path in kept.rglob("model.npz")) == ["one", "two"]
+
+
+def test_a_name_for_the_result_does_not_change_what_is_known_of_the_runtime(cli: Cli, tmp_path: Path) -> None:
+    model = parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[3] x) => (float[3] y) { y = Neg (x) }')
+    onnx.save(model, tmp_path / "m.onnx")
+    output = tmp_path / "t.toml"
+    arguments = ("--runtime", "onnxruntime", "--runtime-version", "1.16", "--name", "ours", "-o", output)
+    ran = cli("probe", tmp_path / "m.onnx", *arguments)
+    assert ran.status == 0, ran.err
+    found = read_runtime(output.read_text())
+    assert (found.name, found.version, found.reads) == ("ours", "1.16", load_runtime("onnxruntime@1.16").reads)
 
 
 def test_an_existing_target_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:

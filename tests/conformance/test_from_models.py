@@ -13,9 +13,10 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.exporter_models import exporter_models
-from reducelower.conformance.from_models import FromModels, facts_from_models, judge_whole
+from reducelower.conformance.from_models import FromModels, facts_from_models
+from reducelower.conformance.judging import judge_whole
 from reducelower.conformance.process import Answer, Subject
-from reducelower.pipeline.whole_models import case_of, exporter_cases, inside, read_case
+from reducelower.pipeline.model_cases import case_of, exporter_cases, inside, read_case
 from reducelower.runtimes import read_runtime
 from reducelower.runtimes.runtime import Runtime
 from reducelower.verification.running.evaluator import Evaluator

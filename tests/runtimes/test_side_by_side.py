@@ -7,10 +7,9 @@ import onnx
 import pytest
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
-from reducelower.conformance.from_models import judge_whole
-from reducelower.conformance.judging import Verdict
+from reducelower.conformance.judging import Verdict, judge_whole
 from reducelower.conformance.process import Answer
-from reducelower.pipeline.whole_models import exporter_cases
+from reducelower.pipeline.model_cases import exporter_cases
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
 

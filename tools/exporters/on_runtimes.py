@@ -19,7 +19,8 @@ from typing import Any
 
 import reducelower
 from reducelower.conformance.case import Case
-from reducelower.conformance.from_models import WHOLE, judge_whole
+from reducelower.conformance.from_models import WHOLE
+from reducelower.conformance.judging import judge_whole
 from reducelower.conformance.process import Subject, Worker
 from reducelower.errors import ConversionError
 from reducelower.model.document import Document
