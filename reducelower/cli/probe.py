@@ -228,7 +228,7 @@ def _from_models(subject: Subject, cases: Sequence[Case], known: Runtime, option
 
 
 def _keep(found: FromModels, folder: Path) -> None:
-    """Write the smallest part of each model that failed, with its inputs, under the name of the model and its folders."""
+    """Write the smallest part of each model that failed, with its inputs, under the name and folders of the model."""
     from reducelower.conformance.worker import pack
 
     for name, part in found.parts.items():

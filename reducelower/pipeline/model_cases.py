@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from reducelower.conformance.from_models import WHOLE
 from reducelower.files import read_model
 from reducelower.model.schemas import opset_of
 from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source, giving
 from reducelower.verification.whole.accepted import Request
 from reducelower.verification.whole.runs import run_source
@@ -59,25 +60,18 @@ def exporter_cases() -> list[Case]:
 def inside(model: ModelProto, case: Case) -> Inside:
     """Values inside a model on the inputs of a case, as onnxruntime gives them; None for each if it does not run it.
 
-    The model is loaded once, since many are asked for one after the other.
+    The model runs once, when the first are asked for, and gives all: many are asked for one after the other.
     """
-    import onnxruntime
-
-    names = [name for node in model.graph.node for name in node.output if name]
+    names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
     taken = {value.name for value in model.graph.input}
     feeds = {name: value for name, value in case.inputs.items() if name in taken}
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    loaded: list[Any] = []
 
-    def values(wanted: Sequence[str]) -> list[Any]:
+    @cache
+    def known() -> dict[str, Any]:
         try:
-            if not loaded:
-                shown = giving(model, dict.fromkeys(names)).SerializeToString()
-                loaded.append(onnxruntime.InferenceSession(shown, options, providers=["CPUExecutionProvider"]))
-            return list(loaded[0].run(list(wanted), feeds))
-        except Exception:  # onnxruntime raises one class per status code, and plain RuntimeError
-            return [None] * len(wanted)
+            results = OnnxRuntime().load(Source(giving(model, names))).run(feeds, _SECONDS)
+        except CannotRunError:
+            return {}
+        return dict(zip(names, results, strict=True))
 
-    return values
+    return lambda wanted: [known().get(name) for name in wanted]
