@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, TensorProto, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from reducelower.conformance.bisection import alone, smallest_part
+from reducelower.conformance.bisection import Part, alone, smallest_part
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict
 
@@ -114,3 +115,39 @@ def test_nodes_that_are_written_alike_are_tried_once() -> None:
     )
     found = list(alone(whole, "Elu", inside(whole), failing_with("Elu")))
     assert [operators(part.case.model) for part in found] == [["Elu"], ["Elu"]]
+
+
+def test_a_part_brings_the_functions_and_sparse_weights_that_it_needs() -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["": 17, "own": 1]> g (float[2,3] x) => (float[2,3] y)'
+        "{ a = Neg (x) b = own.Twice (a) c = Add (b, w) y = Tanh (c) }"
+        '<domain: "own", opset_import: ["": 17]> Twice (value) => (sum) { sum = Add (value, value) }'
+    )
+    model = parser.parse_model(text)
+    places = helper.make_tensor("", TensorProto.INT64, [2], [1, 5])
+    weights = helper.make_sparse_tensor(helper.make_tensor("w", TensorProto.FLOAT, [2], [5.0, 7.0]), places, [2, 3])
+    model.graph.sparse_initializer.append(weights)
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    dense = np.array([[0, 5, 0], [0, 0, 7]], np.float32)
+    values = {"a": -x, "b": -2 * x, "c": -2 * x + dense, "y": np.tanh(-2 * x + dense)}
+    whole = Case("m", "whole model", 17, model.SerializeToString(), {"x": x}, (values["y"],))
+
+    def run(part: Case) -> Verdict:
+        """Whether onnxruntime, which refuses a model that lacks something, gives what the part is to give."""
+        session = onnxruntime.InferenceSession(part.model, providers=["CPUExecutionProvider"])
+        given = session.run(None, dict(part.inputs))
+        for got, wanted in zip(given, part.expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)
+        return failing_with("Twice", "Add")(part)
+
+    found = smallest_part(whole, lambda names: [values[name] for name in names], run)
+    assert found is not None
+    assert found.names == "Twice > Add"
+    assert [function.name for function in ModelProto.FromString(found.case.model).functions] == ["Twice"]
+
+
+def test_of_many_nodes_the_first_and_the_last_are_named() -> None:
+    names = ("Neg", "Abs", "Tanh", "Sigmoid", "Sin", "Cos", "Atan", "Ceil")
+    nodes = tuple(helper.make_node(name, ["x"], ["y"]) for name in names)
+    part = Part(Case("m", "Ceil", 17, b"", {}, ()), Verdict("refused"), nodes)
+    assert part.names == "Neg > Abs > Tanh > 2 more > Cos > Atan > Ceil"
