@@ -114,7 +114,7 @@ def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
     lines = [
         f"{found.probed.runtime} {found.probed.version}: {counted(len(words), 'model')}, "
         f"{sum(before == 'right' for before, _ in words)} right as they are, "
-        f"{sum(after == 'right' for _, after in words)} converted"
+        f"{sum(after == 'right' for _, after in words)} when converted"
     ]
     for change in found.changes:
         if change.after.word != "right":
