@@ -11,7 +11,7 @@ from weakref import ref
 from onnx import ModelProto, TensorProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference.protected import objection
+from reducelower.model.inference.protected import infer_shapes, objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 from reducelower.model.weights import Weights, cut_off
 
@@ -87,6 +87,12 @@ class Document:
         trials._derived, trials.shares_types = self._derived, True
         return trials
 
+    def part_for_trials(self, part: ModelProto) -> Document:
+        """A part of the model without weights, for the same attempts; weights are looked up in the whole."""
+        trials = self.with_message(part)
+        trials._weight, trials.shares_types = self._weight or (lambda name: self._initializers.get(name)), True
+        return trials
+
     @property
     def agreed(self) -> Agreed | None:
         """What an earlier attempt made of stated types that contradict inference; None if none was found."""
@@ -148,6 +154,15 @@ class Document:
     def operators(self) -> frozenset[str]:
         """The operators of all nodes, of any domain, in subgraphs and functions too."""
         return frozenset({node.op_type for node in all_nodes(self.message)})
+
+    @cached_property
+    def inferred(self) -> ModelProto:
+        """The model without weights, with the types that strict shape inference finds.
+
+        Raises:
+            onnx.shape_inference.InferenceError: inference objects to the model.
+        """
+        return infer_shapes(skeleton(self.message), check_type=True, strict_mode=True)
 
     @cached_property
     def objection(self) -> str:

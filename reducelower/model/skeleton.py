@@ -7,7 +7,15 @@ from math import prod
 from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
-__all__ = ["DEFAULTS_SINCE", "LARGEST_KEPT", "open_skeleton", "skeleton", "weight_bytes", "without_values"]
+__all__ = [
+    "DEFAULTS_SINCE",
+    "LARGEST_KEPT",
+    "copy_fields",
+    "open_skeleton",
+    "skeleton",
+    "weight_bytes",
+    "without_values",
+]
 
 DEFAULTS_SINCE = 4
 """The IR version since which initializers need not be inputs; those that are inputs are only their defaults."""
@@ -33,9 +41,9 @@ def weight_bytes(model: ModelProto) -> int:
 def skeleton(model: ModelProto) -> ModelProto:
     """A copy of the model without weights; no large tensor is copied to make it."""
     bare = ModelProto()
-    _copy_fields(model, bare, but="graph")
+    copy_fields(model, bare, but="graph")
     if model.HasField("graph"):
-        _copy_fields(model.graph, bare.graph, but="initializer")
+        copy_fields(model.graph, bare.graph, but="initializer")
         bare.graph.initializer.extend(map(without_values, model.graph.initializer))
         for value in (*bare.graph.input, *bare.graph.output, *bare.graph.value_info):
             for dim in value.type.tensor_type.shape.dim:
@@ -59,7 +67,8 @@ def open_skeleton(model: ModelProto) -> ModelProto:
     return bare
 
 
-def _copy_fields(source: Message, made: Message, *, but: str) -> None:
+def copy_fields(source: Message, made: Message, *, but: str) -> None:
+    """Add the fields of a message to another, except one."""
     for field, value in source.ListFields():
         if field.name == but:
             continue

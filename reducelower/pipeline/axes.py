@@ -13,7 +13,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.model.constants import tensor_of
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
@@ -80,7 +80,7 @@ def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozense
         for index, node in enumerate(place.holder.node):
             if node.op_type in wanted and node.domain in DEFAULT_DOMAINS:
                 place.nodes[index] = node
-            else:
+            elif may_hold_graphs(node):
                 pending += [_Place(graph, place) for _, _, graph in subgraphs(node)]
         if place.nodes:
             places.append(place)

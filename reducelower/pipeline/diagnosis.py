@@ -44,7 +44,10 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
     compare them with the stated ones.
     """
     model = document.message
-    if (eased := _with_foreign(model, lambda node, _: node.op_type in EXPERIMENTAL)) is not None:
+    data = document.searchable  # nearly always the bytes tell that there are none
+    is_plain = data is not None and not any(name.encode() in data for name in EXPERIMENTAL)
+    eased = None if is_plain else _with_foreign(model, lambda node, _: node.op_type in EXPERIMENTAL)
+    if eased is not None:
         # The checker would print a warning, and inference as well.
         model, document = eased, Document.of_message(eased)
     # Checker and inference would recurse without end, or take forever.
@@ -54,8 +57,8 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
         checkable = _checkable(document, external)
         checker.check_model(checkable)
         if full:
-            bare = skeleton(document.message if isinstance(checkable, bytes) else checkable)
-            infer_shapes(bare, check_type=True, strict_mode=True)
+            whole = document if isinstance(checkable, bytes) else Document.of_message(checkable)
+            whole.inferred  # noqa: B018
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:

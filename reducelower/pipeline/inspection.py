@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +20,9 @@ from reducelower.model.spelled import operator_name, type_text
 from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
+from reducelower.pipeline.excerpt import excerpt_of
 from reducelower.pipeline.soundness import sound
-from reducelower.pipeline.where import OnRuntime, is_large, where
+from reducelower.pipeline.where import OnRuntime, where
 
 __all__ = ["Inspected", "Stated", "inspect_file"]
 
@@ -57,8 +57,7 @@ class Inspected:
         operators: how many nodes of each operator there are, in subgraphs and functions too.
         weights: how many elements initializers have, by element type.
         inputs, outputs: each with name, element type and shape.
-        reaches: opset versions that the whole model can be converted to; of a model of more than 5,000 nodes those
-            around its own without a gap, which take fewer trials.
+        reaches: opset versions that the whole model can be converted to.
         runtimes: what is known of it on each runtime.
         blocked: for the opset versions next to those, the first reason why it cannot be converted to them.
         problem: what the ONNX checker says against it; empty for a valid model.
@@ -83,6 +82,8 @@ class Inspected:
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
     """Inspect a model file; its weights are not read.
 
+    Of a model of more than 1,000 nodes an excerpt is tried (see `excerpt`): of nodes that are alike, the first.
+
     `runtimes` names those to look at, such as ``opencv`` or ``opencv@4.12``; by default all.
 
     Raises:
@@ -102,35 +103,26 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
 
 def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | None) -> Inspected:
     """What was found, and where the model can go."""
-    trials = document.for_trials()  # so that all attempts share the types that inference finds
+    excerpt = excerpt_of(document)  # a document for trials, so that all attempts share the types that inference finds
     opset = opset_of(document.message)
-    reaches = _reached(trials, opset) if opset else ()
+    is_legal = fits(excerpt.document, Target(), Settings())
+    reaches = tuple(filter(is_legal, range(1, latest_opset() + 1))) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
     beyond = {
-        number: planned(trials, Target(number), Settings()).refusals
+        number: planned(excerpt.document, Target(number), Settings()).refusals
         for number in sorted(near)
         if 1 <= number <= latest_opset()
     }
     blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
-    return replace(found, reaches=reaches, blocked=blocked, runtimes=where(trials, runtimes))
-
-
-def _reached(trials: Document, opset: int) -> tuple[int, ...]:
-    """The opset versions at which the whole model is legal; of a large model those around its own without a gap."""
-    is_legal = fits(trials, Target(), Settings())
-    older, newer = range(1, opset), range(opset + 1, latest_opset() + 1)
-    if not is_large(trials):
-        return tuple(filter(is_legal, (*older, opset, *newer)))
-    first = bisect_left(older, True, key=is_legal)
-    end = bisect_left(newer, True, key=lambda number: not is_legal(number))
-    return (*older[first:], *filter(is_legal, [opset]), *newer[:end])
+    return replace(found, reaches=reaches, blocked=blocked, runtimes=where(excerpt, runtimes))
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
-    holders: list[GraphProto | FunctionProto] = [*all_graphs(model), *model.functions]
+    graphs = [*all_graphs(model)]
+    holders: list[GraphProto | FunctionProto] = [*graphs, *model.functions]
     operators = Counter(operator_name(node) for holder in holders for node in holder.node)
     weights: Counter[str] = Counter()
-    for graph in all_graphs(model):
+    for graph in graphs:
         for tensor in graph.initializer:
             weights[element_type_name(tensor.data_type)] += prod(tensor.dims)
     held = {tensor.name for tensor in model.graph.initializer}

@@ -11,25 +11,25 @@ from onnx import ModelProto
 
 from reducelower.api import planned
 from reducelower.legalization.run_versions import ML, ml_imports
-from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
+from reducelower.pipeline.excerpt import Excerpt
 from reducelower.plan import Plan
 from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names, shipped_versions
 
-__all__ = ["Fault", "OnRuntime", "OnVersion", "Word", "is_large", "where"]
+__all__ = ["Fault", "OnRuntime", "OnVersion", "Word", "where"]
 
 Word = Literal["runs", "nothing known against it", "runs after --for", "does not run"]
 """What is known of a model on a version of a runtime. It runs where every operator was measured and no fact is true."""
 
 _AS_IT_IS: frozenset[Word] = frozenset({"runs", "nothing known against it"})
 
-_MOST_NODES = 5000
-"""Nodes of a model of which every version of a runtime is tried, not the newest alone: each takes a walk over them."""
-
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
 """Comes after the feature in a sentence about what was done to the model as a whole."""
+
+_COUNT = re.compile(r"^[\d,]+ (.)")
+"""How many of something there are, at the start of a sentence."""
 
 _TOLERABLE = frozenset({"overflows", "elsewhere", "misshapen"})
 """Outcomes of what runs all the same."""
@@ -96,22 +96,15 @@ class OnRuntime:
     oldest_after: str = ""
 
 
-def where(document: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
+def where(excerpt: Excerpt, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
     """What is known of a model on runtimes, by default on every shipped one in all versions.
 
-    Of a model of more than 5,000 nodes, only the newest version of each is tried.
-
     Args:
-        document: the model, as a document for trials.
+        excerpt: the model, or a part of it that tells what holds of it.
         names: targets, each with all its versions, or ``NAME@VERSION`` for one.
     """
-    covered = _Covered.of(document.message)
-    return tuple(_on_runtime(document, covered, name) for name in (shipped_names() if names is None else names))
-
-
-def is_large(document: Document) -> bool:
-    """Whether a model has so many nodes that trials of it are kept few."""
-    return len(document.message.graph.node) > _MOST_NODES
+    covered = _Covered.of(excerpt.document.message)
+    return tuple(_on_runtime(excerpt, covered, name) for name in (shipped_names() if names is None else names))
 
 
 @dataclass(frozen=True)
@@ -135,19 +128,19 @@ class _Covered:
         return runtime.measures_operators and self.plain and (self.sized or runtime.name.startswith("onnxruntime"))
 
 
-def _on_runtime(document: Document, covered: _Covered, name: str) -> OnRuntime:
+def _on_runtime(excerpt: Excerpt, covered: _Covered, name: str) -> OnRuntime:
     runtime = load_runtime(name)
-    versions = shipped_versions(name) if name in shipped_names() and not is_large(document) else (runtime.version,)
+    versions = shipped_versions(name) if name in shipped_names() else (runtime.version,)
     known: dict[object, OnVersion] = {}
     words: dict[str, Word] = {}
     for version in versions:
         each = load_runtime(f"{name}@{version}") if len(versions) > 1 else runtime
         key = (each.facts, each.reads, each.prefer, each.ir_version, each.ml)
         if key not in known:  # many versions have the same facts
-            known[key] = _on_version(document, covered, each)
+            known[key] = _on_version(excerpt, covered, each)
         words[version] = known[key].word
     own = (runtime.facts, runtime.reads, runtime.prefer, runtime.ir_version, runtime.ml)
-    newest = known[own] if own in known else _on_version(document, covered, runtime)
+    newest = known[own] if own in known else _on_version(excerpt, covered, runtime)
     return OnRuntime(
         runtime.name,
         OnVersion(runtime.version, newest.word, newest.faults, newest.left, runtime.note),
@@ -166,8 +159,8 @@ def _is_documented(runtime: Runtime, faults: Iterable[Fault]) -> bool:
     return bool(documented) and (not is_measured or (bool(said) and said <= documented))
 
 
-def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVersion:
-    model = document.message
+def _on_version(excerpt: Excerpt, covered: _Covered, runtime: Runtime) -> OnVersion:
+    model = excerpt.document.message
     opset = opset_of(model)
     faults: list[Fault] = []
     if opset not in runtime.reads:
@@ -178,17 +171,18 @@ def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVe
     ml = max((entry.version for entry in ml_imports(model)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
         faults.append(Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}"))
-    plan = planned(document, Target(runtime=runtime), Settings())
+    plan = planned(excerpt.document, Target(runtime=runtime), Settings())
     own = plan.as_it_is or (plan if plan.target.opset == opset else None)
-    faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in plan.fitted]
-    faults += [] if own is None else _faults(document, own, runtime)
+    fitted = plan.fitted if excerpt.is_whole else [_COUNT.sub(r"\1", said) for said in plan.fitted]
+    faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in fitted]
+    faults += [] if own is None else _faults(excerpt, own, runtime)
     if all(fault.kind in _TOLERABLE for fault in faults):
         return OnVersion(runtime.version, "runs" if covered.by(runtime) else "nothing known against it", tuple(faults))
     left = tuple(dict.fromkeys(map(str, plan.refusals)))
     return OnVersion(runtime.version, "does not run" if left else "runs after --for", tuple(faults), left)
 
 
-def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
+def _faults(excerpt: Excerpt, plan: Plan, runtime: Runtime) -> list[Fault]:
     """What would have to be rewritten or is refused, by its sentence, and what stays."""
     by_sentence = {fact.told: fact for fact in runtime.facts}
     places: dict[str, list[tuple[str, str]]] = {}
@@ -204,17 +198,17 @@ def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
             continue
         fact = by_sentence[says]
         named = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
-        if named and named not in document.operators:
+        if named and named not in excerpt.document.operators:
             continue  # it is said of the form that takes a node's place
         operators = [named] if named else sorted(fact.operators) if len(fact.operators) == 1 else [""]
         places.setdefault(says, []).extend((operator, "") for operator in operators)
-    return [_fault(says, found, by_sentence.get(says)) for says, found in places.items()]
+    return [_fault(excerpt, says, found, by_sentence.get(says)) for says, found in places.items()]
 
 
-def _fault(says: str, found: list[tuple[str, str]], fact: Fact | None) -> Fault:
+def _fault(excerpt: Excerpt, says: str, found: list[tuple[str, str]], fact: Fact | None) -> Fault:
     operators = tuple(sorted({operator for operator, _ in found if operator}))
     nodes = [node for _, node in found if node]
     kind: Is = "refused" if fact is None else fact.outcome
     feature = "" if operators else "model"
     told = says if says.endswith(".") else f"{says}."
-    return Fault(kind, told, operators, feature, len(nodes), nodes[0] if nodes else "")
+    return Fault(kind, told, operators, feature, excerpt.count(nodes), nodes[0] if nodes else "")

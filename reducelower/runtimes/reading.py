@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
@@ -76,7 +76,7 @@ def shipped_names() -> tuple[str, ...]:
 
 def shipped_versions(name: str) -> tuple[str, ...]:
     """The versions that a shipped target has facts of, the oldest first; its own one stands for the entry it is of."""
-    file = structure(_File, _parsed((_folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8"), name), name)
+    file = _file((_folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8"), name)
     own = file.runtime.version or ""
     return _in_order([own, *(version for version in file.versions if not _is_of(own, version))])
 
@@ -134,7 +134,7 @@ def read_runtime(
     Raises:
         TargetError: the text is no TOML, or says something a target file cannot say.
     """
-    file = structure(_File, _parsed(content, source), source)
+    file = _file(content, source)
     base = None if file.extends is None else _extended(file.extends, source, Path(folder))
     runtime = _of_version(_runtime(file, base, source), file, version, source)
     if runtime.prefer not in runtime.reads:
@@ -156,11 +156,13 @@ def _folder() -> Path:
     return inside if inside.is_dir() else here.parent / "rules" / "targets"
 
 
-def _parsed(content: str, source: str) -> dict[str, Any]:
+@cache  # each version of a runtime is read from the same file
+def _file(content: str, source: str) -> _File:
     try:
-        return dict(tomllib.loads(content))
+        table = tomllib.loads(content)
     except ValueError as error:
         raise TargetError(f"is not TOML: {error}", source) from None
+    return structure(_File, table, source)
 
 
 def _extended(name: str, source: str, folder: Path) -> Runtime:
