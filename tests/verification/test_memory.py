@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower import convert_version
 from reducelower.verification import verify
-from reducelower.verification.running.memory import inferred, within_memory
+from reducelower.verification.running.memory import Bounded, inferred
 from reducelower.verification.running.needs import Peak
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import Source, giving
@@ -249,5 +249,5 @@ def test_sizes_that_follow_from_a_range_of_a_computed_size_are_known() -> None:
 def test_what_is_only_looked_at_takes_less_than_what_is_compared() -> None:
     given = model("g (float[1000, 1000] x) => (float[1000, 1000] y) { y = MatMul (x, x) }", 18)
     session, feeds = OnnxRuntime().load(Source(given)), {"x": np.zeros((1000, 1000), np.float32)}
-    compared, seen = (within_memory(session, each).needs.of(feeds) for each in (given, giving(given, ["y"])))
+    compared, seen = (Bounded(session, each).needs(feeds) for each in (given, giving(given, ["y"])))
     assert compared - seen == 64 * 1_000_000

@@ -8,7 +8,7 @@ from typing import Any
 
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
-from reducelower.verification.running.memory import Bounded, within_memory
+from reducelower.verification.running.memory import Bounded
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, as_declared
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
@@ -46,7 +46,7 @@ class ForeignRuntime:
 
     def load(self, source: Source) -> Bounded:
         """Take the model; the runtime reads it with the first inputs."""
-        return within_memory(_ForeignSession(self, source), source.proto)
+        return Bounded(_ForeignSession(self, source), source.proto)
 
 
 class _ForeignSession:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, helper, inliner, numpy_helper, shape_inference
@@ -19,7 +19,7 @@ from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
 from reducelower.types import ContradictionError, infer
 from reducelower.verification.running.needs import GROWING, Peak
-from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.running.source import CannotRunError, Session
 
 __all__ = [
     "DEFAULT_MEMORY",
@@ -32,7 +32,6 @@ __all__ = [
     "held_bytes",
     "inferred",
     "most_elements",
-    "within_memory",
 ]
 
 _A_SHAPE = 64
@@ -120,16 +119,13 @@ def bounded(gigabytes: float | None) -> Iterator[None]:
 class TooLargeError(CannotRunError):
     """A run that was not begun, since it would take more memory than is allowed; it says nothing against the model."""
 
-    def __init__(self, reason: str, *, unsupported: bool = True) -> None:
-        """Keep the reason."""
-        super().__init__(reason, unsupported=unsupported)
-
     @staticmethod
     def of(count: float) -> TooLargeError:
         """For what takes so many bytes."""
         return TooLargeError(
             f"it takes about {_shown(count)} of memory at these sizes, and --verify-memory allows "
-            f"{_shown(allowed_bytes())}"
+            f"{_shown(allowed_bytes())}",
+            unsupported=True,
         )
 
 
@@ -145,50 +141,34 @@ def held_bytes(values: Iterable[Any]) -> int:
     )
 
 
-class _Session(Protocol):
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]: ...
-
-
-@dataclass(frozen=True)
+@dataclass
 class Bounded:
-    """A session that runs nothing which takes more memory than is allowed."""
+    """A session that runs nothing which takes more memory than is allowed.
 
-    session: _Session
-    needs: _Needs
+    The reference evaluator keeps all values until the end, and lays out much of what it computes on.
+    """
+
+    session: Session
+    model: ModelProto
+    keeps_all: bool = False
+    _known: dict[Any, float] = field(default_factory=dict)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         """As the session; a TooLargeError where it would take too much."""
-        count = self.needs.of(feeds)
+        count = self.needs(feeds)
         if count > allowed_bytes():
             raise TooLargeError.of(count)
         return self.session.run(feeds, timeout)
 
-
-def within_memory(session: _Session, model: ModelProto, *, keeps_all: bool = False) -> Bounded:
-    """A session of a model that asks before each run whether it may take so much.
-
-    The reference evaluator keeps all values until the end, and lays out much of what it computes on.
-    """
-    return Bounded(session, _Needs(model, keeps_all))
-
-
-@dataclass
-class _Needs:
-    """What runs of a model take, by the shapes of what is fed."""
-
-    model: ModelProto
-    keeps_all: bool
-    known: dict[Any, float] = field(default_factory=dict)
-
-    def of(self, feeds: Mapping[str, Any]) -> float:
+    def needs(self, feeds: Mapping[str, Any]) -> float:
         """How many bytes a run on these inputs takes, made and compared."""
         fed = held_bytes(feeds.values())
         if fed <= _FEW and self._stays_small:
             return 0.0
         key = tuple(sorted((name, _key(value)) for name, value in feeds.items()))
-        if key not in self.known:
-            self.known[key] = 2 * fed + self._inside(feeds)  # onnxruntime may write to what it is fed
-        return self.known[key]
+        if key not in self._known:
+            self._known[key] = 2 * fed + self._inside(feeds)  # onnxruntime may write to what it is fed
+        return self._known[key]
 
     @cached_property
     def _flat(self) -> ModelProto:

@@ -5,7 +5,7 @@ The latter was measured with onnxruntime 1.32 and onnx.reference 1.23.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -100,11 +100,18 @@ class Peak:
 
     def _work(self, node: NodeProto, sizes: Mapping[str, _Size]) -> int:
         """What the kernel needs besides its inputs and outputs."""
-        makers = _WINDOWS if self.keeps_all else _COLUMNS
-        maker = makers.get(node.op_type)
-        wanted = [*filter(None, node.input[:2]), *node.output[:1]]
-        known = [sizes[name] for name in wanted if name in sizes]
-        return maker(node, *known) if maker is not None and len(known) == len(wanted) else 0
+        known = [sizes[name] for name in (*node.input[:2], *node.output[:1]) if name in sizes]
+        if len(known) < 3:
+            return 0
+        data, other, result = known
+        if node.op_type == "Attention":
+            return _scores(node, data, other)
+        if node.op_type not in (_ALL_WINDOWS if self.keeps_all else _WINDOWS):
+            return 0
+        # A matrix of what each window sees, or of what each element gives to the windows that it is part of: of one
+        # image at a time, or of all in double and once more.
+        windows = prod(other.shape[1:]) * prod((data if node.op_type == "ConvTranspose" else result).shape[2:])
+        return windows * (2 * 8 * prod(data.shape[:1]) if self.keeps_all else 4)
 
 
 def _number(name: str, tensor: TensorProto) -> dict[str, int]:
@@ -127,57 +134,18 @@ _TOGETHER = frozenset({"SequenceConstruct", "SequenceInsert"})
 """Operators that give all that they read. Concat is none: from layer to layer, guesses would double."""
 
 
-def _window(node: NodeProto, weights: _Size) -> int:
-    """How many elements a window has."""
-    said = next((tuple(item.ints) for item in node.attribute if item.name == "kernel_shape"), ())
-    return prod(said or weights.shape[2:])
+_WINDOWS = frozenset({"ConvInteger", "ConvTranspose", "DeformConv"})
+_ALL_WINDOWS = _WINDOWS | {"Conv"}
+"""Operators for which the kernels of onnxruntime, and of the reference evaluator, lay out all windows."""
 
 
-def _group(node: NodeProto) -> int:
-    return next((item.i for item in node.attribute if item.name == "group"), 1) or 1
-
-
-def _columns(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    return prod(data.shape[1:2]) // _group(node) * _window(node, weights) * prod(result.shape[2:]) * data.item
-
-
-def _spread(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    """What each element of the data gives to the windows that it is part of."""
-    return prod(weights.shape[1:2]) * _window(node, weights) * prod(data.shape[2:]) * 4
-
-
-def _scores(node: NodeProto, query: _Size, keys: _Size, result: _Size) -> int:
+def _scores(node: NodeProto, query: _Size, keys: _Size) -> int:
     """How much each query has to do with each key, before and after Softmax."""
     if len(query.shape) != 4 or len(keys.shape) != 4:
         heads = next((item.i for item in node.attribute if item.name == "q_num_heads"), 1)
         return 2 * prod(query.shape[:-1]) * prod(keys.shape[-2:-1]) * heads * query.item
     return 2 * prod(query.shape[:3]) * keys.shape[2] * query.item
 
-
-def _all_windows(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    """All windows one beside another in double, and once more."""
-    return 2 * 8 * prod(data.shape[:2]) * _window(node, weights) * prod(result.shape[2:])
-
-
-def _spread_wide(node: NodeProto, data: _Size, weights: _Size, result: _Size) -> int:
-    return 2 * prod(data.shape[:1]) * _spread(node, data, weights, result)
-
-
-_COLUMNS: Mapping[str, Callable[..., int]] = {
-    "Attention": _scores,
-    "ConvInteger": _columns,
-    "ConvTranspose": _spread,
-    "DeformConv": _columns,
-}
-"""What onnxruntime's kernels need, of convolutions for one image at a time."""
-
-_WINDOWS: Mapping[str, Callable[..., int]] = {
-    "Attention": _scores,
-    "Conv": _all_windows,
-    "ConvInteger": _all_windows,
-    "ConvTranspose": _spread_wide,
-}
-"""What the reference evaluator needs."""
 
 GROWING = of_kind("growing")
 """Operators that make much of little."""

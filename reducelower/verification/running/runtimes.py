@@ -16,11 +16,12 @@ from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.deadlines import terminated_after
 from reducelower.verification.running.isolated import IsolatedSession, is_isolating
-from reducelower.verification.running.memory import within_memory
+from reducelower.verification.running.memory import Bounded
 from reducelower.verification.running.providers import chosen_provider
 from reducelower.verification.running.source import (
     CannotRunError,
     OutOfTimeError,
+    Session,
     Source,
     as_declared,
     default_opset,
@@ -29,21 +30,6 @@ from reducelower.verification.running.source import (
 from reducelower.verification.running.weights import held_by
 
 __all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named", "try_load", "try_run"]
-
-
-class Session(Protocol):
-    """A loaded model."""
-
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """Run once and return the outputs in the order of the graph.
-
-        Args:
-            feeds: one array per graph input.
-            timeout: seconds after which to stop, in runtimes that can be stopped.
-
-        Raises:
-            CannotRunError: the runtime failed on these inputs.
-        """
 
 
 class Runtime(Protocol):
@@ -78,7 +64,7 @@ class OnnxRuntime:
     def load(self, source: Source) -> Session:
         """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
         session = IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
-        return within_memory(session, source.proto)
+        return Bounded(session, source.proto)
 
     def _load(self, source: Source) -> Session:
         weights = held_by(source.proto)
@@ -199,7 +185,7 @@ class ReferenceRuntime:
                 session = _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
-        return within_memory(session, source.proto, keeps_all=True)
+        return Bounded(session, source.proto, keeps_all=True)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -24,6 +24,7 @@ from reducelower.verification.running.weights import apart, is_held, restored
 __all__ = [
     "CannotRunError",
     "OutOfTimeError",
+    "Session",
     "Source",
     "as_declared",
     "default_opset",
@@ -50,6 +51,21 @@ class CannotRunError(Exception):
 
 class OutOfTimeError(CannotRunError):
     """A run that was stopped, or not begun, because the time for it is over; it says nothing against the model."""
+
+
+class Session(Protocol):
+    """A loaded model."""
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """Run once and return the outputs in the order of the graph.
+
+        Args:
+            feeds: one array per graph input.
+            timeout: seconds after which to stop, in runtimes that can be stopped.
+
+        Raises:
+            CannotRunError: the runtime failed on these inputs.
+        """
 
 
 @dataclass(frozen=True)
