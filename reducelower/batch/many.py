@@ -143,9 +143,9 @@ def convert_file(
     copied. With `is_isolating`, onnxruntime runs in separate processes, which it may crash.
     """
     if is_isolating:
-        from reducelower.verification.running.isolated import isolating
+        from reducelower.verification.running.conditions import under
 
-        with isolating(True):
+        with under(isolates=True):
             return convert_file(task, settings, on_step=on_step)
     if task.record:
         from reducelower.batch.records import convert_unless_done as convert

@@ -106,10 +106,10 @@ def _guarded(
 ) -> Outcome:
     """The outcome of a comparison of local models, by the names that the user gave; errors are in it."""
     from reducelower.files.remote import renamed
-    from reducelower.verification.running.isolated import isolating
+    from reducelower.verification.running.conditions import under
 
     try:
-        with isolating(is_isolating):
+        with under(isolates=is_isolating):
             outcome = work(paths, on_step or (lambda step, done, total: None))
     except Exception as error:
         problems, status = describe(error)

@@ -44,32 +44,29 @@ def verify_models(
     the data sets are compared too.
     """
     from reducelower.verification import compare_models
-    from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
-    from reducelower.verification.running.memory import bounded
-    from reducelower.verification.running.providers import on_provider
     from reducelower.verification.running.source import Source
 
     left = right = Source.of(_as_fed(source.document, settings), source.place).light()
     if result is not None:
         after, place = (result.document, result.place) if isinstance(result, LoadedModel) else (result, source.place)
         right = Source.of(_as_fed(after, settings), place).light()
-    with on_provider(settings.provider), feeding_as_assumed(plan), bounded(settings.memory):
-        runtimes, absent = _runtimes(settings)
-        whole = compare_models(
-            left,
-            right,
-            data_sets,
-            plan=plan,
-            seed=seed,
-            dims=settings.dims,
-            runtimes=runtimes,
-            tolerances=settings.tolerances or None,
-            budget=settings.budget,
-            overrides=not settings.freeze_defaults,
-            on_progress=on_progress,
-            protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
-        )
-    whole = noted(whole, plan)
+    runtimes, absent = _runtimes(settings)
+    whole = compare_models(
+        left,
+        right,
+        data_sets,
+        plan=plan,
+        seed=seed,
+        dims=settings.dims,
+        runtimes=runtimes,
+        tolerances=settings.tolerances or None,
+        budget=settings.budget,
+        memory=settings.memory,
+        provider=settings.provider,
+        overrides=not settings.freeze_defaults,
+        on_progress=on_progress,
+        protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
+    )
     if not settings.strict or not absent:
         return replace(whole, absent=absent)
     # Strictly, a model is shown to be right for a runtime only in that runtime.

@@ -29,7 +29,7 @@ import json, sys
 import numpy as np
 from onnx import parser
 from reducelower.verification import verify
-from reducelower.verification.running import memory
+from reducelower.verification.running.conditions import under
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source
 
@@ -46,7 +46,7 @@ _ONE_RUN = (
     _MEASURING
     + """
 feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
-with memory.bounded(allowed):
+with under(memory=allowed):
     session = runtime_named(runtime).load(Source(parser.parse_model(text)))
     start = resident()
     try:

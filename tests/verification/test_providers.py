@@ -16,7 +16,8 @@ import pytest
 from reducelower import verify
 from reducelower.failures import SettingError
 from reducelower.verification.running import providers
-from reducelower.verification.running.providers import CPU, chosen_provider, on_provider, provider_named
+from reducelower.verification.running.conditions import CPU, conditions, under
+from reducelower.verification.running.providers import provider_named
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import Source
 
@@ -68,12 +69,12 @@ def test_a_session_asks_for_the_chosen_provider(cuda: None, monkeypatch: pytest.
             return [CPU] if len(asked) > 1 else [*asked[-1], CPU]
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
-    with on_provider("cuda"):
+    with under(provider=provider_named("cuda")):
         OnnxRuntime().load(Source(RELU))
         with pytest.raises(SettingError, match="onnxruntime could not start CUDAExecutionProvider"):
             OnnxRuntime().load(Source(RELU))
     assert asked[0] == ["CUDAExecutionProvider"]
-    assert chosen_provider() == CPU
+    assert conditions().provider == CPU
 
 
 @pytest.mark.parametrize("name", [other])

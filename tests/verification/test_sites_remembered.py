@@ -12,6 +12,7 @@ from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import SiteVerification, Tolerance, verify_regions
 from reducelower.verification.checking import remembered
+from reducelower.verification.checking.remembered import Checker
 
 from .models import model
 from .planned import Rewrite, rewrite
@@ -92,8 +93,8 @@ ANOTHER: dict[str, Callable[[], object]] = {
     "rank": lambda: to_input(rank=3).finding(),
     "declared sizes": lambda: of_sizes(3, 4).finding(),
     "IR version": lambda: at_ir(8).finding(),
-    "seed": lambda: verify_regions(*_parts(to_input()), seed=1),
-    "tolerances": lambda: verify_regions(*_parts(to_input()), tolerances={"float": Tolerance(ulp=1)}),
+    "seed": lambda: verify_regions(*_parts(to_input()), checker=Checker(seed=1)),
+    "tolerances": lambda: verify_regions(*_parts(to_input()), checker=Checker(tolerances={"float": Tolerance(ulp=1)})),
 }
 
 

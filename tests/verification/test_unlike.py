@@ -21,6 +21,7 @@ from reducelower.verification.checking import remembered as remembered_module
 from reducelower.verification.checking import seen as seen_module
 from reducelower.verification.checking import sites as sites_module
 from reducelower.verification.checking import two_sides as two_sides_module
+from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.running import clock as clock_module
 from reducelower.verification.running.clock import Clock
 
@@ -114,7 +115,7 @@ def test_a_region_that_a_plan_knows_is_a_difference_all_the_same(checks: Checks)
     before = model(f"{outputs} {{ s = Tanh (x)  a = Neg (x)  y = Neg (a) }}", 18)
     after = model(f"{outputs} {{ s = Sin (x)  a = Abs (x)  y = Min (x, a) }}", 18)
     plan = Plan(18, Target(opset=18), (Site("graph", "Tanh#0", "Tanh", "by hand", 0, 0, 1),))
-    found = verify_regions(before, after, plan, clock=Clock(3))
+    found = verify_regions(before, after, plan, checker=Checker(clock=Clock(3)))
     assert found.unseen
     assert [site.status for site in found.findings if site.op_type == "Tanh"] == ["different"]
     assert not any(site.status == "different" for site in found.findings if site.op_type != "Tanh")
@@ -147,7 +148,7 @@ def test_the_time_ends_within_the_look_at_one_difference(monkeypatch: pytest.Mon
     remembered_module.forget()
     monkeypatch.setattr(seen_module, "moved_by", moved_by)
     monkeypatch.setattr(clock_module, "time", SimpleNamespace(monotonic=lambda: gone.gone))
-    found = verify_regions(SAME, OTHER_NAMES, clock=Clock(1))
+    found = verify_regions(SAME, OTHER_NAMES, checker=Checker(clock=Clock(1)))
     assert gone.gone == 1
     assert found.findings == ()
 

@@ -15,7 +15,6 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.feeding.limits import limits_of
-from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import may_have
 from reducelower.verification.regions.keys import keyed
@@ -23,8 +22,7 @@ from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.memory import allowed_bytes
-from reducelower.verification.running.providers import chosen_provider
+from reducelower.verification.running.conditions import conditions
 
 __all__ = ["Checker", "forget"]
 
@@ -48,8 +46,8 @@ class Checker:
     Once the clock is over, a check ends in an OutOfTimeError.
     """
 
-    seed: int
-    tolerances: Mapping[str, Tolerance] | None
+    seed: int = 0
+    tolerances: Mapping[str, Tolerance] | None = None
     clock: Clock = field(default_factory=lambda: Clock(None))
     values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {}
     seen: dict[str, Any] = field(default_factory=dict)
@@ -98,8 +96,7 @@ class Checker:
         rests = tuple(sorted(sets.fixed)), tuple(sets.known.values()), tuple(sorted(sets.never_zero))
         tolerances = tuple(sorted((self.tolerances or {}).items()))
         key = pair.key or keyed(pair).key
-        where = chosen_provider(), allowed_bytes()
-        return where, feeds_no_empty(), key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
+        return conditions(), key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances
 
 
 def _is_sample(pair: Pair, values: Mapping[str, Any]) -> bool:

@@ -5,16 +5,14 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
-from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan
 from reducelower.types import Inference
 from reducelower.verification.checking.alike import Judged, check_group, grouped
@@ -76,12 +74,9 @@ def verify_regions(
     after: ModelProto,
     plan: Plan | None = None,
     *,
-    seed: int = 0,
-    tolerances: Mapping[str, Tolerance] | None = None,
+    checker: Checker | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-    clock: Clock | None = None,
     settled: Collection[tuple[str, int]] = frozenset(),
-    values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {},
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -89,21 +84,18 @@ def verify_regions(
     goes through seeded values in several magnitudes, the extremes of its element type, NaN and infinities, and shapes
     with sizes 0 and 1; where the sides differ, its value in extended precision decides. Other regions go through
     ordinary and edge values and values either side of every constant they hold (`feeding`), and are compared by
-    `tolerances`; where they differ in onnxruntime, onnx's reference evaluator is asked too.
+    tolerances; where they differ in onnxruntime, onnx's reference evaluator is asked too.
 
     Args:
         before: the source model.
         after: the converted model.
         plan: what the conversion did, where it was one.
-        seed: seed for random values.
-        tolerances: by ONNX element type, for operators other than Reduce.
+        checker: checks each of them, by itself, for as long as its clock lasts; what was not seen until then is told.
         on_progress: called with (done, total) distinct regions.
-        clock: how long that may take; what was not seen until then is told.
         settled: graph path and position of nodes of the source that are known to equal what stands in their place.
-        values: gives values of the main graph of the source by name, in a run of it.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
-    checker = Checker(seed, tolerances, clock or Clock(None), values)
+    checker = checker or Checker()
     first: _Round | None = None
     unseen = ""
     for by_name in (True, False):
@@ -233,7 +225,7 @@ def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]
     inferences = Inference(lambda: before), Inference(lambda: after)
     alignment = align(before, after, chosen, dropped=(), by_name=True, inferences=inferences)
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
-    found = _judge(alignment, chosen, Checker(0, None), None, None)
+    found = _judge(alignment, chosen, Checker(), None, None)
     return tuple(finding.loss for finding, _ in found.judged if finding.status == "loses range")
 
 

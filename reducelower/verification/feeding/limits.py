@@ -11,11 +11,11 @@ from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
-from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
 from reducelower.verification.feeding.shapes import window
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.conditions import conditions
 
 __all__ = ["FED", "INTEGERS", "Limits", "becoming", "limits_of", "open_to_special", "takes_any", "takes_empty"]
 
@@ -199,7 +199,7 @@ def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
 
 def takes_empty(nodes: Iterable[NodeProto]) -> bool:
     """Whether all of these operators are tried on empty tensors."""
-    return not feeds_no_empty() and all(
+    return conditions().feeds_empty and all(
         node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes
     )
 

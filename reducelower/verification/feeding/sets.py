@@ -18,7 +18,6 @@ from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.types.sizes import Size
 from reducelower.verification.feeding.bases import Accepts, Base, Bases, count_of, is_large
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
-from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.regions.places import Dims
 
 __all__ = ["Sets"]
@@ -248,7 +247,7 @@ class Sets(Bases):
 
     def _zero(self) -> tuple[int, ...]:
         """A size of zero, if empty tensors are fed."""
-        return (0,) if self.limits.takes_empty and not feeds_no_empty() else ()
+        return (0,) if self.limits.takes_empty else ()
 
     def _declared(self, accepts: Accepts) -> Iterator[Case]:
         """Ordinary values at the sizes that are declared, here and of regions that are alike."""

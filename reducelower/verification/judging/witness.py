@@ -13,7 +13,7 @@ from onnx import ModelProto
 from reducelower.numerics.measure import Array, element_type_of, holds_special, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.judging.judge import are_extreme
-from reducelower.verification.running.providers import CPU
+from reducelower.verification.running.conditions import CPU
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, Session, try_load, try_run
 from reducelower.verification.running.source import CannotRunError, Source

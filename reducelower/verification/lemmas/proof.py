@@ -9,23 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
 from reducelower.model.rewrites import Step
-from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
 from reducelower.types import Inference
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.checking.sites import Regions
+from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.lemmas.lemma import lemmas_of
 from reducelower.verification.lemmas.settle import settle, wanted
 from reducelower.verification.lemmas.substitution import Substituted, is_same, substituted
 from reducelower.verification.regions.align import align
-from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.weights import held_array, is_held
 
 __all__ = ["values_of", "verify_rewrites"]
@@ -35,33 +32,23 @@ def verify_rewrites(
     before: ModelProto,
     after: ModelProto,
     plan: Plan | None,
-    seen: Callable[[Sequence[str]], Mapping[str, Any]],
-    by_regions: Callable[..., Regions],
-    *,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
+    checker: Checker,
     on_progress: Callable[[int, int], None] | None,
-    clock: Clock,
 ) -> Regions:
     """What the rewrites of a conversion gave, and whatever else differs; of models without a plan, the regions.
 
     Args:
         before, after: both models.
         plan: what the conversion did, where it was one.
-        seen: gives values of the source by name, in a run of it.
-        by_regions: compares the models by regions, without those of nodes that are settled (`verify_regions`).
-        seed: seed for random values.
-        tolerances: by ONNX element type.
+        checker: settles lemmas and regions, and gives values of the source.
         on_progress: called with (done, total) distinct rewrites.
-        clock: how long that may take.
     """
     made = _made(before, after, plan)
-    around = partial(values_of, before, seen)
     if plan is None or made is None:
-        return by_regions(values=around)
+        return verify_regions(before, after, plan, checker=checker, on_progress=on_progress)
     lemmas = lemmas_of(before, plan.steps[0].applied or (), made.stayed, plan.target.opset or 0)
-    values = around(wanted(lemmas)) if lemmas else {}
-    settled = settle(lemmas, values, before, Checker(seed, tolerances, clock), on_progress)
+    values = checker.values(wanted(lemmas)) if lemmas else {}
+    settled = settle(lemmas, values, before, checker, on_progress)
     if all((place.graph, place.index) in settled.places for lemma in lemmas for place in lemma.places):
         inferences = Inference(lambda: before), Inference(lambda: after)
         return Regions(
@@ -69,7 +56,7 @@ def verify_rewrites(
             lambda: align(before, after, plan, dropped=(), by_name=True, inferences=inferences),
             shared=len(before.graph.node) - sum(path == "graph" for path, _ in settled.places),
         )
-    rest = by_regions(settled=settled.places, values=around)
+    rest = verify_regions(before, after, plan, checker=checker, on_progress=on_progress, settled=settled.places)
     return replace(rest, findings=(*settled.findings, *rest.findings))
 
 

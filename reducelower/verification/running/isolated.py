@@ -5,35 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["IsolatedSession", "is_isolating", "isolating"]
-
-_isolates = ContextVar("isolates", default=False)
-
-_FORKS = sys.platform == "linux"  # elsewhere it is not safe
-
-
-def is_isolating() -> bool:
-    """Whether models are run each in a process of its own now."""
-    return _isolates.get()
-
-
-@contextmanager
-def isolating(wanted: bool) -> Iterator[None]:
-    """Run models each in a process of its own for as long as this lasts, where processes can be forked."""
-    token = _isolates.set(wanted)
-    try:
-        yield
-    finally:
-        _isolates.reset(token)
+__all__ = ["IsolatedSession"]
 
 
 class IsolatedSession:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,16 +16,15 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
 from reducelower.types import ContradictionError, infer
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.needs import GROWING, Peak
 from reducelower.verification.running.source import CannotRunError, Session
 
 __all__ = [
-    "DEFAULT_MEMORY",
     "Bounded",
     "TooLargeError",
     "allowed_bytes",
     "as_fed",
-    "bounded",
     "check_elements",
     "held_bytes",
     "inferred",
@@ -79,41 +76,27 @@ def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
     return bare
 
 
-DEFAULT_MEMORY = 1.0
-"""GB that verification takes at most, unless more are allowed."""
-
 _GB = 1e9
 _DRAWN = 12  # bytes for each element of an input that is made: a double, and what becomes of it
 _JUDGED = 64  # bytes for each element of a result that is compared
 _FEW = 1 << 16  # bytes of inputs, from which no model gets large without one of the operators below
 
-_allowed: ContextVar[float] = ContextVar("memory", default=DEFAULT_MEMORY * _GB)
-
 
 def allowed_bytes() -> float:
     """How many bytes a run may take now."""
-    return _allowed.get()
+    allowed = conditions().memory
+    return float("inf") if allowed is None else allowed * _GB
 
 
 def most_elements() -> int:
     """How many elements of one input may be made now."""
-    return int(min(_allowed.get() / _DRAWN, 1 << 40))
+    return int(min(allowed_bytes() / _DRAWN, 1 << 40))
 
 
 def check_elements(count: int) -> None:
     """Raise a TooLargeError where an input of so many elements is not made."""
     if count > most_elements():
         raise TooLargeError.of(count * _DRAWN)
-
-
-@contextmanager
-def bounded(gigabytes: float | None) -> Iterator[None]:
-    """Allow so many GB for as long as this lasts; None for no limit."""
-    token = _allowed.set(float("inf") if gigabytes is None else gigabytes * _GB)
-    try:
-        yield
-    finally:
-        _allowed.reset(token)
 
 
 class TooLargeError(CannotRunError):

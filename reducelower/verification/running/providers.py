@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib.util import find_spec
 
 from reducelower.failures import SettingError
 from reducelower.model.text import did_you_mean
 
-__all__ = ["CPU", "chosen_provider", "on_provider", "provider_named", "require_onnxruntime"]
+__all__ = ["provider_named", "require_onnxruntime"]
 
-CPU = "CPUExecutionProvider"
 _ENDING = "ExecutionProvider"
 _ALSO = {"directml": "dml"}
-_chosen = ContextVar("provider", default=CPU)
-
-
-def chosen_provider() -> str:
-    """The provider that models are run on now."""
-    return _chosen.get()
-
-
-@contextmanager
-def on_provider(name: str) -> Iterator[None]:
-    """Run models on a provider (see `provider_named`) for as long as this lasts; empty for the one chosen before."""
-    token = _chosen.set(provider_named(name) if name else chosen_provider())
-    try:
-        yield
-    finally:
-        _chosen.reset(token)
 
 
 def provider_named(name: str) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 
 from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.deadlines import terminated_after
-from reducelower.verification.running.isolated import IsolatedSession, is_isolating
+from reducelower.verification.running.isolated import IsolatedSession
 from reducelower.verification.running.memory import Bounded
-from reducelower.verification.running.providers import chosen_provider
 from reducelower.verification.running.source import (
     CannotRunError,
     OutOfTimeError,
@@ -54,16 +54,16 @@ class OnnxRuntime:
     name = "onnxruntime"
 
     def __init__(self, provider: str = "", *, optimizes: bool = False) -> None:
-        """Name the execution provider; the chosen one where none is named (see `on_provider`).
+        """Name the execution provider; the chosen one where none is named (see `Conditions`).
 
         A session that optimizes is what users have by default.
         """
-        self._provider = provider or chosen_provider()
+        self._provider = provider or conditions().provider
         self._optimizes = optimizes
 
     def load(self, source: Source) -> Session:
         """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
-        session = IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
+        session = IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
         return Bounded(session, source.proto)
 
     def _load(self, source: Source) -> Session:

@@ -15,11 +15,11 @@ from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
-from reducelower.verification.feeding.nonempty import feeds_no_empty
 from reducelower.verification.feeding.roles import Role, roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, make_feeds
 from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session
 from reducelower.verification.running.source import CannotRunError
@@ -186,7 +186,7 @@ class Accepted:
 
     def _without_elements(self, sizes: Mapping[str, int], free: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Some inputs without elements; none where a kernel may object to it."""
-        if not free or feeds_no_empty() or not takes_any(all_nodes(self.model)):
+        if not (free and conditions().feeds_empty) or not takes_any(all_nodes(self.model)):
             return
         for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
             feeds = self._made({**sizes, **dict.fromkeys(zero, 0)}, "random", 102)

@@ -158,7 +158,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         ended = f"the budget of {question.clock.budget:g} s ended before it was clear what explains the difference"
         outputs = withdrawn(outputs, f"{ended}; raise --verify-budget", with_difference=True)
     first = first_difference(question, left, right) if differ(outputs) else None
-    if question.expected is not None:
+    if question.expected:
         outputs += _against_expected(question, left, right)
     are_compared = any(item.verdict != "not compared" for item in outputs)
     reason = "" if are_compared or not outputs else f"no output can be compared: {outputs[0].reason}"
@@ -191,7 +191,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
 
 def _against_expected(question: Question, left: Run, right: Run) -> list[OutputComparison]:
     """Compare both sides with the outputs that came with the inputs."""
-    expected = list(question.expected or ())
+    expected = list(question.expected)
     names = question.output_names[: len(expected)]
     found = []
     for side, run in (("source", left), ("converted model", right)):

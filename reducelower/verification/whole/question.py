@@ -12,7 +12,7 @@ from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs, is_slight, tensors, worst_of
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.providers import CPU, chosen_provider
+from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError, Source
 from reducelower.verification.whole.accepted import Request, Run
@@ -29,7 +29,7 @@ class Question:
     after: Source
     runtime: str
     request: Request
-    expected: Sequence[Any] | None
+    expected: Sequence[Any]
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock
     regions: Regions | None
@@ -73,7 +73,7 @@ def differ(outputs: Sequence[OutputComparison]) -> bool:
 
 def where_run(left: Run, right: Run) -> str:
     """The runtimes of both sides, with the execution provider of onnxruntime unless it is the CPU's."""
-    provider = chosen_provider()
+    provider = conditions().provider
     on = "" if provider == CPU else f" on {provider}"
     names = [run.runtime + (on if run.runtime == "onnxruntime" else "") for run in (left, right)]
     return " / ".join(dict.fromkeys(names))

@@ -15,15 +15,15 @@ from reducelower.given import AnyModel, take
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
-from reducelower.verification.checking.sites import Regions, verify_regions
-from reducelower.verification.feeding.nonempty import feeding_as_assumed, noted
+from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.sites import Regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.judging.compare import worst_of
-from reducelower.verification.lemmas.proof import verify_rewrites
+from reducelower.verification.lemmas.proof import values_of, verify_rewrites
 from reducelower.verification.result import Coverage, Verdict, Verification
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.memory import DEFAULT_MEMORY, bounded
-from reducelower.verification.running.providers import on_provider, require_onnxruntime
+from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
+from reducelower.verification.running.providers import provider_named, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
 from reducelower.verification.whole.accepted import Request
@@ -112,21 +112,21 @@ def verify(
     if "onnxruntime" in runtimes:
         require_onnxruntime()
     data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
-    with on_provider(provider), feeding_as_assumed(plan), bounded(memory):
-        found = compare_models(
-            source,
-            result,
-            [data],
-            plan=plan,
-            seed=seed,
-            dims=dims or {},
-            runtimes=runtimes,
-            tolerances=tolerances,
-            budget=budget,
-            overrides=overrides,
-            on_progress=on_progress,
-        )
-    found = noted(found, plan)
+    found = compare_models(
+        source,
+        result,
+        [data],
+        plan=plan,
+        seed=seed,
+        dims=dims or {},
+        runtimes=runtimes,
+        tolerances=tolerances,
+        budget=budget,
+        memory=memory,
+        provider=provider,
+        overrides=overrides,
+        on_progress=on_progress,
+    )
     departs = bool(found.departing or found.departs)
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
 
@@ -147,6 +147,8 @@ def compare_models(
     runtimes: Sequence[str],
     tolerances: Mapping[str, Tolerance] | None,
     budget: float | None,
+    memory: float | None,
+    provider: str,
     overrides: bool,
     on_progress: Callable[[int, int], None] | None,
     protos: tuple[ModelProto, ModelProto] | None = None,
@@ -163,60 +165,46 @@ def compare_models(
     for data in data_sets:
         check_given(source.proto, data.inputs, dims)
     left, right = protos or (source.proto, result.proto)
-    data_sets, left_out = _without_released(data_sets, left, right)
-    left_runs = SourceRuns(source)
-    regions, clock = None, Clock(budget)
-    if not interface_mismatch(left, right):
-        for_regions = clock.part(_FOR_REGIONS)
-        given = next((dict(data.inputs) for data in data_sets), {})
-        request = Request(given, seed, dict(dims), overrides)
-
-        regions = verify_rewrites(
-            left,
-            right,
-            plan,
-            partial(left_runs.seen, names_of(runtimes[0], is_of_one=source is result)[0], request, clock),
-            partial(
-                verify_regions,
-                left,
-                right,
-                plan,
-                seed=seed,
-                tolerances=tolerances,
-                on_progress=on_progress,
-                clock=for_regions,
-            ),
-            seed=seed,
-            tolerances=tolerances,
-            on_progress=on_progress,
-            clock=for_regions,
-        )
-    found = []
-    for at, data in enumerate(data_sets):
-        if at or regions is None:
-            request = Request(dict(data.inputs), seed, dict(dims), overrides)
-        questions = (
-            Question(
-                source, result, name, request, data.outputs or None, tolerances, Clock(budget, clock.left), regions
-            )
-            for name in runtimes
-        )
-        found.append([verify_in(question, left_runs) for question in questions])
+    data_sets, notes = _without_released(data_sets, left, right)
+    left_runs, clock, regions = SourceRuns(source), Clock(budget), None
+    chosen = provider_named(provider) if provider else conditions().provider
+    is_nonempty = plan is not None and plan.assumes_nonempty
+    if is_nonempty:
+        notes.append("No inputs without elements were fed, since the result assumes that no dimension is 0.")
+    with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
+        requests = [Request(dict(data.inputs), seed, dict(dims), overrides) for data in data_sets]
+        if not interface_mismatch(left, right):
+            where = names_of(runtimes[0], is_of_one=source is result)[0]
+            seen = partial(left_runs.seen, where, requests[0], clock)
+            checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen))
+            regions = verify_rewrites(left, right, plan, checker, on_progress)
+        found = [
+            [
+                verify_in(
+                    Question(
+                        source, result, name, request, data.outputs, tolerances, Clock(budget, clock.left), regions
+                    ),
+                    left_runs,
+                )
+                for name in runtimes
+            ]
+            for data, request in zip(data_sets, requests, strict=True)
+        ]
     whole = _combined([item for each in found for item in each], regions)
     cases = sum(max((item.cases for item in each), default=0) for each in found)
-    return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *left_out))
+    return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *notes))
 
 
 def _without_released(
     data_sets: Sequence[TestDataSet], before: ModelProto, after: ModelProto
-) -> tuple[Sequence[TestDataSet], Sequence[str]]:
+) -> tuple[Sequence[TestDataSet], list[str]]:
     """The data sets without values for what is no input of the second model, and what to say of these.
 
     In a model of IR version 3 every initializer has to be an input. From version 4 on it would be one that a caller may
     override, and so it is an input no more.
     """
     if before.ir_version >= DEFAULTS_SINCE:
-        return data_sets, ()
+        return data_sets, []
     released = {tensor.name for tensor in before.graph.initializer} - {value.name for value in after.graph.input}
     given = sorted(released & {name for data in data_sets for name in data.inputs})
     kept = [
