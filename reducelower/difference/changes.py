@@ -83,7 +83,7 @@ def _of_pairs(found: Matched) -> Iterator[_Found]:
     for at, other in found.pairs.items():
         details = [*_attributes(found, at, other)]
         connected: list[str] = []
-        for position, name, new in found.inputs(at):
+        for position, name, new in found.changed_inputs.get(at, ()):
             if _is_free(left, name, found.pairs) or _is_free(right, new, found.taken):
                 continue  # reported by the region that computes it
             sentence = f"{_input(left, at, position)}: {_value(left, name)} -> {_value(right, new)}"
@@ -121,7 +121,7 @@ def _regions(found: Matched) -> Iterator[_Found]:
                 for name in side.nodes[at].input:
                     if _is_free(side, name, known):
                         groups.join((mark, at), (mark, side.producers[name]))
-    ends = [(name, other) for at in found.pairs for _, name, other in found.inputs(at)]
+    ends = [(name, other) for inputs in found.changed_inputs.values() for _, name, other in inputs]
     for name, other in [*ends, *found.outputs]:
         if _is_free(left, name, found.pairs) and _is_free(right, other, found.taken):
             groups.join(("left", left.producers[name]), ("right", right.producers[other]))
@@ -174,6 +174,8 @@ class _Groups:
 
 def _attributes(found: Matched, at: int, other: int) -> Iterator[str]:
     node, new = found.left.nodes[at], found.right.nodes[other]
+    if node.attribute == new.attribute:
+        return
     before, after = dict(found.left.attributes(node)), dict(found.right.attributes(new))
     texts = [{item.name: attribute_text(item) for item in each.attribute} for each in (node, new)]
     for name in sorted(before.keys() | after.keys()):

@@ -8,7 +8,8 @@ along values, nodes with only the operator in common. Names are not used.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -28,6 +29,8 @@ class Side:
         opsets: the opset versions at which operators are compared.
         numbers: the numbers of its values and of outer values.
         nodes: all nodes by position, except constants, which count by value.
+        reads: by position, the names that a node and its subgraphs read.
+        exact: by position, a key for what a node computes, and from which values.
         producers: by value name, the position of the node that computes it.
     """
 
@@ -37,15 +40,22 @@ class Side:
         self.path, self.place, self.numbers = path, place, numbers
         self._table, self.opsets, self.functions = table, opsets, functions
         self.nodes: dict[int, NodeProto] = {}
+        self.reads: dict[int, Sequence[str]] = {}
+        self.exact: dict[int, Hashable] = {}
         self.producers: dict[str, int] = {}
         self.constants: Numbers = {name: numbers[name] for name in self._initializers if name in numbers}
+        self._kinds: dict[int, int] = {}
         for at, node in enumerate(self.holder.node):
-            table.add(node, numbers, opsets, functions)
+            computed = table.add(node, numbers, opsets, functions)
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
                 table.add(node, self.constants, opsets, functions)
-            else:
-                self.nodes[at] = node
-                self.producers.update((name, at) for name in node.output if name)
+                continue
+            self.nodes[at] = node
+            self.reads[at] = read_by(node)
+            self.exact[at] = computed, len(node.input)
+            for name in node.output:
+                if name:
+                    self.producers[name] = at
 
     @property
     def holder(self) -> GraphProto | FunctionProto:
@@ -77,22 +87,17 @@ class Side:
     def readers(self) -> Mapping[str, list[tuple[int, int]]]:
         """The consumers by value name, each with the position of the input."""
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for at, node in self.nodes.items():
-            for position, name in enumerate(read_by(node)):
+        for at, names in self.reads.items():
+            for position, name in enumerate(names):
                 found[name].append((at, position))
         return found
 
-    def exact(self, at: int) -> Hashable:
-        """A key for what a node computes, and from which values."""
-        return self._table.signature(self.nodes[at], self.numbers, self.opsets, self.functions), self._arity(at)
-
-    @cached_property
-    def kinds(self) -> dict[int, int]:
-        """By position, a number for a node's operator, attributes, subgraphs and constants."""
-        return {
-            at: self._table.of(("kind", self._table.signature(node, self.constants, self.opsets, self.functions)))
-            for at, node in self.nodes.items()
-        }
+    def kind(self, at: int) -> int:
+        """A number for the operator, attributes, subgraphs and constants of a node."""
+        if at not in self._kinds:
+            signature = self._table.signature(self.nodes[at], self.constants, self.opsets, self.functions)
+            self._kinds[at] = self._table.of(("kind", signature))
+        return self._kinds[at]
 
     def attributes(self, node: NodeProto) -> tuple[tuple[str, bytes], ...]:
         """The attributes of a node, without graphs and default values."""
@@ -102,40 +107,68 @@ class Side:
         """The name of a node, or its operator and position if it has none."""
         return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
 
-    def _arity(self, at: int) -> tuple[int, int]:
-        return len(self.nodes[at].input), len(self.nodes[at].output)
+    def alone(self, matched: Container[int]) -> dict[int, Hashable]:
+        """By position, for a node that is not matched, the number for its kind."""
+        return {at: self.kind(at) for at in self.nodes if at not in matched}
 
-    def following(self) -> dict[int, int]:
-        """By position, a number for a node's kind with everything that follows it."""
-        found: dict[int, int] = {}
+    def following(self, matched: Mapping[int, int]) -> dict[int, Hashable]:
+        """By position, for a node that is not matched, a number for its kind with everything that follows it.
+
+        `matched` has the pairs by position, as positions in the first graph.
+        """
+        found: dict[int, Hashable] = {}
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, output in enumerate(self.outputs):
+            places[output].append(place)
         for at in reversed(self.nodes):
+            if at in matched:
+                continue
             uses = tuple(
-                tuple(sorted((found.get(reader, -1), position) for reader, position in self.readers.get(name, ())))
-                + tuple(("output", place) for place, output in enumerate(self.outputs) if output == name)
+                (
+                    tuple(
+                        sorted(
+                            (found.get(reader, -1), matched.get(reader, -1), position)
+                            for reader, position in self.readers.get(name, ())
+                        )
+                    ),
+                    tuple(places.get(name, ())),
+                )
                 for name in self.nodes[at].output
             )
-            found[at] = self._table.of(("following", self.kinds[at], uses))
+            found[at] = self._table.of(("following", self.kind(at), uses))
         return found
 
-    def beside(self) -> dict[int, int]:
-        """By position, a number for a node's kind with those of its neighbours."""
-        found, kinds = {}, self.kinds
+    def beside(self, matched: Container[int]) -> dict[int, Hashable]:
+        """By position, for a node that is not matched, a number for its kind with those of its neighbours."""
+        found: dict[int, Hashable] = {}
         for at, node in self.nodes.items():
-            above = tuple(kinds.get(self.producers.get(name, -1), -1) for name in node.input)
-            below = tuple(sorted(kinds[reader] for name in node.output for reader, _ in self.readers.get(name, ())))
-            found[at] = self._table.of(("beside", kinds[at], above, below))
+            if at in matched:
+                continue
+            above = tuple(self.kind(self.producers[name]) if name in self.producers else -1 for name in node.input)
+            below = sorted(self.kind(reader) for name in node.output for reader, _ in self.readers.get(name, ()))
+            found[at] = self._table.of(("beside", self.kind(at), above, tuple(below)))
         return found
 
 
 @dataclass
 class Matched:
-    """Two graphs with their matched outputs and nodes: `pairs` from left to right, `taken` back."""
+    """Two graphs with their matched outputs and nodes.
+
+    `pairs` leads from left to right, `taken` back; `exact` are those on the left that compute the same.
+    """
 
     left: Side
     right: Side
     outputs: Sequence[tuple[str, str]]
     pairs: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
+    exact: AbstractSet[int] = frozenset()
+
+    @cached_property
+    def changed_inputs(self) -> Mapping[int, list[tuple[int, str, str]]]:
+        """By position, the inputs in which a node differs from its match; of those alone that have such inputs."""
+        found = {at: self.inputs(at) for at in self.pairs if at not in self.exact}
+        return {at: inputs for at, inputs in found.items() if inputs}
 
     def add(self, left: int, right: int) -> None:
         """Match two nodes."""
@@ -177,29 +210,27 @@ def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matche
     """Match the nodes of two graphs that are numbered with one table, given the pairs of outputs."""
     found = Matched(left, right, outputs)
     _pair(found, left.exact, right.exact, same_count=False)
-    keys: list[Callable[[Side], Mapping[int, int]]] = [Side.following, Side.beside, lambda side: side.kinds]
-    for key in keys:
-        if len(found.pairs) == len(left.nodes) or len(found.taken) == len(right.nodes):
-            break
-        _pair(found, key(left).__getitem__, key(right).__getitem__)
+    found.exact = frozenset(found.pairs)
+    if len(found.pairs) == len(left.nodes) or len(found.taken) == len(right.nodes):
+        return found
+    _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
+    _pair(found, left.beside(found.pairs), right.beside(found.taken))
+    _pair(found, left.alone(found.pairs), right.alone(found.taken))
     _spread(found)
     return found
 
 
 def _pair(
-    found: Matched, left: Callable[[int], Hashable], right: Callable[[int], Hashable], *, same_count: bool = True
+    found: Matched, left: Mapping[int, Hashable], right: Mapping[int, Hashable], *, same_count: bool = True
 ) -> None:
     """Match unmatched nodes of equal keys in order, if both graphs have the same number of them."""
     groups: tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]] = (defaultdict(list), defaultdict(list))
-    for group, side, key, known in (
-        (groups[0], found.left, left, found.pairs),
-        (groups[1], found.right, right, found.taken),
-    ):
-        for at in side.nodes:
+    for group, keys, known in ((groups[0], left, found.pairs), (groups[1], right, found.taken)):
+        for at, key in keys.items():
             if at not in known:
-                group[key(at)].append(at)
-    for key_of_both, members in groups[0].items():
-        others = groups[1].get(key_of_both, [])
+                group[key].append(at)
+    for key, members in groups[0].items():
+        others = groups[1].get(key, [])
         if len(members) == len(others) or not same_count:
             for at, other in zip(members, others, strict=False):
                 found.add(at, other)
@@ -207,7 +238,11 @@ def _pair(
 
 def _spread(found: Matched) -> None:
     """Follow values up and down from matched nodes, to nodes with the same operator."""
-    pending = [*found.pairs]
+    left = found.left
+    unmatched = [at for at in left.nodes if at not in found.pairs]
+    beside = {left.producers.get(name) for at in unmatched for name in left.nodes[at].input}
+    beside |= {reader for at in unmatched for name in left.nodes[at].output for reader, _ in left.readers.get(name, ())}
+    pending = [at for at in found.pairs if at in beside]
     for name, other in found.outputs:
         pending += _join(found, found.left.producers.get(name), found.right.producers.get(other))
     while pending:

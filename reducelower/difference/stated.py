@@ -109,9 +109,10 @@ def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, s
             yield from _fact(kind, repr(shown(other)), first[other], second[name])
             for key, *both in _documented(documented[0][other], documented[1][name]):
                 yield from _fact("metadata", f"{kind} {key} of {shown(other)!r}", *both)
-        for name in second.keys() - pairs.keys():
+        for name in (each for each in second if each not in pairs):
             yield Fact(kind, repr(shown(name)), "", second[name] or "of any type")
-        for name in first.keys() - set(pairs.values()):
+        known = set(pairs.values())
+        for name in (each for each in first if each not in known):
             yield Fact(kind, repr(shown(name)), first[name] or "of any type", "")
         order = [pairs[name] for name in second if name in pairs]
         if order != [name for name in first if name in order]:
@@ -133,7 +134,9 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
     for found in levels:
         sides = found.left, found.right
         for name, other in _values(found):
-            one, two = (side.stated.get(each) for side, each in zip(sides, (name, other), strict=True))
+            one, two = sides[0].stated.get(name), sides[1].stated.get(other)
+            if one == two:
+                continue
             texts = type_text(one.type) if one is not None else "", type_text(two.type) if two is not None else ""
             if texts[0] != texts[1]:
                 types[texts if all(texts) else ("stated" * bool(texts[0]), "stated" * bool(texts[1]))].append(name)
@@ -154,6 +157,8 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
 
 
 def _documented(before: Any, after: Any) -> Iterator[tuple[str, str, str]]:
+    if not (before.doc_string or after.doc_string or before.metadata_props or after.metadata_props):
+        return
     if before.doc_string != after.doc_string:
         yield "doc string", before.doc_string, after.doc_string
     for key, one, two in _changed_properties(before, after):

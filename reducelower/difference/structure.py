@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from reducelower.difference.changes import Change, Region, changes_of
 from reducelower.difference.matching import Matched, Side, match
 from reducelower.difference.stated import Fact, interface_facts, model_facts, stated_facts
 from reducelower.lines import Line
-from reducelower.model.graph import all_nodes, function_path, subgraphs
+from reducelower.model.graph import all_nodes, function_path, may_hold_graphs, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
 from reducelower.model.text import counted
@@ -137,12 +137,15 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
     shared = left.path == "graph" and set(names) == set(others)
     found = match(left, right, [(name, name) for name in names] if shared else list(zip(names, others, strict=False)))
     yield found
+    nested = [(at, other) for at, other in found.pairs.items() if may_hold_graphs(left.nodes[at])]
+    if not nested:
+        return
     # Subgraphs may read values that are computed here.
     for at, other in found.pairs.items():
         for name, new in zip(left.nodes[at].output, right.nodes[other].output, strict=False):
             if name in left.numbers and new:
                 right.numbers[new] = left.numbers[name]
-    for at, other in found.pairs.items():
+    for at, other in nested:
         node, new_node = left.nodes[at], right.nodes[other]
         called = left.functions.get(node), right.functions.get(new_node)
         if called[0] is not None and called[1] is not None:
@@ -201,8 +204,8 @@ def changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str,
 
 def _operators_in(model: ModelProto) -> Counter[str]:
     """The number of nodes per operator; constants count by value and are left out."""
-    return Counter(
-        operator_name(node)
-        for node in all_nodes(model)
-        if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS
-    )
+    found: Counter[str] = Counter()
+    for (domain, op_type), count in Counter((node.domain, node.op_type) for node in all_nodes(model)).items():
+        if op_type != "Constant" or domain not in DEFAULT_DOMAINS:
+            found[operator_name(NodeProto(op_type=op_type, domain=domain))] += count
+    return found

@@ -223,6 +223,16 @@ def test_inputs_of_other_names_stand_for_each_other_by_place() -> None:
     assert not found.changes
 
 
+def test_outputs_that_one_model_has_are_named_in_its_order() -> None:
+    names = ["d", "b", "h", "a", "g", "c", "f", "e"]
+    outputs = ", ".join(f"float[2,3] {name}" for name in names)
+    source = model("g (float[2,3] x) => (float[2,3] y) { y = Relu (x) }")
+    nodes = " ".join(f"{name} = Neg (x)" for name in names)
+    other = model(f"g (float[2,3] x) => (float[2,3] y, {outputs}) {{ y = Relu (x) {nodes} }}")
+    assert [fact.what for fact in difference(source, other).facts] == [repr(name) for name in names]
+    assert [fact.what for fact in difference(other, source).facts] == [repr(name) for name in names]
+
+
 BRANCHES = """g (float[2] x, bool c) => (float[2] y) {
     y = If (c) <then_branch = t () => (float[2] a) { p = Exp (x) a = Neg (p) },
                 else_branch = e () => (float[2] b) { b = Abs (x) }> }"""

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -21,7 +21,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from reducelower.files.external import external_tensors
 from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.constants import tensor_of
-from reducelower.model.graph import read_from_outside, subgraphs
+from reducelower.model.graph import kind_may_hold_graphs, may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.meanings import meaning
@@ -51,12 +51,19 @@ _BLOCK = 1 << 20
 COMMUTATIVE = of_kind("commutative")
 
 
+_Added: TypeAlias = "tuple[list[int] | None, int, list[int]]"
+"""The numbers that a node reads, a number for what it computes, and those of its outputs."""
+
+_NOT_ADDED: _Added = (None, -1, [])
+
+
 class Table:
     """One number per distinct description; the same for both models."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._described: list[Hashable] = []
+        self._added: dict[tuple[int, bytes], _Added] = {}
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
@@ -67,24 +74,28 @@ class Table:
 
     def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
         """What a node computes: equal for nodes that compute the same from the same values."""
-        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-        inputs = [numbers.get(name, -1) if name else -1 for name in node.input]
+        op_type, domain = node.op_type, node.domain
+        if domain in DEFAULT_DOMAINS:
+            domain = ""
+        inputs = [numbers.get(name, -1) for name in node.input]
         while inputs and inputs[-1] == -1 and not node.input[len(inputs) - 1]:
             inputs.pop()
-        if not domain and node.op_type in COMMUTATIVE:
+        if not domain and op_type in COMMUTATIVE:
             inputs.sort()
         inner = tuple(
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
-            for _, name, graph in subgraphs(node)
+            for _, name, graph in (subgraphs(node) if kind_may_hold_graphs(op_type, domain) else ())
         )
         own = attributes(node, opsets.get(domain, 1))
-        if not domain and node.op_type == "Reshape" and own and self._holds_no_zero(inputs[1:]):
+        if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
-        version: Hashable = meaning(node.op_type, opsets.get(domain, 1), domain, tuple(name for name, _ in own))
+        version: Hashable = meaning(
+            op_type, opsets.get(domain, 1), domain, tuple(name for name, _ in own) if own else ()
+        )
         if domain:
             version = functions.body(self, node) or version
         # How many outputs a node has decides what some operators compute (Split without sizes).
-        return domain, node.op_type, version, own, tuple(inputs), inner
+        return domain, op_type, version, own, tuple(inputs), inner
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
         """Whether the shape that a Reshape is given is a constant without a zero."""
@@ -93,20 +104,36 @@ class Table:
                 return bool(np.frombuffer(data, "<i8").all())
         return False
 
-    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> None:
-        """Number the outputs of a node."""
-        found = self.outputs(node, numbers, opsets, functions)
-        numbers.update((name, number) for name, number in zip(node.output, found, strict=True) if name)
+    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> int:
+        """Number the outputs of a node; return a number for what it computes."""
+        key = opsets.get("", 1), node.SerializeToString()
+        read, computes, found = self._added.get(key, _NOT_ADDED)
+        own = [numbers.get(name, -1) for name in node.input]
+        if read != own:  # else the other model has the same node, and what it reads is the same too
+            computes, found = self._numbered(node, numbers, opsets, functions)
+            if not may_hold_graphs(node):
+                self._added[key] = own, computes, found
+        for name, number in zip(node.output, found, strict=True):
+            if name:
+                numbers[name] = number
+        return computes
 
     def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> list[int]:
         """The numbers that the outputs of a node get."""
-        if node.domain in DEFAULT_DOMAINS:
-            if node.op_type == "Identity" and node.input[0] in numbers:
-                return [numbers[node.input[0]]]
-            if node.op_type == "Constant" and (value := tensor_of(node)) is not None:
-                return [self.constant(value)]
-        signature = self.of(("node", self.signature(node, numbers, opsets, functions), len(node.output)))
-        return [self.of((signature, at)) for at in range(len(node.output))]
+        return self._numbered(node, numbers, opsets, functions)[1]
+
+    def _numbered(
+        self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions
+    ) -> tuple[int, list[int]]:
+        """A number for what a node computes, and those that its outputs get."""
+        op_type = node.op_type
+        if op_type == "Constant" and node.domain in DEFAULT_DOMAINS and (value := tensor_of(node)) is not None:
+            number = self.constant(value)
+            return number, [number]
+        computes = self.of(("node", self.signature(node, numbers, opsets, functions), len(node.output)))
+        if op_type == "Identity" and node.domain in DEFAULT_DOMAINS and node.input[0] in numbers:
+            return computes, [numbers[node.input[0]]]
+        return computes, [self.of((computes, at)) for at in range(len(node.output))]
 
     def constant(self, tensor: TensorProto) -> int:
         """The number of the value of a tensor."""
@@ -285,4 +312,6 @@ def captured(nodes: Sequence[NodeProto]) -> list[str]:
 
 def read_by(node: NodeProto) -> list[str]:
     """The names that a node reads, those that its graphs read from around them included."""
+    if not may_hold_graphs(node):
+        return [*node.input]
     return [*node.input, *sorted(read_from_outside(node) - {*node.input})]
