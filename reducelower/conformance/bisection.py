@@ -6,7 +6,8 @@ the shortest beginning that fails is looked for, then the shortest end of that, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,10 @@ Inside = Callable[[Sequence[str]], Sequence[Any]]
 Run = Callable[[Case], Verdict]
 
 _MOST_NAMED = 6
+
+_MOST_ALIKE = 3
+"""How many nodes are tried of those that no condition tells apart: a right one among them shows that something else
+decides."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +80,19 @@ def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:
 
 
 def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]:
-    """Each node of an operator of ONNX as a part of its own, those once that are written alike, and its verdict."""
+    """Nodes of an operator of ONNX as parts of their own; a few of those that no condition of a fact tells apart."""
     model = _Cuttable(whole, inside)
-    seen = set()
+    tried: Counter[Hashable] = Counter()
     for at, node in enumerate(model.nodes):
         if node.op_type != op_type or node.domain not in DEFAULT_DOMAINS:
             continue
         part = model.part([at])
-        if part is not None and (form := _form(node, part)) not in seen:
-            seen.add(form)
+        if part is None:
+            continue
+        form = tuple(vars(part.features).items())
+        tried[form] += 1
+        if tried[form] <= _MOST_ALIKE:
             yield Part(part, run(part), (node,))
-
-
-def _form(node: NodeProto, part: Case) -> object:
-    kinds = tuple((value.dtype.name, value.ndim) for value in (*part.inputs.values(), *part.expected))
-    return kinds, tuple(sorted(attribute.SerializeToString() for attribute in node.attribute))
 
 
 class _Search:

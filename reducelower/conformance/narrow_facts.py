@@ -50,8 +50,6 @@ def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Eviden
         stated["after"] = frozenset({first.nodes[0].op_type})
     for name in _OTHERS:
         wrongly = [part.case.features for part in right if _holds(stated, part.case.features)]
-        if not wrongly:
-            break
         value = _common(found, name)
         if value is not None and not all(_holds({name: value}, features) for features in wrongly):
             stated[name] = value

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from onnx import NodeProto, load_model_from_string
+from onnx.numpy_helper import to_array
 
 __version__ = "1.0"
 
@@ -112,6 +113,21 @@ def without_softmax_over_rows(model: bytes, inputs: Arrays) -> list[Any]:
         return node.op_type == "Softmax" and [attribute.i for attribute in node.attribute] == [0]
 
     return _refusing(model, inputs, "no Softmax over rows", is_met)
+
+
+def without_negative_indices(model: bytes, inputs: Arrays) -> list[Any]:
+    return _without_indices(model, inputs, lambda indices: indices.min() < 0)
+
+
+def without_falling_indices(model: bytes, inputs: Arrays) -> list[Any]:
+    return _without_indices(model, inputs, lambda indices: indices[0] > indices[-1])
+
+
+def _without_indices(model: bytes, inputs: Arrays, is_met: Callable[[Any], bool]) -> list[Any]:
+    held = {tensor.name: to_array(tensor) for tensor in load_model_from_string(model).graph.initializer}
+    return _refusing(
+        model, inputs, "no such indices", lambda node, _: node.op_type == "Gather" and bool(is_met(held[node.input[1]]))
+    )
 
 
 def without_hard_swish(model: bytes, inputs: Arrays) -> list[Any]:

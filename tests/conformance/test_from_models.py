@@ -88,6 +88,30 @@ def test_of_two_nodes_that_fail_together_the_fact_says_which_is_behind_which() -
     assert found.parts["model.onnx"].names == "Softmax > Elu"
 
 
+GATHERS = """
+<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[2] y) <int64[2] i = {0, 2}, int64[2] j = {%s}>
+{ a = Gather (x, i) b = Gather (x, j) y = Add (a, b) }
+"""
+
+
+def test_what_else_tells_a_node_from_a_right_one_is_stated() -> None:
+    found = probed("without_negative_indices", [whole(GATHERS % "-1, 1")], known())
+    (fact,) = found.added
+    assert fact.operators == {"Gather"}
+    assert dict(fact.when.conditions)["negative_indices"] is True
+
+
+@pytest.mark.parametrize("first", ["i", "j"])
+def test_of_nodes_that_nothing_tells_apart_there_is_no_fact(first: str) -> None:
+    text = GATHERS % "2, 0"
+    if first == "j":
+        text = text.replace("a = Gather (x, i) b = Gather (x, j)", "b = Gather (x, j) a = Gather (x, i)")
+    found = probed("without_falling_indices", [whole(text)], known())
+    assert found.parts["model.onnx"].names == "Gather"
+    assert not found.added
+    assert [case.name for case in found.left] == ["model.onnx"]
+
+
 def test_what_operators_of_other_domains_do_is_told_and_is_no_fact() -> None:
     text = (
         '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g (float[2,3] x) => (float[2,3] y)'
