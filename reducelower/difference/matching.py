@@ -16,7 +16,7 @@ from functools import cached_property
 from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.regions.numbering import COMMUTATIVE, Functions, Numbers, Table, attributes, read_by
+from reducelower.verification.regions.numbering import COMMUTATIVE, Functions, Numbers, Table, attributes
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Matched", "Side", "match"]
@@ -32,6 +32,7 @@ class Side:
         reads: by position, the names that a node and its subgraphs read.
         exact: by position, a key for what a node computes, and from which values.
         producers: by value name, the position of the node that computes it.
+        outputs_at: by value name, which output of that node it is.
     """
 
     def __init__(
@@ -43,19 +44,20 @@ class Side:
         self.reads: dict[int, Sequence[str]] = {}
         self.exact: dict[int, Hashable] = {}
         self.producers: dict[str, int] = {}
+        self.outputs_at: dict[str, int] = {}
         self.constants: Numbers = {name: numbers[name] for name in self._initializers if name in numbers}
         self._kinds: dict[int, int] = {}
         for at, node in enumerate(self.holder.node):
-            computed = table.add(node, numbers, opsets, functions)
+            found = table.add(node, numbers, opsets, functions)
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
                 table.add(node, self.constants, opsets, functions)
                 continue
             self.nodes[at] = node
-            self.reads[at] = read_by(node)
-            self.exact[at] = computed, len(node.input)
-            for name in node.output:
+            self.reads[at] = found.reads
+            self.exact[at] = found.computes, len(node.input)
+            for output, name in enumerate(found.yields):
                 if name:
-                    self.producers[name] = at
+                    self.producers[name], self.outputs_at[name] = at, output
 
     @property
     def holder(self) -> GraphProto | FunctionProto:
@@ -95,7 +97,9 @@ class Side:
     def kind(self, at: int) -> int:
         """A number for the operator, attributes, subgraphs and constants of a node."""
         if at not in self._kinds:
-            signature = self._table.signature(self.nodes[at], self.constants, self.opsets, self.functions)
+            signature = self._table.signature(
+                self.nodes[at], self.reads[at], self.constants, self.opsets, self.functions
+            )
             self._kinds[at] = self._table.of(("kind", signature))
         return self._kinds[at]
 
@@ -182,15 +186,14 @@ class Matched:
         if None not in numbers and numbers[0] == numbers[1]:
             return True
         producer, other = self.left.producers.get(left, -1), self.right.producers.get(right, -1)
-        if self.pairs.get(producer, -2) != other:
-            return False
-        places = list(self.left.nodes[producer].output), list(self.right.nodes[other].output)
-        return places[0].index(left) == places[1].index(right)
+        return self.pairs.get(producer, -2) == other and self.left.outputs_at[left] == self.right.outputs_at[right]
 
     def inputs(self, left: int) -> list[tuple[int, str, str]]:
         """Position and names of the inputs in which two matched nodes differ."""
         node, other = self.left.nodes[left], self.right.nodes[self.pairs[left]]
         names, others = list(node.input), list(other.input)
+        if len(names) == len(others) and all(map(self.same, names, others)):
+            return []
         if node.op_type in COMMUTATIVE and node.domain in DEFAULT_DOMAINS and len(names) == len(others) == 2:
             crossed = [self.same(names[0], others[1]), self.same(names[1], others[0])]
             straight = [self.same(names[0], others[0]), self.same(names[1], others[1])]

@@ -133,7 +133,7 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
     metadata: dict[tuple[str, bool, bool], list[tuple[str, str, str]]] = defaultdict(list)
     for found in levels:
         sides = found.left, found.right
-        for name, other in _values(found):
+        for name, other in _values(found) if sides[0].stated or sides[1].stated else ():
             one, two = sides[0].stated.get(name), sides[1].stated.get(other)
             if one == two:
                 continue

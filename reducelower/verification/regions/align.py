@@ -181,7 +181,7 @@ class _Aligner:
     ) -> list[tuple[str, str]]:
         """Number what a node of the second model yields; the names, there and here, of what is computed otherwise."""
         differing: list[tuple[str, str]] = []
-        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
+        numbers = self._table.numbered(node, level.right_numbers, level.right.opsets, self._functions[1]).outputs
         for name, number in zip(node.output, numbers, strict=True):
             if not name:
                 continue
@@ -240,7 +240,7 @@ class _Aligner:
             found: dict[object, list[NodeProto]] = {}
             for node in side.holder.node:
                 if not any(name in named for name in node.output) and not _is_constant(node):
-                    signature = self._table.signature(node, constants, side.opsets, functions)
+                    signature = self._table.signature(node, node.input, constants, side.opsets, functions)
                     found.setdefault(self._table.of(("kind", signature, len(node.output))), []).append(node)
             kinds.append(found)
         for kind, nodes in kinds[1].items():

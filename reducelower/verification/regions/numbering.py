@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, NamedTuple
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -51,10 +51,22 @@ _BLOCK = 1 << 20
 COMMUTATIVE = of_kind("commutative")
 
 
-_Added: TypeAlias = "tuple[list[int] | None, int, list[int]]"
-"""The numbers that a node reads, a number for what it computes, and those of its outputs."""
+class Numbered(NamedTuple):
+    """A node with its numbers.
 
-_NOT_ADDED: _Added = (None, -1, [])
+    Attributes:
+        reads: the names that it reads, those that its graphs read from around them included.
+        yields: the names of its outputs.
+        numbers: those of what it reads.
+        computes: a number for what it computes.
+        outputs: the numbers of its outputs.
+    """
+
+    reads: list[str]
+    yields: list[str]
+    numbers: list[int]
+    computes: int
+    outputs: list[int]
 
 
 class Table:
@@ -63,7 +75,7 @@ class Table:
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._described: list[Hashable] = []
-        self._added: dict[tuple[int, bytes], _Added] = {}
+        self._added: dict[tuple[int, bytes], Numbered] = {}
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
@@ -72,13 +84,19 @@ class Table:
             self._described.append(description)
         return number
 
-    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
-        """What a node computes: equal for nodes that compute the same from the same values."""
+    def signature(
+        self, node: NodeProto, reads: Sequence[str], numbers: Numbers, opsets: Opsets, functions: Functions
+    ) -> Hashable:
+        """What a node computes: equal for nodes that compute the same from the same values.
+
+        `reads` begins with the names of its inputs.
+        """
         op_type, domain = node.op_type, node.domain
         if domain in DEFAULT_DOMAINS:
             domain = ""
-        inputs = [numbers.get(name, -1) for name in node.input]
-        while inputs and inputs[-1] == -1 and not node.input[len(inputs) - 1]:
+        names = reads[: len(node.input)]
+        inputs = [numbers.get(name, -1) for name in names]
+        while inputs and inputs[-1] == -1 and not names[len(inputs) - 1]:
             inputs.pop()
         if not domain and op_type in COMMUTATIVE:
             inputs.sort()
@@ -104,36 +122,33 @@ class Table:
                 return bool(np.frombuffer(data, "<i8").all())
         return False
 
-    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> int:
-        """Number the outputs of a node; return a number for what it computes."""
-        key = opsets.get("", 1), node.SerializeToString()
-        read, computes, found = self._added.get(key, _NOT_ADDED)
-        own = [numbers.get(name, -1) for name in node.input]
-        if read != own:  # else the other model has the same node, and what it reads is the same too
-            computes, found = self._numbered(node, numbers, opsets, functions)
-            if not may_hold_graphs(node):
-                self._added[key] = own, computes, found
-        for name, number in zip(node.output, found, strict=True):
+    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Numbered:
+        """Number the outputs of a node."""
+        if node.op_type == "Constant" or may_hold_graphs(node):
+            found = self.numbered(node, numbers, opsets, functions)
+        else:
+            # The other model nearly always has the same node, and what it reads is the same too.
+            key = opsets.get("", 1), node.SerializeToString()
+            known = self._added.get(key)
+            if known is None or known.numbers != [numbers.get(name, -1) for name in known.reads]:
+                known = self._added[key] = self.numbered(node, numbers, opsets, functions)
+            found = known
+        for name, number in zip(found.yields, found.outputs, strict=True):
             if name:
                 numbers[name] = number
-        return computes
+        return found
 
-    def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> list[int]:
-        """The numbers that the outputs of a node get."""
-        return self._numbered(node, numbers, opsets, functions)[1]
-
-    def _numbered(
-        self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions
-    ) -> tuple[int, list[int]]:
-        """A number for what a node computes, and those that its outputs get."""
-        op_type = node.op_type
-        if op_type == "Constant" and node.domain in DEFAULT_DOMAINS and (value := tensor_of(node)) is not None:
+    def numbered(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Numbered:
+        """A node with the numbers that its outputs get."""
+        reads, yields = read_by(node), [*node.output]
+        own = [numbers.get(name, -1) for name in reads]
+        if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and (value := tensor_of(node)) is not None:
             number = self.constant(value)
-            return number, [number]
-        computes = self.of(("node", self.signature(node, numbers, opsets, functions), len(node.output)))
-        if op_type == "Identity" and node.domain in DEFAULT_DOMAINS and node.input[0] in numbers:
-            return computes, [numbers[node.input[0]]]
-        return computes, [self.of((computes, at)) for at in range(len(node.output))]
+            return Numbered(reads, yields, own, number, [number])
+        computes = self.of(("node", self.signature(node, reads, numbers, opsets, functions), len(yields)))
+        if node.op_type == "Identity" and node.domain in DEFAULT_DOMAINS and own[0] != -1:
+            return Numbered(reads, yields, own, computes, [own[0]])
+        return Numbered(reads, yields, own, computes, [self.of((computes, at)) for at in range(len(yields))])
 
     def constant(self, tensor: TensorProto) -> int:
         """The number of the value of a tensor."""
