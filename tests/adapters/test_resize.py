@@ -156,6 +156,39 @@ def test_sizes_without_names_are_not_taken_for_the_same(mode: str) -> None:
     np.testing.assert_allclose(yields(converted(model, 10), feeds)[0], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("mode", "rounding", "is_done"),
+    [
+        ("cubic", "floor", False),
+        ("linear", "floor", False),
+        ("nearest", "ceil", False),
+        ("nearest", "round_prefer_ceil", False),
+        ("nearest", "floor", True),
+        ("nearest", "round_prefer_floor", True),
+    ],
+)
+def test_an_axis_that_may_keep_its_size_is_not_shifted(mode: str, rounding: str, is_done: bool) -> None:
+    x = RANDOM.normal(size=(1, 1, 4, 4)).astype(np.float32)
+    inputs: dict[str, np.ndarray] = {"x": x, "roi": NONE, "scales": NONE, "s": np.array([1, 1, 7, 4])}
+    model = model_of(
+        "Resize",
+        inputs,
+        opset=11,
+        constants=["roi", "scales"],
+        outputs={"y": (TensorProto.FLOAT, ["n2", "c2", "h2", "w2"])},
+        shapes={"x": ["n", "c", "h", "w"]},
+        mode=mode,
+        nearest_mode=rounding,
+        coordinate_transformation_mode="tf_half_pixel_for_nn",
+    )
+    feeds = {"x": x, "s": inputs["s"]}
+    if is_done:
+        np.testing.assert_array_equal(yields(converted(model, 10), feeds)[0], yields(model, feeds)[0])
+    else:
+        with pytest.raises(ConversionError, match="tf_half_pixel_for_nn and sizes"):
+            reducelower.convert_version(model, 10)
+
+
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16])
 def test_the_nearest_of_any_type_is_taken_at_run_time(dtype: Any, rounding: str) -> None:

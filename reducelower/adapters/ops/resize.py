@@ -125,7 +125,9 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
     axes = _axes(op, scales, sizes)
     if axes is None:
         rank = op.scope.rank(op.input(0))
-        if rank is None or op.scope.target_opset < 9 or not _plain(op.node) or not can_interpolate_at_run_time(op.node):
+        knows_scales = bool(scales) and op.scope.constant(scales) is not None
+        can = _plain(op.node) and can_interpolate_at_run_time(op.node, knows_scales=knows_scales)
+        if rank is None or op.scope.target_opset < 9 or not can:
             raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
         return interpolate_at_run_time(op, _changing(op, scales, sizes, rank), scales, sizes)
     op.scope.release(*op.node.input[1:])

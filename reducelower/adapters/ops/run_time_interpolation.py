@@ -35,17 +35,21 @@ class _Axis:
     places: str
 
 
-def can_interpolate_at_run_time(node: NodeProto) -> bool:
+def can_interpolate_at_run_time(node: NodeProto, *, knows_scales: bool) -> bool:
     """Whether a node's mode is one of those that are written out for sizes known at run time only.
 
     The symmetric correction is a difference of nearly equal numbers: which way that is rounded decides what floor and
-    ceil take.
+    ceil take. An axis that keeps its size stays as it is. Of all transformations tf_half_pixel_for_nn alone would shift
+    it, unless it is rounded down, so scales have to tell which axes these are.
     """
     transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
     if transformation not in _COORDINATES or value_of(node, "antialias", 0) or value_of(node, "exclude_outside", 0):
         return False
-    is_cut = value_of(node, "nearest_mode", "round_prefer_floor") in ("floor", "ceil")
-    return transformation != "half_pixel_symmetric" or value_of(node, "mode", "nearest") != "nearest" or not is_cut
+    is_nearest = value_of(node, "mode", "nearest") == "nearest"
+    rounding = value_of(node, "nearest_mode", "round_prefer_floor")
+    if transformation == "tf_half_pixel_for_nn" and not knows_scales:
+        return bool(is_nearest and rounding in ("floor", "round_prefer_floor"))
+    return bool(transformation != "half_pixel_symmetric" or not is_nearest or rounding not in ("floor", "ceil"))
 
 
 def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
