@@ -197,10 +197,6 @@ WRITTEN = {
         _fact("ReduceProd"), "(float[2,{0}] x) => (float[2,1] y) {{ y = ReduceProd <axes = [1]> (x) }}", 64,
         lambda count: count, "products are written out for 1 to 64", lambda x, _: x.prod(1, keepdims=True),
     ),
-    "copies of integers": Written(
-        "", "(int32[2] x) => (int32[n] y) {{ y = Tile (x, times) }}", 64, lambda _: 2, "int32 65 times",
-        np.tile, 6, lambda count: {"times": np.array([count])},
-    ),
     "a constant stack of matrices": Written(
         _fact("MatMul", "broadcast = true"), "(float[{0},1,32] x) => (float[{0},1,32] y) {{ y = MatMul (x, turn) }}",
         1024, lambda _: 1, "", lambda x, _: x[..., ::-1],

@@ -17,6 +17,7 @@ from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import shape_text
 from reducelower.rulebook.asked import Asked
+from reducelower.types import Size
 
 __all__ = ["NUMBERS", "QUESTIONS", "from_the_front"]
 
@@ -54,6 +55,13 @@ def _size(asked: Asked, name: str, axis: int | str | None = None) -> int | None:
 def _shape(asked: Asked, name: str) -> tuple[int | None, ...] | None:
     operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
     return asked.scope.shape(operand) if operand else None
+
+
+def _is_multiple(asked: Asked, name: str, axis: str, of: str) -> bool:
+    shape = asked.scope.known(asked.operand(name)).shape
+    if shape is None:
+        return False
+    return shape[from_the_front(asked.attribute(axis), len(shape))].over(Size.of(asked.attribute(of))) is not None
 
 
 def _is_end(asked: Asked, name: str, of: str) -> bool:
@@ -231,6 +239,7 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "whole": (lambda asked, name: int(asked.attribute(name)), "the number without its fraction"),
     "fraction": (lambda asked, name: float(asked.attribute(name)), "the number as a float"),
     "size": (_size, "the number of elements, or the size along an axis, which an attribute may give"),
+    "is_multiple": (_is_multiple, "the size along an axis, known by its name at least, is a multiple of a number"),
     "is_end": (_is_end, "its sizes are known, and are the last ones of the other"),
     "same_shape": (_same_shape, "both have the same sizes, all known"),
     "shape": (_shape_text, "the sizes, for a sentence"),

@@ -25,7 +25,7 @@ FAMILIES: Mapping[str, str] = {
     "pooling": "AveragePool LpPool MaxPool",
     "resize": "Resize Upsample",
     "sampling": "GridSample",
-    "shaping": "Reshape Split Tile",
+    "shaping": "Reshape Split",
 }
 """The operators that each module registers rewrites for."""
 
