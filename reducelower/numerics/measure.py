@@ -24,7 +24,6 @@ __all__ = [
     "is_narrow_float",
     "lowest_and_highest",
     "measure",
-    "percentile_99",
     "smallest_and_eps",
     "ulp_distance",
 ]
@@ -42,7 +41,7 @@ class Difference:
 
     Attributes:
         mismatch: what is wrong, as a sentence; empty if the arrays agree within the tolerance.
-        max_ulp, p99_ulp, mean_ulp: ULP distances over pairs of finite values; 0 if there are none.
+        max_ulp: the largest ULP distance over pairs of finite values; 0 if there are none.
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
         outside: number of values outside the tolerance.
         lost: how many of those are finite on the left, and infinite, NaN or underflown to zero on the right.
@@ -52,8 +51,6 @@ class Difference:
 
     mismatch: str = ""
     max_ulp: int = 0
-    p99_ulp: float = 0.0
-    mean_ulp: float = 0.0
     max_absolute: float = 0.0
     max_relative: float = 0.0
     outside: int = 0
@@ -145,20 +142,6 @@ def identical(before: Array, after: Array) -> bool:
     return np.array_equal(one, other)
 
 
-def percentile_99(values: Array) -> float:
-    """The 99th percentile, interpolated; 0 for an empty array.
-
-    The same as `numpy.percentile`, which imports numpy's masked arrays.
-    """
-    if not values.size:
-        return 0.0
-    place = 0.99 * (values.size - 1)
-    below, above = int(place), min(int(place) + 1, values.size - 1)
-    ordered = np.partition(values.ravel(), (below, above))
-    low, high = float(ordered[below]), float(ordered[above])
-    return low + (high - low) * (place - below)
-
-
 def measure(
     before: Array, after: Array, tolerance: Tolerance, *, allowance: Array | float = 0.0, by_tensor: bool = False
 ) -> Difference:
@@ -190,12 +173,9 @@ def measure(
         )
         for part in stretches
     ]
-    shown = np.concatenate([block.ulps for block in blocks])
     worst = max(block.worst for block in blocks)
     distances = (
-        int(shown.max(initial=0)),
-        percentile_99(shown),
-        float(shown.mean()) if shown.size else 0.0,
+        max(block.max_ulp for block in blocks),
         worst,
         float(worst / largest) if largest else (0.0 if not worst else float("inf")),
     )
@@ -210,9 +190,9 @@ def measure(
 
 @dataclass(frozen=True)
 class _Block:
-    """What a stretch of two arrays gives: the ULP of pairs of finite values, masks of the others, and counts."""
+    """What a stretch of two arrays gives: the largest distances of finite pairs, masks of the others, counts."""
 
-    ulps: Array
+    max_ulp: int
     worst: float
     special: npt.NDArray[np.bool_]
     outside: npt.NDArray[np.bool_]
@@ -246,7 +226,7 @@ def _measure_block(
     lost = outside & np.isfinite(left) & (~np.isfinite(right) | _underflown(left, right, before.dtype))
     gained = outside & np.where(np.isnan(left), ~np.isnan(right), np.isinf(left) & np.isfinite(right))
     worst = float(errors.max(initial=0))
-    return _Block(ulps[finite].astype(np.float64), worst, special, outside, int(lost.sum()), int(gained.sum()))
+    return _Block(int(ulps.max(initial=0)), worst, special, outside, int(lost.sum()), int(gained.sum()))
 
 
 def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:

@@ -30,7 +30,7 @@ Verdict = Literal["equivalent", "different", "not shown"]
 
 _INTERNAL = "internal"  # fields that are left out of reports
 
-DISTANCES = ("max_ulp", "p99_ulp", "mean_ulp", "max_absolute", "max_relative")
+DISTANCES = ("max_ulp", "max_absolute", "max_relative")
 """The fields that say how far apart two sides are."""
 
 OutputVerdict = Literal["equal", "different", "not compared"]
@@ -59,8 +59,7 @@ class OutputComparison:
         shape_before, shape_after: shapes in the last set of inputs, or in the one that differs.
         verdict: ``equal`` within the tolerance, ``different``, or ``not compared``.
         reason: one sentence that says what differs, or why there was no comparison; empty when equal.
-        max_ulp, p99_ulp, mean_ulp: ULP distances between finite values (mean and 99th percentile: the largest of all
-            sets of inputs).
+        max_ulp: the largest ULP distance between finite values.
         max_absolute, max_relative: largest errors; relative to the largest magnitude of the expected tensor.
         tells: whether anything was there to compare: a value that is neither NaN nor infinite.
         loses_range: whether all that differs is finite before, and infinite, NaN or zero after.
@@ -76,8 +75,6 @@ class OutputComparison:
     verdict: OutputVerdict = "equal"
     reason: str = ""
     max_ulp: int = 0
-    p99_ulp: float = 0.0
-    mean_ulp: float = 0.0
     max_absolute: float = 0.0
     max_relative: float = 0.0
     tells: bool = True
@@ -111,7 +108,7 @@ class SiteVerification(InNotebooks):
         runtime: where the two sides ran.
         cases: how many sets of inputs both sides were run on.
         values: how many values were compared.
-        max_ulp, p99_ulp, mean_ulp: ULP distances between finite values where the source is right.
+        max_ulp: the largest ULP distance between finite values where the source is right.
         max_absolute, max_relative: largest errors over the same values.
         example_inputs: the inputs that show the difference, as text; empty when equal.
         notes: what else a reader should know.
@@ -133,8 +130,6 @@ class SiteVerification(InNotebooks):
     cases: int = 0
     values: int = 0
     max_ulp: int = 0
-    p99_ulp: float = 0.0
-    mean_ulp: float = 0.0
     max_absolute: float = 0.0
     max_relative: float = 0.0
     example_inputs: str = ""

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from reducelower.numerics.measure import measure, percentile_99, ulp_distance
+from reducelower.numerics.measure import measure, ulp_distance
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, EXACT, Tolerance
 
 FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
@@ -88,11 +88,11 @@ def test_the_sentence_gives_count_place_and_values() -> None:
     assert "0.5" in text
 
 
-def test_distribution_is_taken_over_finite_pairs() -> None:
+def test_distances_are_those_of_finite_pairs() -> None:
     before = np.array([1.0, 1.0, np.inf, np.nan], np.float32)
     after = np.array([1.0, np.nextafter(np.float32(1), np.float32(2)), np.inf, np.nan], np.float32)
     found = measure(before, after, DEFAULT_TOLERANCES["float"])
-    assert (found.max_ulp, found.mean_ulp) == (1, 0.5)
+    assert found.max_ulp == 1
     assert found.max_absolute == pytest.approx(2.0**-23)
 
 
@@ -124,13 +124,3 @@ def test_rank_zero_and_empty_tensors_are_measured(dtype: type, shape: tuple[int,
 
 def test_every_default_tolerance_has_a_reason() -> None:
     assert all(tolerance.reason for tolerance in DEFAULT_TOLERANCES.values())
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 100, 101, 5000])
-def test_the_99th_percentile_is_that_of_numpy(count: int) -> None:
-    values = np.random.default_rng(count).integers(0, 50, count).astype(np.float64)
-    assert percentile_99(values) == pytest.approx(np.percentile(values, 99), rel=1e-12)
-
-
-def test_of_nothing_the_percentile_is_zero() -> None:
-    assert percentile_99(np.zeros(0)) == 0

@@ -81,7 +81,6 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
             continue
         if identical(before, after):
             tally.values += before.size
-            tally.identical += before.size
             tally.kept.append(case)
             continue
         truth = _truth(setup, seen, before)
@@ -107,10 +106,9 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         tally.values += before.size
         tally.max_absolute = max(tally.max_absolute, found.max_absolute)
         tally.max_relative = max(tally.max_relative, found.max_relative)
-        if found.ulps.any():
+        tally.max_ulp = max(tally.max_ulp, found.max_ulp)
+        if found.max_ulp:
             tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
-        if found.ulps.size:
-            tally.ulps.append(found.ulps)
 
 
 def _truth(setup: Setup, seen: Seen, before: Array) -> Truth | None:

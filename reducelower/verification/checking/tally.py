@@ -12,7 +12,7 @@ import numpy as np
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text
 from reducelower.model.text import short
-from reducelower.numerics.measure import Array, identical, is_float, percentile_99
+from reducelower.numerics.measure import identical, is_float
 from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import limits_of
@@ -90,8 +90,7 @@ class Tally:
     runtime: str = ""
     cases: int = 0
     values: int = 0
-    ulps: list[Array] = field(default_factory=list)
-    identical: int = 0
+    max_ulp: int = 0
     max_absolute: float = 0.0
     max_relative: float = 0.0
     refused: list[str] = field(default_factory=list)
@@ -126,8 +125,7 @@ class Tally:
         self.runtime = found.runtime or self.runtime
         self.cases += found.cases
         self.values += found.values
-        self.ulps += found.ulps
-        self.identical += found.identical
+        self.max_ulp = max(self.max_ulp, found.max_ulp)
         self.max_absolute = max(self.max_absolute, found.max_absolute)
         self.max_relative = max(self.max_relative, found.max_relative)
         self.refused += found.refused
@@ -143,7 +141,6 @@ class Tally:
 def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
     """The lines that a report has on a region."""
     tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
-    ulps = np.concatenate([*tally.ulps, np.zeros(tally.identical)]) if any(map(np.any, tally.ulps)) else np.zeros(0)
     return SiteVerification(
         op_type=pair.site.op_type,
         rule=pair.site.rule,
@@ -154,9 +151,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         runtime=tally.runtime,
         cases=tally.cases,
         values=tally.values,
-        max_ulp=max((int(each.max()) for each in tally.ulps), default=0),
-        p99_ulp=percentile_99(ulps),
-        mean_ulp=float(ulps.mean()) if ulps.size else 0.0,
+        max_ulp=tally.max_ulp,
         max_absolute=tally.max_absolute,
         max_relative=tally.max_relative,
         example_inputs=tally.example,
