@@ -208,7 +208,7 @@ class Departure:
         op_type: its operator.
         index: its position in the main graph.
         output: the output that diverges.
-        reason: what differs, such as ``0.31 at [0, 3]``.
+        reason: what differs, by how much and where.
     """
 
     node: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
-from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.files.external import all_tensors
+from reducelower.model.graph import all_nodes
 from reducelower.model.numbers import FLOATS, HALVES
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset
 from reducelower.verification.operators import column
@@ -62,7 +63,7 @@ TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 def float_types(model: ModelProto) -> set[int]:
     """The float types that a model mentions; casts between types round on purpose."""
     found = {value.type.tensor_type.elem_type for value in model.graph.input}
-    found |= {tensor.data_type for tensor in _tensors(model.graph)}
+    found |= {tensor.data_type for tensor in all_tensors(model.graph)}
     for node in all_nodes(model):
         for attribute in node.attribute:
             if attribute.name in TYPES_IN_ATTRIBUTES and attribute.type == AttributeProto.INT:
@@ -70,16 +71,6 @@ def float_types(model: ModelProto) -> set[int]:
             if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) and node.op_type == "Constant":
                 found.add(TensorProto.FLOAT)
     return found & set(FLOATS)
-
-
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.TENSOR:
-                yield attribute.t
-        for _, _, inner in subgraphs(node):
-            yield from _tensors(inner)
 
 
 def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:

@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
 
-from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.files.external import all_graphs, all_tensors
+from reducelower.model.graph import all_nodes
 from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema
 from reducelower.numerics.measure import is_float
@@ -40,7 +41,7 @@ class InDouble:
             return None
         # Bodies hold casts to float that operators do not show.
         wide = deepcopy(with_bodies(model) or model)
-        _widen(wide.graph)
+        _widen(wide)
         for value in wide.graph.output:
             value.type.Clear()
         session = try_load(ReferenceRuntime(), Source(wide))
@@ -55,35 +56,24 @@ class InDouble:
         return self.session.run(wide, timeout)
 
 
-def _widen(graph: GraphProto) -> None:
-    for value in [*graph.input, *graph.output, *graph.value_info]:
-        if value.type.tensor_type.elem_type in FLOATS:
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for tensor in graph.initializer:
-        _widen_tensor(tensor)
-    for node in graph.node:
-        _widen_node(node)
-        for _, _, inner in subgraphs(node):
-            _widen(inner)
-
-
-def _widen_tensor(tensor: TensorProto) -> None:
-    if tensor.data_type in FLOATS:
-        value = numpy_helper.to_array(tensor).astype(np.float64)
-        tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
-
-
-def _widen_node(node: NodeProto) -> None:
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.TENSOR:
-            _widen_tensor(attribute.t)
-        elif attribute.name in TYPES_IN_ATTRIBUTES and attribute.i in FLOATS:
-            attribute.i = TensorProto.DOUBLE
-        elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
-            values = np.array(attribute.f if attribute.name == "value_float" else list(attribute.floats), np.float64)
-            attribute.Clear()
-            attribute.name, attribute.type = "value", AttributeProto.TENSOR
-            attribute.t.CopyFrom(numpy_helper.from_array(values))
+def _widen(model: ModelProto) -> None:
+    for graph in all_graphs(model):
+        for value in [*graph.input, *graph.output, *graph.value_info]:
+            if value.type.tensor_type.elem_type in FLOATS:
+                value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for node in all_nodes(model):
+        for attribute in node.attribute:
+            if attribute.name in TYPES_IN_ATTRIBUTES and attribute.i in FLOATS:
+                attribute.i = TensorProto.DOUBLE
+            elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+                values = np.array(helper.get_attribute_value(attribute), np.float64)
+                attribute.Clear()
+                attribute.name, attribute.type = "value", AttributeProto.TENSOR
+                attribute.t.CopyFrom(numpy_helper.from_array(values))
+    for tensor in all_tensors(model):
+        if tensor.data_type in FLOATS:
+            wide = numpy_helper.to_array(tensor).astype(np.float64)
+            tensor.CopyFrom(numpy_helper.from_array(wide, tensor.name))
 
 
 def with_bodies(model: ModelProto) -> ModelProto | None:

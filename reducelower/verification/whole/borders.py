@@ -11,13 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from onnx import ModelProto, NodeProto
 
 from reducelower.model.graph import inner_path, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import counted
-from reducelower.numerics.measure import Array, is_float
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.alike import nodes_of
 from reducelower.verification.checking.remembered import Checker
@@ -33,7 +31,7 @@ from reducelower.verification.whole.accepted import Run
 from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
 from reducelower.verification.whole.runs import inner_values
 
-__all__ = ["at_borders", "error_of", "first_difference"]
+__all__ = ["at_borders", "first_difference"]
 
 
 def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
@@ -199,19 +197,5 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
     if name is None:
         return None
     node = level.left.holder.node[positions[name]]
-    reason = error_of(before[name], there[name]) or wrong[name]
-    return Departure(node.name or f"{node.op_type}#{positions[name]}", node.op_type, positions[name], name, reason)
-
-
-def error_of(before: Any, after: Any) -> str:
-    """The largest error of one tensor and where it is, in a few words; empty where there is no such number."""
-    if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)) or before.shape != after.shape:
-        return ""
-    if before.dtype != after.dtype or not before.size or not (is_float(before) or before.dtype.kind in "iu"):
-        return ""
-    with np.errstate(all="ignore"):
-        errors: Array = np.abs(before.astype(np.float64) - after.astype(np.float64))
-    if not np.isfinite(errors).all():
-        return ""
-    place = [int(step) for step in np.unravel_index(int(errors.argmax()), errors.shape)]
-    return f"{float(errors.max()):.3g} at {place}"
+    named = node.name or f"{node.op_type}#{positions[name]}"
+    return Departure(named, node.op_type, positions[name], name, wrong[name])

@@ -12,8 +12,8 @@ from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
+from reducelower.verification.feeding.filling import refilled
 from reducelower.verification.feeding.limits import open_to_special
-from reducelower.verification.inputs.made import varied
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
@@ -24,6 +24,9 @@ from reducelower.verification.whole.borders import at_borders
 from reducelower.verification.whole.question import Question, compared, differ, far_apart
 
 __all__ = ["as_regions", "random_outputs", "searched", "without_slight"]
+
+_SETS = 60  # of inputs, on which a difference is looked for
+_KINDS = ("random", "mixed", "wide", "large")
 
 
 def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
@@ -44,7 +47,9 @@ def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list
 def searched(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
     """Look for inputs on which a region shows that differs by itself; both runs then end with the first of them."""
     accepted = {value.name for value in question.after.proto.graph.input} & left.cases[0].keys()
-    for feeds in varied(left.cases[0], question.request.given, question.request.seed):
+    first, given, seed = left.cases[0], question.request.given, question.request.seed
+    for at in range(_SETS):
+        feeds = {**first, **refilled(first, _KINDS[at % len(_KINDS)], (seed, 301, at)), **given}
         try:
             question.clock.check()
             before = left.session.run(feeds, question.clock.left)
