@@ -15,7 +15,7 @@ from reducelower.model.rewrites import Applied, Entry
 from reducelower.verification import SiteVerification
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.lemmas.lemma import lemmas_of
-from reducelower.verification.lemmas.settle import settle, wanted
+from reducelower.verification.lemmas.proof import settle
 from reducelower.verification.lemmas.substitution import substituted
 
 from .models import model
@@ -45,9 +45,8 @@ def findings(source: ModelProto, made: Legalized, applied: list[Applied] | None 
         dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         values[value.name] = np.array([4, 2]) if value.name == "s" and dims == [2] else rng.standard_normal(dims)
         values[value.name] = values[value.name].astype(dtype)
-    assert wanted(lemmas) <= values.keys()
-    found = settle(lemmas, values, source, Checker(0, None), None)
-    return list(found.findings)
+    checker = Checker(values=lambda names: {name: values[name] for name in names})
+    return settle(lemmas, source, checker, None)[0]
 
 
 def changed(made: Legalized, change: Callable[[Entry], Entry]) -> list[Applied]:

@@ -15,8 +15,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower import convert_version
 from reducelower.verification import verify
-from reducelower.verification.running.memory import Bounded, inferred
-from reducelower.verification.running.needs import Peak
+from reducelower.verification.running.memory import Bounded, Peak, inferred
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import Source, giving
 
