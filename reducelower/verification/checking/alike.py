@@ -6,7 +6,7 @@ What computes them may give possible values only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from onnx import NodeProto
 
@@ -22,75 +22,56 @@ from reducelower.verification.running.source import CannotRunError
 
 __all__ = ["Judged", "check_group", "grouped", "holds", "narrowed", "nodes_of", "not_reached"]
 
-
-@dataclass
-class Group:
-    """Claims of one signature and one set of declared sizes; a reason in place of the region when it cannot be cut."""
-
-    pair: Pair | str
-    regions: list[Region] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
+Judged = list[tuple[SiteVerification, list[Region]]]
+"""Findings, each with the regions that it is about."""
 
 
-Groups = dict[object, dict[object, Group]]
+def grouped(alignment: Alignment, clock: Clock, most: int | None) -> tuple[list[list[Region]], Judged] | None:
+    """The regions of an alignment, those together that are alike but for sizes, and findings on what cannot be cut.
 
-
-def grouped(alignment: Alignment, clock: Clock, most: int | None) -> Groups | None:
-    """The regions of an alignment, those together that are alike; None where they have more than `most` nodes."""
-    groups: Groups = {}
+    None where they have more than `most` nodes.
+    """
+    groups: dict[object, list[Region]] = {}
+    left: dict[tuple[str, str, str], list[Site]] = {}
     size = 0
     for claim in alignment.claims:
         clock.check()
         try:
             region = cut_region(claim)
         except CannotRunError as error:
-            _sort_in(
-                groups, claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0), error.reason
-            )
+            site = claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0)
+            left.setdefault((site.op_type, site.rule, error.reason), []).append(site)
             continue
         size += len(region.pair.nodes) + len(region.pair.replacement)
         if most is not None and size > most:
             return None
-        _sort_in(groups, region.pair.site, region.pair, region)
-    return groups
+        groups.setdefault(region.pair.key, []).append(region)
+    return list(groups.values()), [
+        (SiteVerification(op_type, rule, op_type, nodes_of(sites), "not run", reason), [])
+        for (op_type, rule, reason), sites in left.items()
+    ]
 
 
-def _sort_in(groups: Groups, site: Site, pair: Pair | str, region: Region | None = None) -> None:
-    """Put a site where those stand that are alike; one that cannot be cut, with those of its reason."""
-    key: object = (site.op_type, site.rule, pair) if isinstance(pair, str) else pair.key
-    sizes = None if isinstance(pair, str) else pair.sizes
-    group = groups.setdefault(key, {}).setdefault(sizes, Group(pair))
-    group.sites.append(site)
-    if region is not None:
-        group.regions.append(region)
-
-
-def check_group(group: Sequence[Group], checker: Checker, *, in_detail: bool = True) -> Judged:
+def check_group(regions: Sequence[Region], checker: Checker, *, in_detail: bool = True) -> Judged:
     """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each.
 
     Surroundings are looked at in detail alone.
     """
-    sites = [site for item in group for site in item.sites]
-    regions = [region for item in group for region in item.regions]
-    pair = group[0].pair
-    if isinstance(pair, str):
-        return [
-            (SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, nodes_of(sites), "not run", pair), [])
-        ]
-    others = [item.pair for item in group[1:] if isinstance(item.pair, Pair)]
-    finding = replace(checker.check(pair, others), nodes=nodes_of(sites))
+    by_sizes: dict[object, list[Region]] = {}
+    for region in regions:
+        by_sizes.setdefault(region.pair.sizes, []).append(region)
+    pair, *others = (alike[0].pair for alike in by_sizes.values())
+    found = checker.check(pair, others)
+    finding = replace(found, nodes=nodes_of(region.pair.site for region in regions))
     if (holds(finding) and not (pair.is_reduction and finding.status == "departs")) or not in_detail:
-        return [(finding, regions)]
+        return [(finding, [*regions])]
     if others:
-        return [found for item in group for found in check_group([item], checker)]
+        return [found for alike in by_sizes.values() for found in check_group(alike, checker)]
     apart = narrowed(regions, finding, checker)
-    return apart if any(found.ok for found, _ in apart) else [(finding, regions)]
+    return apart if any(found.ok for found, _ in apart) else [(finding, [*regions])]
 
 
 _RINGS = 3
-
-Judged = list[tuple[SiteVerification, list[Region]]]
-"""Findings, each with the regions that it is about."""
 
 
 def nodes_of(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:

@@ -54,7 +54,8 @@ class Checker:
 
     def watch(self, pairs: Iterable[Pair]) -> None:
         """Take the inputs of regions of the main graph from a run of the source."""
-        inputs = {item.name for pair in pairs if pair.site.graph == "graph" for item in pair.inputs}
+        first = {pair.identity: pair for pair in reversed([*pairs])}.values()
+        inputs = {item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs}
         if not inputs <= self.seen.keys():
             self.seen.update(dict.fromkeys(inputs) | dict(self.values(inputs - self.seen.keys())))
 

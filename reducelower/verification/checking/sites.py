@@ -19,7 +19,6 @@ from reducelower.verification.checking.alike import Judged, check_group, grouped
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.regions.align import Alignment, Claim, align
 from reducelower.verification.regions.cut import Region
-from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import OutOfTimeError
@@ -244,15 +243,17 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        groups = grouped(alignment, checker.clock, most)
-        if groups is None:
+        found = grouped(alignment, checker.clock, most)
+        if found is None:
             return _Round(alignment, judged, is_too_much=True)
-        left = sum(len(item.sites) for group in groups.values() for item in group.values())
-        checker.watch(item.pair for group in groups.values() for item in group.values() if isinstance(item.pair, Pair))
-        for done, group in enumerate(groups.values()):
+        groups, uncut = found
+        judged += uncut
+        left = sum(map(len, groups))
+        checker.watch(region.pair for group in groups for region in group)
+        for done, group in enumerate(groups):
             in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
-            judged += check_group(list(group.values()), checker, in_detail=in_detail)
-            left -= sum(len(item.sites) for item in group.values())
+            judged += check_group(group, checker, in_detail=in_detail)
+            left -= len(group)
             if on_progress is not None:
                 on_progress(done + 1, len(groups))
     except OutOfTimeError:
