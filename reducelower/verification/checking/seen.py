@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from reducelower.verification.judging.judge import Judgement, Sight, are_extreme
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import SiteStatus
+from reducelower.verification.result import DISTANCES, SiteStatus
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import Session
 
@@ -56,6 +56,7 @@ class Setup:
 class Seen:
     """One run of both sides, and whom to ask where they differ."""
 
+    setup: Setup
     case: Case
     reduction: Reduction | None
     source: Session
@@ -64,73 +65,116 @@ class Seen:
     witness: Witness
     exactness: Exactness
     are_apart: bool
+    drawn: dict[int, Mapping[int, Move]] = field(default_factory=dict)
+
+    @property
+    def pair(self) -> Pair:
+        """What was run."""
+        return self.setup.pair
+
+    @cached_property
+    def magnitude(self) -> float:
+        """The largest finite magnitude that was fed."""
+        return magnitude(self.case.feeds.values())
+
+    def truth(self, before: Array) -> Truth | None:
+        """What a reduction gives by its formula; None where there is none, or the caller gave a tolerance."""
+        if self.reduction is None or element_type_of(before) in (self.setup.tolerances or {}):
+            return None
+        name = self.pair.node.input[0]
+        data = self.case.feeds.get(name, self.pair.constants[0].get(name))
+        return None if data is None else evaluate(self.reduction, data)
+
+    def moves(self, at: int) -> tuple[Callable[[], Move | None], ...]:
+        """Ways to find out how far rounding moves one result, the cheapest first."""
+        if not is_float(self.expected[at]) and self._rounds_nothing:
+            return ()  # a tie goes one way or another
+        when_inputs_do = partial(self._when_inputs_do, at)
+        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), partial(self._mixed, self.expected[at])
+
+    @cached_property
+    def _rounds_nothing(self) -> bool:
+        return self.exactness.holds(self.case.feeds)
+
+    def _when_inputs_do(self, at: int, draws: int) -> Move | None:
+        if draws not in self.drawn:
+            self.setup.clock.check()
+            seed = [self.setup.sets.seed, at]
+            self.drawn[draws] = moved_by(self.source, self.case.feeds, self.expected, seed, draws)
+        move, value = self.drawn[draws].get(at), self.expected[at]
+        if move is None or not is_float(value):
+            return move
+        # Rounding is small against the inputs or the result. A larger move is a jump, as of an If.
+        finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
+        most = _MOST_BY_ROUNDING * max(self.magnitude, float(finite.max(initial=0)))
+        return replace(move, reach=np.minimum(move.reach, most))
+
+    def _mixed(self, value: Array) -> Move | None:
+        """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
+
+        No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight,
+        and where values are the same all along a wave. There as many last places come together as values are added up.
+        """
+        if not is_float(value) or not _mixes(self.pair):
+            return None
+        _, eps, _ = smallest_and_eps(value.dtype)
+        size = self.magnitude or magnitude(held_in(self.pair))
+        count = max(value.shape, default=1) if _mixes(self.pair, _WAVES) else 1
+        return Move(np.full(value.shape, count * eps * size), flipped=0.0)
 
 
-def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
+def judge_case(tally: Tally, seen: Seen) -> None:
     """Compare every result of both sides on one set of inputs, and note the outcome.
 
     Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`). To find
     out takes further runs: where there is no time left for these, it ends in an OutOfTimeError.
     """
-    pair, case = setup.pair, seen.case
-    moves = _Moves(setup, seen)
+    pair, case, tolerances = seen.pair, seen.case, seen.setup.tolerances
     compare = judge_raised if pair.is_raised else judge
     for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
-            _judge_parts(tally, setup, case, before, after)
+            _judge_parts(tally, seen, before, after)
             continue
+        tally.values += before.size
         if identical(before, after):
-            tally.values += before.size
             tally.kept.append(case)
             continue
-        truth = _truth(setup, seen, before)
-        tolerance = tolerance_for(element_type_of(before), setup.tolerances)
+        truth = seen.truth(before)
+        tolerance = tolerance_for(element_type_of(before), tolerances)
         is_extreme = are_extreme(case.feeds.values(), before.dtype)
-        sight = Sight(case.is_special, is_extreme, bool(pair.site.rule), moves.of(at))
+        sight = Sight(case.is_special, is_extreme, bool(pair.site.rule), seen.moves(at))
         found = compare(before, after, truth, tolerance, sight)
         if found.status in ("different", "loses range"):
-            setup.clock.check()
-        status, reason = _whose_doing(pair, seen, at, found, truth)
-        is_everyday = _EVERYDAY[0] <= magnitude(case.feeds.values()) <= _EVERYDAY[1]
+            seen.setup.clock.check()
+        status, reason = _whose_doing(seen, at, found, truth)
+        is_everyday = _EVERYDAY[0] <= seen.magnitude <= _EVERYDAY[1]
         if status == "loses range" and is_everyday and not case.is_special:
             status = "different"
         if status in ("different", "loses range") and seen.are_apart:
-            status, reason = _between_runtimes(case, before, after, found)
-        if status != "equal" and tolerance.absolute and magnitude(case.feeds.values()) > _ORDINARY:
+            status, reason = _between_runtimes(seen, before, after, found)
+        if status != "equal" and tolerance.absolute and seen.magnitude > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
-        if status != "equal" and is_extreme and element_type_of(before) in (setup.tolerances or {}):
+        if status != "equal" and is_extreme and element_type_of(before) in (tolerances or {}):
             continue  # what may be off by that much may overflow
         tally.note(status, reason, case)
         (tally.lost if status == "loses range" else tally.kept).append(case)
         tally.is_defined_so &= status != "loses range" or truth is not None
-        tally.values += before.size
-        tally.max_absolute = max(tally.max_absolute, found.max_absolute)
-        tally.max_relative = max(tally.max_relative, found.max_relative)
-        tally.max_ulp = max(tally.max_ulp, found.max_ulp)
+        for name in DISTANCES:
+            setattr(tally, name, max(getattr(tally, name), getattr(found, name)))
         if found.max_ulp:
             tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
 
 
-def _truth(setup: Setup, seen: Seen, before: Array) -> Truth | None:
-    """What a reduction gives by its formula; None where there is none, or the caller said how far sides may differ."""
-    if seen.reduction is None or element_type_of(before) in (setup.tolerances or {}):
-        return None
-    name = setup.pair.node.input[0]
-    data = seen.case.feeds.get(name, setup.pair.constants[0].get(name))
-    return None if data is None else evaluate(seen.reduction, data)
-
-
-def _whose_doing(pair: Pair, seen: Seen, at: int, found: Judgement, truth: Truth | None) -> tuple[SiteStatus, str]:
+def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> tuple[SiteStatus, str]:
     """The verdict on one result, once it is known whether a difference is the doing of the runtime or of the source.
 
     Args:
-        pair: the region.
         seen: the run.
         at: the number of the result.
         found: how both sides compare.
         truth: what the source gives by its formula, where that is known.
     """
-    status, reason, case = found.status, found.reason, seen.case
+    status, reason, case, pair = found.status, found.reason, seen.case, seen.pair
     before, after = seen.expected[at], seen.results[at]
     if status == "loses range" and _is_carried(pair):
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
@@ -154,69 +198,17 @@ def _gains_range(before: Array, after: Array, elements: Array) -> bool:
     return is_float(before) and bool((np.isfinite(after) & ~np.isfinite(before))[elements].any())
 
 
-def _between_runtimes(case: Case, before: Array, after: Array, found: Judgement) -> tuple[SiteStatus, str]:
+def _between_runtimes(seen: Seen, before: Array, after: Array, found: Judgement) -> tuple[SiteStatus, str]:
     """The verdict on a difference where the sides ran in two runtimes."""
-    if case.is_special and _is_not_finite(before, after, found.elements):
+    if seen.case.is_special and _is_not_finite(before, after, found.elements):
         return "departs", f"of infinities, two runtimes compute one or another: {found.reason}"
-    if is_slight(before, after, magnitude(case.feeds.values())):
+    if is_slight(before, after, seen.magnitude):
         return "not run", f"it ran in two runtimes, which may differ as much: {found.reason}"
     return found.status, found.reason
 
 
-class _Moves:
-    """How far rounding moves each result of one run, worked out once it is asked for."""
-
-    def __init__(self, setup: Setup, seen: Seen) -> None:
-        self._setup = setup
-        self._seen = seen
-        self._drawn: dict[int, Mapping[int, Move]] = {}
-
-    def of(self, at: int) -> tuple[Callable[[], Move | None], ...]:
-        """Ways to find out how far one result moves, the cheapest first."""
-        if not is_float(self._seen.expected[at]) and self._rounds_nothing:
-            return ()  # a tie goes one way or another
-        when_inputs_do, seen = partial(self._when_inputs_do, at), self._seen
-        mixed = partial(_mixed, self._setup.pair, seen.expected[at], seen.case)
-        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), mixed
-
-    @cached_property
-    def _rounds_nothing(self) -> bool:
-        return self._seen.exactness.holds(self._seen.case.feeds)
-
-    def _when_inputs_do(self, at: int, draws: int) -> Move | None:
-        seen = self._seen
-        if draws not in self._drawn:
-            self._setup.clock.check()
-            seed = [self._setup.sets.seed, at]
-            self._drawn[draws] = moved_by(seen.source, seen.case.feeds, seen.expected, seed, draws)
-        return _rounding(self._drawn[draws].get(at), seen.expected[at], seen.case)
-
-
-def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
-    """What of a move rounding explains: small against the inputs or the result. A larger one is a jump, as of an If."""
-    if move is None or not is_float(value):
-        return move
-    finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
-    most = _MOST_BY_ROUNDING * max(magnitude(case.feeds.values()), float(finite.max(initial=0)))
-    return replace(move, reach=np.minimum(move.reach, most))
-
-
 def _mixes(pair: Pair, kind: Collection[str] = _MIXING) -> bool:
     return any(node.op_type in kind for node in walk(pair.nodes))
-
-
-def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
-    """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
-
-    No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight, and
-    where values are the same all along a wave. There as many last places come together as values are added up.
-    """
-    if not is_float(value) or not _mixes(pair):
-        return None
-    _, eps, _ = smallest_and_eps(value.dtype)
-    size = magnitude(case.feeds.values()) or magnitude(held_in(pair))
-    count = max(value.shape, default=1) if _mixes(pair, _WAVES) else 1
-    return Move(np.full(value.shape, count * eps * size), flipped=0.0)
 
 
 def _is_carried(pair: Pair) -> bool:
@@ -247,9 +239,9 @@ def _is_random(pair: Pair, case: Case) -> bool:
     return any(node.op_type != "Dropout" for node in drawing) or any(value is None or np.any(value) for value in values)
 
 
-def _judge_parts(tally: Tally, setup: Setup, case: Case, before: Any, after: Any) -> None:
+def _judge_parts(tally: Tally, seen: Seen, before: Any, after: Any) -> None:
     """Compare sequences, maps and optional values part by part."""
-    for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=setup.tolerances):
+    for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=seen.setup.tolerances):
         if item.verdict == "different":
-            tally.note("different", f"{item.name}: {item.reason}", case)
+            tally.note("different", f"{item.name}: {item.reason}", seen.case)
         tally.values += int(np.prod(item.shape_before, dtype=np.int64))

@@ -17,7 +17,7 @@ from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import STATUSES, SiteStatus, SiteVerification
+from reducelower.verification.result import DISTANCES, STATUSES, SiteStatus, SiteVerification
 from reducelower.verification.running.runtimes import Session
 from reducelower.verification.running.source import CannotRunError
 
@@ -86,7 +86,7 @@ class Tally:
 
     status: SiteStatus = "equal"
     reason: str = ""
-    example: str = ""
+    example_inputs: str = ""
     runtime: str = ""
     cases: int = 0
     values: int = 0
@@ -115,27 +115,22 @@ class Tally:
         if _SEVERITY[status] > _SEVERITY[self.status]:
             self.status = status
             self.reason = f"{reason} ({case.label})" if case else reason
-            self.example = _shown(case) if case else ""
+            self.example_inputs = _shown(case) if case else ""
 
     def add(self, found: Tally) -> None:
         """Add the results of further sets of inputs."""
         self.note(found.status, found.reason)
         if self.reason == found.reason:
-            self.example = found.example
+            self.example_inputs = found.example_inputs
         self.runtime = found.runtime or self.runtime
-        self.cases += found.cases
-        self.values += found.values
-        self.max_ulp = max(self.max_ulp, found.max_ulp)
-        self.max_absolute = max(self.max_absolute, found.max_absolute)
-        self.max_relative = max(self.max_relative, found.max_relative)
-        self.refused += found.refused
-        self.kept += found.kept
-        self.lost += found.lost
+        for name in ("cases", "values", "refused", "kept", "lost"):
+            setattr(self, name, getattr(self, name) + getattr(found, name))
+        for name in ("varies", *DISTANCES):
+            setattr(self, name, max(getattr(self, name), getattr(found, name)))
         self.notes |= found.notes
         self.limits |= found.limits
         self.bound = min(filter(None, (self.bound, found.bound)), default=0.0)
         self.is_defined_so &= found.is_defined_so
-        self.varies |= found.varies
 
 
 def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
@@ -146,21 +141,15 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         rule=pair.site.rule,
         signature=describe(pair),
         nodes=((pair.site.graph, pair.site.node),),
-        status=tally.status,
-        reason=tally.reason,
-        runtime=tally.runtime,
-        cases=tally.cases,
-        values=tally.values,
-        max_ulp=tally.max_ulp,
-        max_absolute=tally.max_absolute,
-        max_relative=tally.max_relative,
-        example_inputs=tally.example,
         notes=tuple(tally.notes),
         holds=_holds(tally) if tally.status == "loses range" else "",
         is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and tally.is_defined_so),
         limit="; ".join(tally.limits),
-        varies=tally.varies,
+        **{name: getattr(tally, name) for name in _TAKEN_OVER},
     )
+
+
+_TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", "example_inputs", "varies", *DISTANCES)
 
 
 def _holds(tally: Tally) -> str:

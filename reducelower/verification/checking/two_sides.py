@@ -140,8 +140,8 @@ class _Run:
             self._tally.see(expected)
             kept += held_bytes(case.feeds.values()) + 2 * held_bytes(expected)  # and the distances of these
             witnesses = self._witness, self._exactness
-            seen = Seen(case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
-            judge_case(self._tally, self._setup, seen)
+            seen = Seen(self._setup, case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
+            judge_case(self._tally, seen)
             if self._tally.status == "different":
                 break  # no other case makes it worse
         if self._tally.status == "loses range":
