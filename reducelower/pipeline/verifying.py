@@ -63,7 +63,6 @@ def verify_models(
         budget=settings.budget,
         memory=settings.memory,
         provider=settings.provider,
-        overrides=not settings.freeze_defaults,
         on_progress=on_progress,
         protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
@@ -39,7 +38,6 @@ class Request:
     given: Mapping[str, Any]
     seed: int
     dims: Mapping[str, int]
-    overrides: bool = True
 
 
 @dataclass
@@ -162,14 +160,12 @@ class Accepted:
         return (len(self.run.cases) + 1) * each > allowed_bytes()
 
     def _of_values(self) -> Iterator[dict[str, Any]]:
-        """Wide values, both truths, defaults overridden."""
+        """Wide values, and both truths."""
         first, rng = self.run.cases[0], np.random.default_rng([self.request.seed, 101])
         drawn = {spec.name: _wide(first[spec.name], rng) for spec in self.specs}
         bools = [spec.name for spec in self.specs if spec.element_type == TensorProto.BOOL]
         changes: list[Mapping[str, Any]] = [{name: value for name, value in drawn.items() if value is not None}]
         changes += [{name: np.full_like(first[name], truth) for name in bools} for truth in (False, True)]
-        if self.request.overrides:
-            changes.append(_other_defaults(self.model, rng, self.request.given))
         yield from ({**first, **changed} for changed in changes if changed)
 
     def _of_masks(self, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
@@ -215,23 +211,6 @@ def _wide(value: Any, rng: np.random.Generator) -> Array | None:
         return None
     drawn = rng.integers(-9, 10, value.shape) if value.dtype.kind == "i" else rng.uniform(-_WIDE, _WIDE, value.shape)
     return np.asarray(drawn).astype(value.dtype)
-
-
-def _other_defaults(model: ModelProto, rng: np.random.Generator, given: Collection[str]) -> dict[str, Array]:
-    """Other values for initializers that are also inputs, which a caller may override from IR version 4 on."""
-    inputs = {value.name for value in model.graph.input} - set(given)
-    if model.ir_version < DEFAULTS_SINCE or not inputs:
-        return {}
-    found: dict[str, Array] = {}
-    for tensor in model.graph.initializer:
-        if tensor.name not in inputs or tensor.data_location == TensorProto.EXTERNAL:
-            continue
-        value = numpy_helper.to_array(tensor)
-        if is_float(value):
-            found[tensor.name] = (value.astype(np.float64) + rng.uniform(0.5, 1.5, value.shape)).astype(value.dtype)
-        elif value.dtype == np.bool_:
-            found[tensor.name] = ~value
-    return found
 
 
 def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:

@@ -51,7 +51,6 @@ def verify(
     on_progress: Callable[[int, int], None] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,
-    overrides: bool = True,
     provider: str = "",
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
@@ -83,8 +82,6 @@ def verify(
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
         strict: take a runtime that diverges from the specification for a reason not to say ``equivalent``.
-        overrides: whether initializers that are also inputs have to be defaults in both models, which a caller may
-            override.
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
 
     Returns:
@@ -124,7 +121,6 @@ def verify(
         budget=budget,
         memory=memory,
         provider=provider,
-        overrides=overrides,
         on_progress=on_progress,
     )
     departs = bool(found.departing or found.departs)
@@ -149,7 +145,6 @@ def compare_models(
     budget: float | None,
     memory: float | None,
     provider: str,
-    overrides: bool,
     on_progress: Callable[[int, int], None] | None,
     protos: tuple[ModelProto, ModelProto] | None = None,
 ) -> Verification:
@@ -172,7 +167,7 @@ def compare_models(
     if is_nonempty:
         notes.append("No inputs without elements were fed, since the result assumes that no dimension is 0.")
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
-        requests = [Request(dict(data.inputs), seed, dict(dims), overrides) for data in data_sets]
+        requests = [Request(dict(data.inputs), seed, dict(dims)) for data in data_sets]
         if not interface_mismatch(left, right):
             where = names_of(runtimes[0], is_of_one=source is result)[0]
             seen = partial(left_runs.seen, where, requests[0], clock)
