@@ -23,8 +23,7 @@ from reducelower.api import legalize
 from reducelower.verification.checking.remembered import forget
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, Source
-from reducelower.verification.whole.accepted import Request
-from reducelower.verification.whole.runs import run_source
+from reducelower.verification.whole.runs import Request, run_source
 
 _MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 _RUNTIME = "onnxruntime"

@@ -17,8 +17,7 @@ from reducelower.model.schemas import opset_of
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source, giving
-from reducelower.verification.whole.accepted import Request
-from reducelower.verification.whole.runs import run_source
+from reducelower.verification.whole.runs import Request, run_source
 
 __all__ = ["case_of", "exporter_cases", "inside", "read_case"]
 

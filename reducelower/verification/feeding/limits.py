@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto, TensorProto
@@ -152,7 +152,7 @@ def limits_of(pair: Pair) -> Limits:
         for node in reversed(called):
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
-            limits.divisors |= _divisors(flat) & free
+            limits.divisors |= becoming(flat, column("divisors"), HANDING_ON) & free
     whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
     limits.where |= whole & free - integers
     limits.divisors -= limits.where
@@ -234,8 +234,10 @@ def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
 
 
-def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
-    """The values that reach one of these inputs, through whatever computes with them."""
+def becoming(
+    nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]], through: Collection[str] | None = None
+) -> set[str]:
+    """The values that reach one of these inputs, through whatever computes with them, or by some operators alone."""
     found: set[str] = set()
     while True:
         count = len(found)
@@ -243,26 +245,15 @@ def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) ->
             places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
             found.update(name for at, name in enumerate(node.input) if at in places and name)
             data = node.output[:1] if node.op_type == "TopK" else node.output
-            if node.op_type not in _OF_ANYTHING and any(name in found for name in data):
-                found.update(name for name in node.input if name)
+            goes_on = node.op_type not in _OF_ANYTHING if through is None else node.op_type in through
+            if goes_on and any(name in found for name in data):
+                found.update(name for name in (node.input if through is None else node.input[:1]) if name)
             for _, _, graph in subgraphs(node):
                 _through(node, [value.name for value in graph.input], found)
                 if any(name in found for name in node.output):
                     found.update(value.name for value in graph.output)
         if len(found) == count:
             return found
-
-
-def _divisors(nodes: Sequence[NodeProto]) -> set[str]:
-    """The values by which something is divided as they are."""
-    found: set[str] = set()
-    for node in reversed(nodes):
-        if node.domain in DEFAULT_DOMAINS:
-            places = column("divisors").get(node.op_type, ())
-            found.update(name for at, name in enumerate(node.input) if at in places and name)
-            if node.op_type in HANDING_ON and node.output[0] in found:
-                found.add(node.input[0])
-    return found
 
 
 def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:

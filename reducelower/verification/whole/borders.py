@@ -27,9 +27,8 @@ from reducelower.verification.regions.numbering import content
 from reducelower.verification.result import Departure, OutputComparison, SiteVerification
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.source import CannotRunError
-from reducelower.verification.whole.accepted import Run
 from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
-from reducelower.verification.whole.runs import inner_values
+from reducelower.verification.whole.runs import Run, inner_values
 
 __all__ = ["at_borders", "first_difference"]
 

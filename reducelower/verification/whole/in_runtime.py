@@ -18,11 +18,10 @@ from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.reference_gaps import no_evidence
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
-from reducelower.verification.whole.accepted import Request, Run
 from reducelower.verification.whole.borders import at_borders, first_difference
 from reducelower.verification.whole.looks import as_regions, random_outputs, searched, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
-from reducelower.verification.whole.runs import inner_values, run_result, run_source
+from reducelower.verification.whole.runs import Request, Run, inner_values, run_result, run_source
 
 __all__ = ["SourceRuns", "interface_mismatch", "names_of", "verify_in"]
 

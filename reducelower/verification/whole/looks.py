@@ -19,9 +19,9 @@ from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
-from reducelower.verification.whole.accepted import Run
 from reducelower.verification.whole.borders import at_borders
 from reducelower.verification.whole.question import Question, compared, differ, far_apart
+from reducelower.verification.whole.runs import Run
 
 __all__ = ["as_regions", "random_outputs", "searched", "without_slight"]
 

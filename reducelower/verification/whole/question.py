@@ -15,8 +15,7 @@ from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError, Source
-from reducelower.verification.whole.accepted import Request, Run
-from reducelower.verification.whole.runs import run_result
+from reducelower.verification.whole.runs import Request, Run, run_result
 
 __all__ = ["Question", "compared", "compared_at", "differ", "far_apart", "in_evaluator", "where_run"]
 

@@ -26,9 +26,9 @@ from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditio
 from reducelower.verification.running.providers import provider_named, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
-from reducelower.verification.whole.accepted import Request
 from reducelower.verification.whole.in_runtime import SourceRuns, interface_mismatch, names_of, verify_in
 from reducelower.verification.whole.question import Question, differ
+from reducelower.verification.whole.runs import Request
 
 __all__ = ["compare_models", "verify"]
 
