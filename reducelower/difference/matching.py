@@ -54,7 +54,7 @@ class Side:
                 continue
             self.nodes[at] = node
             self.reads[at] = found.reads
-            self.exact[at] = found.computes, len(node.input)
+            self.exact[at] = found.computes, len(found.numbers)
             for output, name in enumerate(found.yields):
                 if name:
                     self.producers[name], self.outputs_at[name] = at, output
@@ -97,9 +97,7 @@ class Side:
     def kind(self, at: int) -> int:
         """A number for the operator, attributes, subgraphs and constants of a node."""
         if at not in self._kinds:
-            signature = self._table.signature(
-                self.nodes[at], self.reads[at], self.constants, self.opsets, self.functions
-            )
+            signature = self._table.signature(self.nodes[at], self.constants, self.opsets, self.functions)
             self._kinds[at] = self._table.of(("kind", signature))
         return self._kinds[at]
 
@@ -115,31 +113,27 @@ class Side:
         """By position, for a node that is not matched, the number for its kind."""
         return {at: self.kind(at) for at in self.nodes if at not in matched}
 
-    def following(self, matched: Mapping[int, int]) -> dict[int, Hashable]:
+    def following(self, matched: Mapping[int, int]) -> dict[int, int]:
         """By position, for a node that is not matched, a number for its kind with everything that follows it.
 
         `matched` has the pairs by position, as positions in the first graph.
         """
-        found: dict[int, Hashable] = {}
+        found: dict[int, int] = {}
         places: dict[str, list[int]] = defaultdict(list)
         for place, output in enumerate(self.outputs):
             places[output].append(place)
         for at in reversed(self.nodes):
             if at in matched:
                 continue
-            uses = tuple(
-                (
-                    tuple(
-                        sorted(
-                            (found.get(reader, -1), matched.get(reader, -1), position)
-                            for reader, position in self.readers.get(name, ())
-                        )
-                    ),
-                    tuple(places.get(name, ())),
-                )
-                for name in self.nodes[at].output
-            )
-            found[at] = self._table.of(("following", self.kind(at), uses))
+            uses = []
+            for name in self.nodes[at].output:
+                followed = [
+                    (found.get(reader, -1), matched.get(reader, -1), position)
+                    for reader, position in self.readers.get(name, ())
+                ]
+                followed.sort()
+                uses.append((tuple(followed), tuple(places.get(name, ()))))
+            found[at] = self._table.of(("following", self.kind(at), tuple(uses)))
         return found
 
     def beside(self, matched: Container[int]) -> dict[int, Hashable]:

@@ -240,7 +240,7 @@ class _Aligner:
             found: dict[object, list[NodeProto]] = {}
             for node in side.holder.node:
                 if not any(name in named for name in node.output) and not _is_constant(node):
-                    signature = self._table.signature(node, node.input, constants, side.opsets, functions)
+                    signature = self._table.signature(node, constants, side.opsets, functions)
                     found.setdefault(self._table.of(("kind", signature, len(node.output))), []).append(node)
             kinds.append(found)
         for kind, nodes in kinds[1].items():

@@ -57,7 +57,7 @@ class Numbered(NamedTuple):
     Attributes:
         reads: the names that it reads, those that its graphs read from around them included.
         yields: the names of its outputs.
-        numbers: those of what it reads.
+        numbers: those of its inputs.
         computes: a number for what it computes.
         outputs: the numbers of its outputs.
     """
@@ -84,35 +84,42 @@ class Table:
             self._described.append(description)
         return number
 
-    def signature(
-        self, node: NodeProto, reads: Sequence[str], numbers: Numbers, opsets: Opsets, functions: Functions
-    ) -> Hashable:
-        """What a node computes: equal for nodes that compute the same from the same values.
+    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
+        """What a node computes: equal for nodes that compute the same from the same values."""
+        names = [*node.input]
+        return self._signature(node, names, [numbers.get(name, -1) for name in names], numbers, opsets, functions)
 
-        `reads` begins with the names of its inputs.
-        """
+    def _signature(
+        self,
+        node: NodeProto,
+        names: Sequence[str],
+        inputs: Sequence[int],
+        numbers: Numbers,
+        opsets: Opsets,
+        functions: Functions,
+    ) -> Hashable:
+        """The same, where the names and numbers of its inputs are at hand."""
         op_type, domain = node.op_type, node.domain
         if domain in DEFAULT_DOMAINS:
             domain = ""
-        names = reads[: len(node.input)]
-        inputs = [numbers.get(name, -1) for name in names]
-        while inputs and inputs[-1] == -1 and not names[len(inputs) - 1]:
-            inputs.pop()
+        if inputs and inputs[-1] == -1:
+            given = max((at for at, name in enumerate(names, 1) if name), default=0)
+            inputs = inputs[:given]
         if not domain and op_type in COMMUTATIVE:
-            inputs.sort()
-        inner = tuple(
-            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
-            for _, name, graph in (subgraphs(node) if kind_may_hold_graphs(op_type, domain) else ())
-        )
-        own = attributes(node, opsets.get(domain, 1))
+            inputs = sorted(inputs)
+        opset = opsets.get(domain, 1)
+        own = attributes(node, opset) if node.attribute else ()
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
-        version: Hashable = meaning(
-            op_type, opsets.get(domain, 1), domain, tuple(name for name, _ in own) if own else ()
-        )
+        version: Hashable = meaning(op_type, opset, domain, tuple(name for name, _ in own) if own else ())
         if domain:
             version = functions.body(self, node) or version
-        # How many outputs a node has decides what some operators compute (Split without sizes).
+        if not kind_may_hold_graphs(op_type, domain):
+            return domain, op_type, version, own, tuple(inputs)
+        inner = tuple(
+            (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
+            for _, name, graph in subgraphs(node)
+        )
         return domain, op_type, version, own, tuple(inputs), inner
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
@@ -131,7 +138,7 @@ class Table:
             key = opsets.get("", 1), node.SerializeToString()
             known = self._added.get(key)
             if known is None or known.numbers != [numbers.get(name, -1) for name in known.reads]:
-                known = self._added[key] = self.numbered(node, numbers, opsets, functions)
+                known = self._added[key] = self._numbered(node, [*node.input], numbers, opsets, functions)
             found = known
         for name, number in zip(found.yields, found.outputs, strict=True):
             if name:
@@ -140,13 +147,20 @@ class Table:
 
     def numbered(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Numbered:
         """A node with the numbers that its outputs get."""
-        reads, yields = read_by(node), [*node.output]
-        own = [numbers.get(name, -1) for name in reads]
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and (value := tensor_of(node)) is not None:
             number = self.constant(value)
-            return Numbered(reads, yields, own, number, [number])
-        computes = self.of(("node", self.signature(node, reads, numbers, opsets, functions), len(yields)))
-        if node.op_type == "Identity" and node.domain in DEFAULT_DOMAINS and own[0] != -1:
+            return Numbered([], [*node.output], [], number, [number])
+        found = self._numbered(node, [*node.input], numbers, opsets, functions)
+        return found._replace(reads=read_by(node))
+
+    def _numbered(
+        self, node: NodeProto, reads: list[str], numbers: Numbers, opsets: Opsets, functions: Functions
+    ) -> Numbered:
+        yields, own = [*node.output], [numbers.get(name, -1) for name in reads]
+        # How many outputs a node has decides what some operators compute (Split without sizes).
+        signature = self._signature(node, reads, own, numbers, opsets, functions)
+        computes = self.of(("node", signature, len(yields)))
+        if node.op_type == "Identity" and own[0] != -1 and node.domain in DEFAULT_DOMAINS:
             return Numbered(reads, yields, own, computes, [own[0]])
         return Numbered(reads, yields, own, computes, [self.of((computes, at)) for at in range(len(yields))])
 
