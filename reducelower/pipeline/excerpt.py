@@ -26,8 +26,11 @@ from reducelower.model.skeleton import copy_fields, without_values
 
 __all__ = ["Excerpt", "excerpt_of"]
 
-_MOST_NODES = 1000
+_MOST_NODES = 200
 """Nodes of a model that is looked at whole."""
+
+_MOST_KINDS = 1000
+"""Nodes of an excerpt, where it can be so small."""
 
 _LEVELS = 12
 """How many levels of nodes above two alike ones are alike, unless that many leave too many kinds."""
@@ -229,7 +232,7 @@ def _kinds(found: _Labels) -> _Numbers:
         above = np.zeros_like(own)
         np.add.at(above, readers, _mixed(kinds[sources] ^ operands))
         finer = _mixed(own ^ _mixed(above))
-        if len(np.unique(finer)) > _MOST_NODES:
+        if len(np.unique(finer)) > _MOST_KINDS:
             break
         kinds = finer
     return kinds

@@ -82,7 +82,7 @@ class Inspected:
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
     """Inspect a model file; its weights are not read.
 
-    Of a model of more than 1,000 nodes an excerpt is tried (see `excerpt`): of nodes that are alike, the first.
+    Of a model of more than 200 nodes an excerpt is tried (see `excerpt`): of nodes that are alike, the first.
 
     `runtimes` names those to look at, such as ``opencv`` or ``opencv@4.12``; by default all.
 
