@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper
 
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, refuse_reference
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import schema_in_force
 from reducelower.scope.scope import Scope
 
 __all__ = ["Asked"]
+
+_CORRECT = "correct the rule: it can ask about what the node reads, and not about what its body computes"
 
 
 class Asked:
@@ -24,23 +27,38 @@ class Asked:
         self.node = node
         self.scope = scope
         self.opset = opset
-        self._places = {"first": 0, "second": 1, **{name: place for place, name in enumerate(function.input)}}
+        self._operands = {
+            name: node.input[place] if place < len(node.input) else ""
+            for name, place in {"first": 0, "second": 1, **{name: at for at, name in enumerate(function.input)}}.items()
+        }
         self._yielded = {name: place for place, name in enumerate(function.output)}
 
     def within(self, names: Mapping[str, str]) -> Asked:
-        """The same node asked about in a helper, whose names for inputs of the rule these are."""
+        """The same node asked about where a body has names of its own: for inputs of the rule, for none, or for others.
+
+        About others, which the body computes, nothing can be asked.
+        """
         inner = Asked(self.function, self.node, self.scope, self.opset)
-        inner._places.update((formal, self._places[actual]) for formal, actual in names.items())
+        around = {name: operand for name, operand in self._operands.items() if name not in names}
+        own = {
+            name: self._operands.get(meant, "") for name, meant in names.items() if self.is_input(meant) or not meant
+        }
+        inner._operands = {**around, **own}
         return inner
 
     def is_input(self, name: str) -> bool:
         """Whether a name is that of an input of the rule, or ``first`` or ``second``."""
-        return name in self._places
+        return name in self._operands
 
     def operand(self, name: str) -> str:
-        """The operand for an input of the rule; empty if the node leaves it out."""
-        place = self._places[name]
-        return self.node.input[place] if place < len(self.node.input) else ""
+        """The operand for an input of the rule; empty if the node leaves it out.
+
+        Raises:
+            RefusedError: it is no input.
+        """
+        if name not in self._operands:
+            raise RefusedError(f"a rule for {self.node.op_type} asks about {name!r}, which is no input", _CORRECT)
+        return self._operands[name]
 
     def output(self, name: str) -> str:
         """The value for an output of the rule; empty if the node does not name it."""

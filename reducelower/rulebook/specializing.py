@@ -441,12 +441,12 @@ class _Body:
 
     def _answer(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         question = node.attribute[0].s.decode()
-        names = {name: given for name, given in frame.names.items() if self.asked.is_input(given)}
-        found = evaluated(question, self.asked.within(names))
+        found = evaluated(question, self.asked.within(frame.names))
         if found is None:
             raise RefusedError(f"what {question} is for {self.asked.node.op_type} is not known")
         if found:
-            self._known_inputs.update(names[name] for name in read_as_constants(question) if name in names)
+            asked = (frame.names.get(name, "") for name in read_as_constants(question))
+            self._known_inputs.update(filter(self.asked.is_input, asked))
         frame.names[node.output[0]] = self.constant(f"answer_{found}".lower().replace("-", "m"), np.array(found))
 
     def _is_known(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
@@ -525,7 +525,7 @@ class _Body:
         frame.names.update(zip(node.output, state, strict=True))
 
     def _refuse(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
-        raise RefusedError(*reason_and_hint(node, self.asked))
+        raise RefusedError(*reason_and_hint(node, self.asked.within(frame.names)))
 
 
 OWN: Mapping[str, _Write] = {

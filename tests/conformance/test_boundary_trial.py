@@ -8,6 +8,7 @@ import pytest
 from onnx import parser
 
 import reducelower
+from reducelower import ConversionError
 from reducelower.conformance.boundary_trial import BoundaryTrial, try_boundaries
 from reducelower.rulebook import load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
@@ -46,6 +47,22 @@ def tried(path: Path) -> list[BoundaryTrial]:
     return list(try_boundaries(book, own, at_every_opset=False))
 
 
+ASKING = """<domain: "mine", overload: "below 15", opset_import: ["" : 14]>
+Shape (data) => (shape)
+{
+  negated = Neg (data)
+  shape = Asked (negated, data)
+}
+
+<domain: "mine", opset_import: ["" : 14]>
+Asked (data, whole) => (shape)
+{
+  rank = Answer <to = "needed_rank(data)"> ()
+  shape = Shape (whole)
+}
+"""
+"""The helper calls a computed value as the rule calls its input."""
+
 SLOW = {"Abs", "Clip", "LpPool"}
 """Operators whose cases have so many values that onnx.reference takes half a minute; they have tests elsewhere."""
 
@@ -83,6 +100,19 @@ def test_a_rule_for_an_absent_operator_is_tried_below_its_first_version(tmp_path
     (trial,) = tried(folder(tmp_path, Celu=CELU))
     assert trial.way == "12 to 11"
     assert trial.wrong
+
+
+@pytest.mark.parametrize(("asked", "is_refused"), [("data", True), ("whole", False)])
+def test_a_helper_asks_about_inputs_by_its_own_names_for_them(tmp_path: Path, asked: str, is_refused: bool) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[a,b] x) => (int64[n] y) { y = Shape <start = 0> (x) }'
+    )
+    rules = folder(tmp_path, Shape=ASKING.replace("needed_rank(data)", f"needed_rank({asked})"))
+    if is_refused:
+        with pytest.raises(ConversionError, match="which is no input"):
+            reducelower.convert_version(model, 13, rules=rules)
+    else:
+        assert [node.op_type for node in reducelower.convert_version(model, 13, rules=rules).graph.node] == ["Shape"]
 
 
 def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> None:
