@@ -146,6 +146,7 @@ def _labels(
         for index, node in enumerate(nodes)
         if operators[index] in HOLDING_GRAPHS or node.domain not in DEFAULT_DOMAINS
     }
+    # What graphs inside read is read by its name.
     kept = {name.encode() for index in holders for name in read_by(nodes[index])}
     kept |= {value.name.encode() for value in graph.output}
     sizes = {name for node, op_type in zip(nodes, operators, strict=True) if op_type in _SCALING for name in node.input}
@@ -173,8 +174,6 @@ def _labels(
                 name = names[place]
                 computed[name] = index, at
                 label += types.get(name), name if name in kept else b""
-        if index in holders:
-            label.append(index)  # its graphs may name what they read
         found.labels.append(numbers.setdefault(tuple(label), len(numbers)))
     return found
 

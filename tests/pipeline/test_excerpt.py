@@ -13,6 +13,9 @@ from reducelower.pipeline.inspection import inspect_file
 from reducelower.pipeline.where import Fault, where
 
 LAYERS, UNLIKE = 1100, 300
+SPLIT = "s$, t$ = Split <axis = 1, num_outputs = 2> (~)"
+BRANCHES = "a$ = Relu (~) b$ = Elu (~) c$ = Neg (a$) d$ = Neg (b$)"
+WEIGHT = "float[8] w$ = {1, 2, 3, 4, 5, 6, 7, $}"
 NORMALIZED = "m$ = ReduceMean <keepdims = 1> (~, a$) y$ = Sub (~, m$)"
 
 
@@ -43,9 +46,9 @@ def computed(found: Excerpt) -> set[str]:
     [
         ("y$ = Relu (~)", ""),
         (NORMALIZED, "int64[1] a$ = {-1}"),
-        ("s$, t$ = Split <axis = 1, num_outputs = 2> (~) y$ = Concat <axis = 1> (t$, s$)", ""),
+        (f"{SPLIT} y$ = Concat <axis = 1> (t$, s$)", ""),
         ("c$ = Clip (~, , h$) y$ = Add (c$, ~)", "float h$ = {6}"),
-        ("y$ = Mul (~, w$)", "float[8] w$ = {1, 2, 3, 4, 5, 6, 7, $}"),
+        ("y$ = Mul (~, w$)", WEIGHT),
         ("q$ = QuantizeLinear (~, s$, z$) y$ = DequantizeLinear (q$, s$, z$)", "float s$ = {$.5}, uint8 z$ = {3}"),
         ("e$ = Elu <alpha = $.5> (~) y$ = Add (e$, ~)", ""),
         ("k$ = Constant <value = float {$.5}> () y$ = Add (k$, ~)", ""),
@@ -70,6 +73,16 @@ def test_alike_layers_are_taken_once(layer: str, weights: str) -> None:
         ("y$ = Clip (~, , h$)", "", "float h$ = {6}", "float h$ = {7}", "y300"),
         ("y$ = Sub (~, x)", "y$ = Sub (x, ~)", "", "", "y300"),
         ("y$ = Sub (~, x)", "y$ = Sub (~, ~)", "", "", "y300"),
+        ("y$ = Max (~, x, x)", "y$ = Max (~, x, ~)", "", "", "y300"),
+        (f"{SPLIT} y$ = Concat <axis = 1> (s$, t$)", f"{SPLIT} y$ = Concat <axis = 1> (t$, s$)", "", "", "y300"),
+        (f"{BRANCHES} y$ = Sub (c$, d$)", f"{BRANCHES} y$ = Sub (d$, c$)", "", "", "y300"),
+        (
+            "c$ = Clip (~, , h$) y$ = Mul (c$, w$)",
+            "",
+            f"float h$ = {{6}}, {WEIGHT}",
+            f"float h$ = {{7}}, {WEIGHT}",
+            "c300",
+        ),
         ("y$ = Relu (~)", "c$ = Cast <to = 10> (~) r$ = Relu (c$) y$ = Cast <to = 1> (r$)", "", "", "r300"),
         ("y$ = Relu (~)", "s$ = Softmax (~) y$ = Relu (s$)", "", "", "y300"),
         ("y$ = Relu (~)", "s$ = Softmax (~) y$ = Relu (s$)", "", "", "y304"),
@@ -83,7 +96,26 @@ def test_a_layer_unlike_the_others_is_taken_too(
     assert len(found.document.message.graph.node) < 100
 
 
-def test_every_node_with_graphs_is_taken_and_what_they_read() -> None:
+def test_types_tell_layers_apart_that_are_far_from_where_they_change() -> None:
+    source = model("y$ = Relu (~)", "y$ = Cast <to = 10> (~)")
+    source.graph.node[700].CopyFrom(onnx.helper.make_node("Cast", ["y699"], ["y700"], to=1))
+    found = taken(source)
+    often = [node.output[0] for node in found.document.message.graph.node if found.counts[node.name] > 300]
+    assert often == ["y13", "y314"]  # of float, before and behind those of float16
+
+
+def test_an_excerpt_has_no_weights_and_all_outputs_that_no_node_computes() -> None:
+    source = model("y$ = Relu (~)")
+    source.graph.node.append(onnx.helper.make_node("Mul", ["y1099", "w"], ["z"]))
+    source.graph.initializer.append(onnx.helper.make_tensor("w", 1, [500, 8], [0.5] * 4000))
+    source.graph.output.append(source.graph.input[1])
+    made = taken(source).document.message
+    (weight,) = made.graph.initializer
+    assert (weight.dims, len(weight.float_data), len(weight.raw_data)) == ([500, 8], 0, 0)
+    assert [value.name for value in made.graph.output] == ["y1099", "b"]
+
+
+def test_a_node_with_graphs_is_taken_and_what_they_read() -> None:
     found = taken(
         model(
             "y$ = Relu (~)",
