@@ -271,11 +271,6 @@ class Verification(InNotebooks):
         return self.verdict == "equivalent"
 
     @property
-    def complete(self) -> bool:
-        """Whether everything could be run: the whole models and every site."""
-        return self.ran and not self.unseen and all(site.status != "not run" for site in self.sites)
-
-    @property
     def losing(self) -> tuple[SiteVerification, ...]:
         """The regions in which values that are finite before are infinite, NaN or zero after."""
         return tuple(site for site in self.sites if site.status == "loses range")

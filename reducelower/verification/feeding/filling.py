@@ -336,30 +336,25 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     near = [round(constant) + step for constant in held for step in (-1, 0, 1)]
     wholes = () if filling.nonzero else filling.limits.wholes
     fitting = [whole for whole in wholes if all(lowest <= number <= highest for number in whole)]
-    return {
+    found = {
         "random": drawn(0, 9),
         "mixed": chosen(*range(-4, 5), 100, -100, *near),
         "wide": drawn(-100, 100),
         "negative": drawn(-9, -1) if info.min else drawn(0, 9),
         "zeros": chosen(0),
         "ones": chosen(1),
-        **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
-        **({"from tables": chosen(*map(round, filling.limits.tables))} if filling.limits.tables else {}),
-        **{
-            f"keys, {at}": _repeated(part.astype(dtype))
-            for at, part in _parts(_whole(filling.limits.keys, lowest, highest))
-        },
-        **{f"as held, {at}": _repeated(np.array(whole, dtype)) for at, whole in enumerate(fitting)},
-        **({f"at {constant:g}": chosen(round(constant)) for constant in filling.limits.constants[:4]} if near else {}),
-        **(
-            {f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.limits.constants[:4]}
-            if near
-            else {}
-        ),
-        **(
-            {f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.limits.constants[:4]}
-            if near
-            else {}
-        ),
-        **({"limits": limits, "whole range": drawn(lowest, highest)} if filling.may_overflow else {}),
     }
+    if near:
+        found |= {"around constants": chosen(*near), "constants": chosen(*map(round, held))}
+    if filling.limits.tables:
+        found["from tables"] = chosen(*map(round, filling.limits.tables))
+    for at, part in _parts(_whole(filling.limits.keys, lowest, highest)):
+        found[f"keys, {at}"] = _repeated(part.astype(dtype))
+    for at, whole in enumerate(fitting):
+        found[f"as held, {at}"] = _repeated(np.array(whole, dtype))
+    for step, where in ((0, "at"), (1, "above"), (-1, "below")) if near else ():
+        for constant in filling.limits.constants[:4]:
+            found[f"{where} {constant:g}"] = chosen(round(constant) + step)
+    if filling.may_overflow:
+        found |= {"limits": limits, "whole range": drawn(lowest, highest)}
+    return found

@@ -12,7 +12,7 @@ from reducelower.numerics.measure import Array, element_type_of, is_float, measu
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.result import DISTANCES, OutputComparison
 
-__all__ = ["compare_outputs", "is_of_last_digits", "is_slight", "tensors", "withdrawn", "worst_of"]
+__all__ = ["compare_outputs", "is_of_last_digits", "is_slight", "tensors", "unlike", "withdrawn", "worst_of"]
 
 _OF_TWO_RUNTIMES = 1e-5
 """The share of the largest value of a tensor by which two runtimes may differ."""
@@ -103,12 +103,10 @@ def _compare(
         same = before is None and after is None
         reason = "" if same else f"is absent {'before' if before is None else 'after'} and present on the other side"
         return OutputComparison(name, runtime, "", (), (), "equal" if same else "different", reason)
-    type_before, type_after = element_type_of(before), element_type_of(after)
+    type_before = element_type_of(before)
     facts = (name, runtime, type_before, before.shape, after.shape)
-    if type_before != type_after:
-        return OutputComparison(*facts, "different", f"element type {type_before} before, {type_after} after")
-    if before.shape != after.shape:
-        return OutputComparison(*facts, "different", f"shape {list(before.shape)} before, {list(after.shape)} after")
+    if reason := unlike(before, after):
+        return OutputComparison(*facts, "different", reason)
     tolerance = tolerance_for(type_before, tolerances)
     if widen != 1.0 and type_before not in (tolerances or {}):
         tolerance = Tolerance(int(tolerance.ulp * widen), tolerance.relative * widen, tolerance.absolute)
@@ -123,6 +121,14 @@ def _compare(
         gains_range=difference.gains_range,
         limit=str(tolerance),
     )
+
+
+def unlike(before: Array, after: Array) -> str:
+    """In what two tensors differ besides their values, as a clause; empty where they do not."""
+    types = element_type_of(before), element_type_of(after)
+    if types[0] != types[1]:
+        return f"element type {types[0]} before, {types[1]} after"
+    return "" if before.shape == after.shape else f"shape {list(before.shape)} before, {list(after.shape)} after"
 
 
 def _tells(value: Array) -> bool:

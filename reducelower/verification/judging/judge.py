@@ -11,7 +11,6 @@ import numpy as np
 from reducelower.numerics.measure import (
     Array,
     Difference,
-    element_type_of,
     identical,
     is_float,
     measure,
@@ -20,6 +19,7 @@ from reducelower.numerics.measure import (
 )
 from reducelower.numerics.reductions import Truth
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.judging.compare import unlike
 from reducelower.verification.judging.conditioning import Move, explained
 from reducelower.verification.result import SiteStatus
 
@@ -77,11 +77,8 @@ def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance
     """Compare the two sides, with the right result at hand where there is a formula for it."""
     if identical(before, after):
         return Judgement("equal", "")
-    types = element_type_of(before), element_type_of(after)
-    if types[0] != types[1]:
-        return Judgement("different", f"element type {types[0]} before, {types[1]} after")
-    if before.shape != after.shape:
-        return Judgement("different", f"shape {list(before.shape)} before, {list(after.shape)} after")
+    if reason := unlike(before, after):
+        return Judgement("different", reason)
     if truth is None or truth.value.shape != before.shape:
         return _without_truth(before, after, tolerance, sight)
     found = _classify(before, after, truth)
