@@ -227,10 +227,8 @@ class _Run:
         try:
             results = self._source_gives(feeds)
             self._last = dict(feeds), results
-            ranks = [getattr(value, "ndim", None) for value in results]
-            stated = self._setup.pair.ranks
-            if any(None not in both and both[0] != both[1] for both in zip(stated, ranks, strict=False)):
-                return "of inputs of these ranks, it gives other ranks than the model states"
+            if any(item.dims is None for item in self._setup.pair.inputs) and self._gives_another_shape(results):
+                return "of inputs of these ranks, it gives another shape than the model states"
             if self._left.runtime == self._right.runtime == "reference":
                 self._right.session.run(feeds)  # it takes sizes that do not fit each other, and broadcasts
         except CannotRunError as error:

@@ -23,9 +23,6 @@ def keyed(pair: Pair) -> Pair:
     pair.nodes = opened(pair, pair.nodes, pair.before, pair.constants[0])
     pair.replacement = opened(pair, pair.replacement, pair.after, pair.constants[1])
     pair.inputs = _by_grid(_by_letters(pair.inputs, pair.nodes), pair.nodes, pair.constants[0])
-    if any(item.dims is None for item in pair.inputs):
-        shapes = map(pair.before.shape, pair.outputs)
-        pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
     pair.key, pair.sizes = _key_of(pair)
     return pair
 
@@ -107,7 +104,7 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     )
     opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
     outputs = tuple(map(local, pair.outputs))
-    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs, pair.ranks)
+    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs)
     symbols: dict[str | None, int] = {}
     return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
 

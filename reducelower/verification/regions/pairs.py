@@ -60,7 +60,6 @@ class Pair:
         outputs: what both sides compute.
         key: equal for sites that are the same up to names and sizes.
         sizes: equal for those of them that have the same sizes.
-        ranks: those that are known of the outputs, where that of an input is not.
     """
 
     site: Site
@@ -73,7 +72,6 @@ class Pair:
     outputs: list[str]
     key: tuple[Any, ...] = field(default=())
     sizes: tuple[Any, ...] = field(default=())
-    ranks: tuple[int | None, ...] = ()
 
     @property
     def node(self) -> NodeProto:
