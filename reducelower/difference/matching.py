@@ -42,7 +42,7 @@ class Side:
         self._table, self.opsets, self.functions = table, opsets, functions
         self.nodes: dict[int, NodeProto] = {}
         self.reads: dict[int, Sequence[str]] = {}
-        self.exact: dict[int, Hashable] = {}
+        self.exact: dict[int, int] = {}
         self.producers: dict[str, int] = {}
         self.outputs_at: dict[str, int] = {}
         self.constants: Numbers = {name: numbers[name] for name in self._initializers if name in numbers}
@@ -54,7 +54,7 @@ class Side:
                 continue
             self.nodes[at] = node
             self.reads[at] = found.reads
-            self.exact[at] = found.computes, len(found.numbers)
+            self.exact[at] = found.computes
             for output, name in enumerate(found.yields):
                 if name:
                     self.producers[name], self.outputs_at[name] = at, output

@@ -76,6 +76,7 @@ class Table:
         self._numbers: dict[Hashable, int] = {}
         self._described: list[Hashable] = []
         self._added: dict[tuple[int, bytes], Numbered] = {}
+        self._operators: dict[tuple[str, int], int] = {}
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
@@ -84,7 +85,7 @@ class Table:
             self._described.append(description)
         return number
 
-    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
+    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> tuple[int, ...]:
         """What a node computes: equal for nodes that compute the same from the same values."""
         names = [*node.input]
         return self._signature(node, names, [numbers.get(name, -1) for name in names], numbers, opsets, functions)
@@ -97,7 +98,7 @@ class Table:
         numbers: Numbers,
         opsets: Opsets,
         functions: Functions,
-    ) -> Hashable:
+    ) -> tuple[int, ...]:
         """The same, where the names and numbers of its inputs are at hand."""
         op_type, domain = node.op_type, node.domain
         if domain in DEFAULT_DOMAINS:
@@ -108,19 +109,27 @@ class Table:
         if not domain and op_type in COMMUTATIVE:
             inputs = sorted(inputs)
         opset = opsets.get(domain, 1)
-        own = attributes(node, opset) if node.attribute else ()
+        if not node.attribute and not kind_may_hold_graphs(op_type, domain):
+            return self._plain(op_type, opset), *inputs
+        own = attributes(node, opset)
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
-        version: Hashable = meaning(op_type, opset, domain, tuple(name for name, _ in own) if own else ())
+        version: Hashable = meaning(op_type, opset, domain, tuple(name for name, _ in own))
         if domain:
             version = functions.body(self, node) or version
-        if not kind_may_hold_graphs(op_type, domain):
-            return domain, op_type, version, own, tuple(inputs)
         inner = tuple(
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
             for _, name, graph in subgraphs(node)
         )
-        return domain, op_type, version, own, tuple(inputs), inner
+        return self.of((domain, op_type, version, own, inner)), *inputs
+
+    def _plain(self, op_type: str, opset: int) -> int:
+        """The number for an operator of ONNX without attributes or subgraphs."""
+        number = self._operators.get((op_type, opset))
+        if number is None:
+            number = self.of(("", op_type, meaning(op_type, opset), (), ()))
+            self._operators[op_type, opset] = number
+        return number
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
         """Whether the shape that a Reshape is given is a constant without a zero."""
@@ -159,7 +168,7 @@ class Table:
         yields, own = [*node.output], [numbers.get(name, -1) for name in reads]
         # How many outputs a node has decides what some operators compute (Split without sizes).
         signature = self._signature(node, reads, own, numbers, opsets, functions)
-        computes = self.of(("node", signature, len(yields)))
+        computes = self.of(("node", len(yields), *signature))
         if node.op_type == "Identity" and own[0] != -1 and node.domain in DEFAULT_DOMAINS:
             return Numbered(reads, yields, own, computes, [own[0]])
         return Numbered(reads, yields, own, computes, [self.of((computes, at)) for at in range(len(yields))])
