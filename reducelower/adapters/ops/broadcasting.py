@@ -1,9 +1,6 @@
-"""Max, Mean, Min and Sum before opset 8, where they did not broadcast, and PRelu before 7.
+"""Max, Mean, Min and Sum before opset 8, where they did not broadcast; not text, since they take any number of inputs.
 
-Not text: the first four take any number of inputs, and whether slopes are one per channel is a question about each of
-their sizes.
-
-Sources: the pages of Sum (6, 8), PRelu (6, 7).
+Source: the page of Sum (6, 8).
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.scope.scope import Scope
 
@@ -71,39 +68,3 @@ def _reaches(name: str, value: np.ndarray, scope: Scope) -> bool:
 
 for _op_type in ("Max", "Mean", "Min", "Sum"):
     lowers(_op_type, 8)(_lower_many)
-
-
-@raises("PRelu", 7)
-def _raise_prelu(op: Writer) -> Outcome:
-    """The slopes were one per channel; they are the second dimension now, and have no more dimensions than the data."""
-    shape = op.shape(1)
-    if shape is not None and all(size == 1 for size in shape):
-        rank = op.scope.rank(op.input(0))
-        if rank is None or rank >= len(shape):
-            return None
-        slope = op.add("Squeeze", op.input(1), tail="slope", axes=list(range(len(shape) - rank)))
-        return op.yields("PRelu", op.input(0), slope)
-    behind = op.rank(0) - 2
-    if behind <= 0 or op.rank(1) != 1:
-        return None
-    slopes = op.add("Unsqueeze", op.input(1), tail="per_channel", axes=list(range(1, 1 + behind)))
-    return op.yields("PRelu", op.input(0), slopes)
-
-
-@lowers("PRelu", 7)
-def _lower_prelu(op: Writer) -> Outcome:
-    """The slopes were one per channel."""
-    shape = op.shape(1)
-    if shape is None:
-        raise RefusedError(f"the shape of {op.input(1)!r} is not known", "infer shapes first")
-    if all(size == 1 for size in shape) and len(shape) <= 1:
-        return None
-    rank = op.rank(0)
-    whole = [1] * (rank - len(shape)) + list(shape)
-    if any(size != 1 for axis, size in enumerate(whole) if axis != 1):
-        raise RefusedError(f"its slopes have shape {list(shape)}, not one per channel", "opset 7 is the oldest for it")
-    if len(shape) == 1:
-        return None
-    channel = 1 - (rank - len(shape))
-    slopes = op.add("Squeeze", op.input(1), tail="slopes", axes=[axis for axis in range(len(shape)) if axis != channel])
-    return op.yields("PRelu", op.input(0), slopes)
