@@ -23,12 +23,12 @@ from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, 
 from reducelower.verification.regions.places import Dims, any_size
 from reducelower.verification.running.memory import most_elements
 
-__all__ = ["Accepts", "Base", "Bases", "count_of", "is_large"]
+__all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases", "count_of", "is_large"]
 
-_LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
-_MANY = 1000  # elements, of which some lie close to a step
+LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
+MANY = 1000  # elements, of which some lie close to a step
 _SOME = 48  # elements, so that every value of a kind is likely to be among them
-_DRAWS = 3
+DRAWS = 3
 _SMALL = 7
 """Sizes of a model above it are made smaller, where nothing rests on them."""
 _RANKS = (2, 3, 1, 4, 0)  # of inputs whose rank is not known
@@ -40,7 +40,7 @@ Accepts = Callable[[Mapping[str, Any]], bool]
 
 def is_large(specs: Sequence[InputSpec]) -> bool:
     """Whether the sizes that are declared make so many elements that fewer would show as much in less time."""
-    return any(prod(dim for dim in spec.dims or () if isinstance(dim, int)) > _MANY for spec in specs)
+    return any(prod(dim for dim in spec.dims or () if isinstance(dim, int)) > MANY for spec in specs)
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class Bases:
         base = Base(dims, sizes, sample)
         large = sorted(dim for dim, size in sizes.items() if size > _SMALL)
         tried: list[dict[str, int]] = []
-        if large and base.count > _LARGE // 40:
+        if large and base.count > LARGE // 40:
             tried = [sizes | {dim: min(sizes[dim], _SMALL + 2 * at) for at, dim in enumerate(large)}]
         elif base.count < _SOME:
             more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, _SOME + 1))
-            tried = [each for each in more if _SOME <= count_of(base, each) <= _LARGE][:1]
+            tried = [each for each in more if _SOME <= count_of(base, each) <= LARGE][:1]
             alone = ({dim: size * (_SOME // max(base.count, 1) + 1)} for dim, size in sizes.items())
-            tried += [sizes | each for each in alone][:_DRAWS]
+            tried += [sizes | each for each in alone][:DRAWS]
         found = (self._at(base, each, suits) for each in tried if not self.known)
         return next(filter(None, found), base)
 
@@ -149,7 +149,7 @@ class Bases:
             for spec in specs
         }
         empty = Base(dims, {}, {})
-        most = max(_LARGE * 50, count_of(empty, dict.fromkeys(next(bindings(specs)), 1)))
+        most = max(LARGE * 50, count_of(empty, dict.fromkeys(next(bindings(specs)), 1)))
         for sizes in self._candidates(specs, empty):
             fitting = {name: max(size, self.limits.least) for name, size in sizes.items()}
             if count_of(empty, fitting) <= most and (found := self._at(empty, fitting, accepts)) is not None:
@@ -177,7 +177,7 @@ class Bases:
         if lengths := {dim: length for dim, length in padding.items() if length and isinstance(dim, str)}:
             yield first | lengths
         for size in sorted(self.limits.sizes):
-            if 1 < size <= _LARGE and first:
+            if 1 < size <= LARGE and first:
                 yield dict.fromkeys(first, size)
                 yield from ({**dict.fromkeys(first, 1), name: size} for name in first)
 

@@ -99,22 +99,6 @@ def refilled(feeds: Mapping[str, Any], kind: str, seed: tuple[int, ...]) -> dict
     return found
 
 
-def _by_type(filling: Filling) -> dict[str, Maker]:
-    """Ways to fill a tensor: as floats (of `is_float`), as integers of eight bits and more, or plain ones."""
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.spec.element_type))
-    if dtype == np.bool_:
-        return {
-            "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
-            "false": lambda shape, rng: np.zeros(shape, np.bool_),
-            "true": lambda shape, rng: np.ones(shape, np.bool_),
-        }
-    if is_float(np.zeros(0, dtype)):
-        return _floats(dtype, filling)
-    if dtype.kind in "iu":
-        return _integers(dtype, filling)
-    return {values: _plain(filling.spec.element_type, values) for values in STRATEGIES}
-
-
 def _plain(element_type: int, values: Values) -> Maker:
     return lambda shape, rng: random_array(element_type, shape, values, rng)
 
@@ -133,14 +117,25 @@ def sprinkled(*specials: float) -> Maker:
 
 
 def _ways(filling: Filling) -> dict[str, Maker]:
+    """Ways to fill a tensor: of strings, of truths, as floats (of `is_float`), as integers of eight bits and more."""
     if filling.spec.element_type == TensorProto.STRING:
         made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
         pool = np.array([*filling.limits.texts, *map(str.swapcase, filling.limits.texts)], object)
         if filling.limits.texts:
             made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
-        made["strings of several"] = _joined(np.array([*pool, "", " ", "a", "Bc"], object))
-        return made
-    return _by_type(filling)
+        return made | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.spec.element_type))
+    if dtype == np.bool_:
+        return {
+            "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
+            "false": lambda shape, rng: np.zeros(shape, np.bool_),
+            "true": lambda shape, rng: np.ones(shape, np.bool_),
+        }
+    if is_float(np.zeros(0, dtype)):
+        return _floats(dtype, filling)
+    if dtype.kind in "iu":
+        return _integers(dtype, filling)
+    return {values: _plain(filling.spec.element_type, values) for values in STRATEGIES}
 
 
 def _joined(pool: Array) -> Maker:
@@ -248,7 +243,8 @@ def _parts(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int, 
         yield start, np.array(values[start : start + _ROOM]) * factor
 
 
-def _in_order(values: Array) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+def _in_order(values: Array) -> Maker:
+    """The values in their order, over and over."""
     return lambda shape, rng: np.resize(values, shape)
 
 
@@ -306,11 +302,6 @@ def _between_all(constants: Sequence[float]) -> list[float]:
     return [*ends, *(low / 2 + high / 2 for low, high in pairwise(known))]
 
 
-def _repeated(values: Array) -> Maker:
-    """The integers of a constant in their order, over and over."""
-    return lambda shape, rng: np.resize(values, shape)
-
-
 def _whole(values: Sequence[float], lowest: int, highest: int) -> list[float]:
     return [value for value in values if lowest <= value <= highest and value == round(value)]
 
@@ -349,9 +340,9 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     if filling.limits.tables:
         found["from tables"] = chosen(*map(round, filling.limits.tables))
     for at, part in _parts(_whole(filling.limits.keys, lowest, highest)):
-        found[f"keys, {at}"] = _repeated(part.astype(dtype))
+        found[f"keys, {at}"] = _in_order(part.astype(dtype))
     for at, whole in enumerate(fitting):
-        found[f"as held, {at}"] = _repeated(np.array(whole, dtype))
+        found[f"as held, {at}"] = _in_order(np.array(whole, dtype))
     for step, where in ((0, "at"), (1, "above"), (-1, "below")) if near else ():
         for constant in filling.limits.constants[:4]:
             found[f"{where} {constant:g}"] = chosen(round(constant) + step)

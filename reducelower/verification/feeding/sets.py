@@ -16,17 +16,14 @@ from onnx import TensorProto
 
 from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.types.sizes import Size
-from reducelower.verification.feeding.bases import Accepts, Base, Bases, count_of, is_large
+from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases, count_of, is_large
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
 from reducelower.verification.regions.places import Dims
 
 __all__ = ["Sets"]
 
-_LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MOST = 4_000_000  # elements, where a size lies beside a bound that is held
-_MANY = 1000  # elements, of which some lie close to a step
 _FEW = 8  # elements, for which kinds of several values are drawn again
-_DRAWS = 3
 _WIDER = 300
 """A size that no type of eight bits holds."""
 _MOST_WIDER = 2_000  # elements
@@ -69,7 +66,7 @@ class Sets(Bases):
             return
         is_open = self.limits.open_to_special or self.limits.rounds_to_integers
         samples = [each for each in self.samples if not (is_open and holds_special(each.values())) and accepts(each)]
-        is_large = any(value.size > _LARGE for each in samples[:1] for value in each.values())
+        is_large = any(value.size > LARGE for each in samples[:1] for value in each.values())
         for each in samples[:1] if is_large else samples:
             is_special = holds_special(each.values())
             yield Case("values of the model", dict(each), is_special, is_special)
@@ -106,12 +103,12 @@ class Sets(Bases):
         fillings = self._fillings
         kinds = list(dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds))
         count = max((base.feeds[name].size for name in fillings), default=0)
-        if self.limits.is_carried or count > _LARGE:
+        if self.limits.is_carried or count > LARGE:
             kinds = [kind for kind in kinds if kind in _CARRIED]
         if self.limits.only_moves:
             kinds = [kind for kind in kinds if kind in _MOVED]
         elif count < _FEW:
-            kinds += [kind for kind in kinds if kind in _AGAIN] * _DRAWS
+            kinds += [kind for kind in kinds if kind in _AGAIN] * DRAWS
         if self.limits.open_to_special == "NonMaxSuppression":
             kinds += ["positive"] * _OVERLAPPING
         for at, kind in enumerate(kinds):
@@ -187,7 +184,7 @@ class Sets(Bases):
         """Other values of operands that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
         told = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
-        draws = 2 * _DRAWS if base.count >= _FEW else 8 * _DRAWS
+        draws = 2 * DRAWS if base.count >= _FEW else 8 * DRAWS
         for draw in range(draws if told else 0):
             rng = np.random.default_rng([self.seed, 6, draw])
             case = self._case(base, "other places", dict.fromkeys(self._fillings, "random"), 6, draw)
@@ -209,9 +206,9 @@ class Sets(Bases):
                 continue
             yield Case(f"random values, {[list(value.shape) for value in found.feeds.values()]}", dict(found.feeds))
             beside: tuple[str, ...] = _BESIDE if self.limits.has_steps or most == _MOST else () if at else ("mixed",)
-            beside += ("random",) * (_DRAWS if most == _MOST else 0)  # each row of a table is to be taken
+            beside += ("random",) * (DRAWS if most == _MOST else 0)  # each row of a table is to be taken
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
-            is_plain = 0 in key or self.limits.only_moves or found.count > _LARGE
+            is_plain = 0 in key or self.limits.only_moves or found.count > LARGE
             for number, kind in enumerate(() if is_plain else beside):
                 if kind in kinds:
                     yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
@@ -226,18 +223,18 @@ class Sets(Bases):
         if not names:
             return
         if self.limits.has_steps:
-            many = dict.fromkeys(names, max(2, round(_MANY ** (1 / len(names)))))
-            yield many, _LARGE
+            many = dict.fromkeys(names, max(2, round(MANY ** (1 / len(names)))))
+            yield many, LARGE
         for step in range(1, min(self.limits.least, _NEXT) + 1):
-            yield {name: max(size, self.limits.least) + step for name, size in sizes.items()}, _LARGE
+            yield {name: max(size, self.limits.least) + step for name, size in sizes.items()}, LARGE
         for name in names[:_SIZES]:
             for to in (1, sizes[name] + 1, *self._zero()):
-                yield {**sizes, name: to}, _LARGE
+                yield {**sizes, name: to}, LARGE
             yield {**sizes, name: _WIDER}, _MOST_WIDER
-        yield from ((dict.fromkeys(names, to), _LARGE) for to in (1, 2))
+        yield from ((dict.fromkeys(names, to), LARGE) for to in (1, 2))
         yield from ((dict.fromkeys(names, to), _MOST) for to in self.limits.rows)
         if self._zero():
-            yield dict.fromkeys(names, 0), _LARGE
+            yield dict.fromkeys(names, 0), LARGE
         for to in sorted({bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}):
             everywhere = dict.fromkeys(names, to)
             if count_of(base, everywhere) <= _MOST // 16:

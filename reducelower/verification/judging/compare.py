@@ -144,7 +144,7 @@ def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
     Operators such as Attention compute in single precision within double ones, and not every runtime does. The last
     place of what they are given, of a magnitude of `scale`, may be lost on the way.
     """
-    if before.dtype != after.dtype or before.shape != after.shape or not is_float(before):
+    if unlike(before, after) or not is_float(before):
         return False
     if before.dtype.itemsize == 8:
         with np.errstate(over="ignore"):
@@ -158,7 +158,7 @@ def is_of_last_digits(before: Array, after: Array) -> bool:
 
     Narrower floats than those of single precision are not taken: a few of their last digits are a percent.
     """
-    if before.dtype != after.dtype or before.shape != after.shape or before.dtype not in (np.float32, np.float64):
+    if unlike(before, after) or before.dtype not in (np.float32, np.float64):
         return False
     tolerance = Tolerance(relative=_OF_A_FEW_SUMS * float(np.finfo(before.dtype).eps))
     return not measure(before, after, tolerance, by_tensor=True).mismatch
