@@ -98,6 +98,16 @@ def test_what_is_computed_from_declared_sizes_is_no_input() -> None:
     assert verify(given, made.model, plan=made.plan).verdict == "equivalent"
 
 
+def test_what_holds_at_the_declared_size_of_one_place_alone_is_seen_at_another() -> None:
+    cut = "s = Slice (a, zero, four)  t = Slice (b, zero, four)  y = Neg (s)  z = Neg (t)"
+    text = (
+        "g (float[4] x, float[6] w) => (float[A] y, float[B] z) <int64[1] zero = {0}, int64[1] four = {4}> "
+        "{ a = Abs (x)  b = Abs (w)  %s }"
+    )
+    found = verify_regions(model(text % "y = Neg (a)  z = Neg (b)"), model(text % cut)).findings
+    assert any(site.status == "different" for site in found)
+
+
 def test_a_size_that_only_one_side_asks_for_is_fed() -> None:
     assert verify(model(LONGER % 5_000), model(LONGER % 5_001)).verdict == "different"
 
