@@ -89,18 +89,21 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
     judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
     for region in regions:
-        key, found, inner = None, finding, None
+        key, found, still_differs = None, finding, False
         for around in _narrower(region):
-            at, given = around.pair.identity, inner or around.pair
+            at = around.pair.identity
             if at not in known:
                 known[at] = checker.check(around.pair)
             if not holds(known[at]):
-                inner = around.pair if inner is None or known[at].status != "not run" else inner
+                still_differs = True
                 continue
-            if around.pair is given or known[at].varies or finding.status == "not run":
-                key, found = at, _in_surroundings(known[at], finding, (region.pair, given), around)
-                break
             key, found = at, not_reached(finding, known[at], around.pair)
+            # With its own weights it holds; surroundings may only not have given what it differs on.
+            if not still_differs or finding.status == "not run":
+                found = replace(known[at], rule=finding.rule, op_type=finding.op_type, is_chosen=finding.is_chosen)
+                break
+            if known[at].varies:
+                break
         judged.setdefault(key, (found, []))[1].append(region)
     return [
         (replace(found, nodes=nodes_of(region.pair.site for region in members)), members)
@@ -120,16 +123,6 @@ def _narrower(region: Region) -> Iterator[Region]:
             yield around
     except CannotRunError:
         return
-
-
-def _in_surroundings(
-    found: SiteVerification, alone: SiteVerification, inner: tuple[Pair, Pair], region: Region
-) -> SiteVerification:
-    """What a region gives that was found with its surroundings, and `alone` without; `inner` is it by itself, and with
-    as much of them as it still differs with, and its weights."""
-    if region.pair is inner[1] or alone.status == "not run":
-        return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
-    return not_reached(alone, found, region.pair)
 
 
 def not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) -> SiteVerification:
