@@ -80,8 +80,9 @@ class Table:
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
-        number = self._numbers.setdefault(description, len(self._numbers))
-        if number == len(self._described):
+        number = self._numbers.get(description)
+        if number is None:
+            number = self._numbers[description] = len(self._described)
             self._described.append(description)
         return number
 
