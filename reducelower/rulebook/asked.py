@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,9 @@ class Asked:
         self.node = node
         self.scope = scope
         self.opset = opset
-        self._operands = {
-            name: node.input[place] if place < len(node.input) else ""
-            for name, place in {"first": 0, "second": 1, **{name: at for at, name in enumerate(function.input)}}.items()
-        }
+        places = {"first": 0, "second": 1} | {name: place for place, name in enumerate(function.input)}
+        given = dict(enumerate(node.input))
+        self._operands = {name: given.get(place, "") for name, place in places.items()}
         self._yielded = {name: place for place, name in enumerate(function.output)}
 
     def within(self, names: Mapping[str, str]) -> Asked:
@@ -38,12 +38,11 @@ class Asked:
 
         About others, which the body computes, nothing can be asked.
         """
-        inner = Asked(self.function, self.node, self.scope, self.opset)
-        around = {name: operand for name, operand in self._operands.items() if name not in names}
-        own = {
-            name: self._operands.get(meant, "") for name, meant in names.items() if self.is_input(meant) or not meant
-        }
-        inner._operands = {**around, **own}
+        inner = copy(self)
+        inner._operands = {name: operand for name, operand in self._operands.items() if name not in names}
+        for name, meant in names.items():
+            if not meant or self.is_input(meant):
+                inner._operands[name] = self._operands.get(meant, "")
         return inner
 
     def is_input(self, name: str) -> bool:

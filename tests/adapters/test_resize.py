@@ -189,6 +189,23 @@ def test_an_axis_that_may_keep_its_size_is_not_shifted(mode: str, rounding: str,
             reducelower.convert_version(model, 10)
 
 
+@pytest.mark.parametrize("mode", ["cubic", "linear"])
+def test_known_scales_say_which_axes_keep_a_size_that_is_not_known(mode: str) -> None:
+    x = RANDOM.normal(size=(1, 1, 4, 4)).astype(np.float32)
+    model = model_of(
+        "Resize",
+        {"x": x, "roi": NONE, "scales": np.array([1, 1, 2, 1], np.float32)},
+        opset=11,
+        constants=["roi", "scales"],
+        outputs={"y": (TensorProto.FLOAT, ["n2", "c2", "h2", "w2"])},
+        shapes={"x": ["n", "c", "h", "w"]},
+        mode=mode,
+        coordinate_transformation_mode="tf_half_pixel_for_nn",
+    )
+    expected = yields(model, {"x": x})[0]
+    np.testing.assert_allclose(yields(converted(model, 10), {"x": x})[0], expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16])
 def test_the_nearest_of_any_type_is_taken_at_run_time(dtype: Any, rounding: str) -> None:

@@ -148,7 +148,7 @@ class Table:
             key = opsets.get("", 1), node.SerializeToString()
             known = self._added.get(key)
             if known is None or known.numbers != [numbers.get(name, -1) for name in known.reads]:
-                known = self._added[key] = self._numbered(node, [*node.input], numbers, opsets, functions)
+                known = self._added[key] = self.numbered(node, numbers, opsets, functions)
             found = known
         for name, number in zip(found.yields, found.outputs, strict=True):
             if name:
@@ -157,19 +157,15 @@ class Table:
 
     def numbered(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Numbered:
         """A node with the numbers that its outputs get."""
+        yields = [*node.output]
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and (value := tensor_of(node)) is not None:
             number = self.constant(value)
-            return Numbered([], [*node.output], [], number, [number])
-        found = self._numbered(node, [*node.input], numbers, opsets, functions)
-        return found._replace(reads=read_by(node))
-
-    def _numbered(
-        self, node: NodeProto, reads: list[str], numbers: Numbers, opsets: Opsets, functions: Functions
-    ) -> Numbered:
-        yields, own = [*node.output], [numbers.get(name, -1) for name in reads]
+            return Numbered([], yields, [], number, [number])
+        reads = read_by(node)
+        names = reads[: len(node.input)]
+        own = [numbers.get(name, -1) for name in names]
         # How many outputs a node has decides what some operators compute (Split without sizes).
-        signature = self._signature(node, reads, own, numbers, opsets, functions)
-        computes = self.of(("node", len(yields), *signature))
+        computes = self.of(("node", len(yields), *self._signature(node, names, own, numbers, opsets, functions)))
         if node.op_type == "Identity" and own[0] != -1 and node.domain in DEFAULT_DOMAINS:
             return Numbered(reads, yields, own, computes, [own[0]])
         return Numbered(reads, yields, own, computes, [self.of((computes, at)) for at in range(len(yields))])
