@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reducelower.difference.changes import Change, Region
-from reducelower.difference.matching import Side
+from reducelower.difference.side import Side
 from reducelower.difference.stated import Fact
 from reducelower.difference.structure import Difference, changed_operators, difference
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.difference.matching import Matched, Side
+from reducelower.difference.matching import Matched
+from reducelower.difference.side import Side
 from reducelower.lines import Line
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
@@ -81,10 +83,10 @@ _Found = tuple[float, Change, Sequence[int], Sequence[int]]
 def _of_pairs(found: Matched) -> Iterator[_Found]:
     left, right = found.left, found.right
     for at, other in found.pairs.items():
-        details = [*_attributes(found, at, other)]
+        details = [] if at in found.alike else [*_attributes(found, at, other)]
         connected: list[str] = []
         for position, name, new in found.changed_inputs.get(at, ()):
-            if _is_free(left, name, found.pairs) or _is_free(right, new, found.taken):
+            if found.is_free(name, new):
                 continue  # reported by the region that computes it
             sentence = f"{_input(left, at, position)}: {_value(left, name)} -> {_value(right, new)}"
             is_constant = _is_fixed(left, name) and _is_fixed(right, new)
@@ -105,7 +107,7 @@ def _of_outputs(found: Matched) -> Iterator[_Found]:
     for name, other in found.outputs:
         if found.same(name, other):
             continue
-        if not _is_free(left, name, found.pairs) and not _is_free(right, other, found.taken):
+        if not found.is_free(name, other):
             detail = f"output {shown(name)!r}: {_value(left, name)} -> {_value(right, other)}"
             yield len(left.nodes), Change("connected otherwise", (), (), (detail,), ((left.path, name),)), [], []
 
@@ -113,21 +115,26 @@ def _of_outputs(found: Matched) -> Iterator[_Found]:
 def _regions(found: Matched) -> Iterator[_Found]:
     """Unmatched nodes, grouped with the unmatched nodes that replace them."""
     left, right = found.left, found.right
+    # A node of the right has the complement of its position, so that it differs from all of the left.
     groups = _Groups()
-    for mark, side, known in (("left", left, found.pairs), ("right", right, found.taken)):
-        for at in side.nodes:
-            if at not in known:
-                groups.join((mark, at), (mark, at))
-                for name in side.nodes[at].input:
-                    if _is_free(side, name, known):
-                        groups.join((mark, at), (mark, side.producers[name]))
+    for at in (at for at in left.nodes if at not in found.pairs):
+        groups.join(at, at)
+        for name in left.nodes[at].input:
+            if left.is_free(name, found.pairs):
+                groups.join(at, left.producers[name])
+    for at in (at for at in right.nodes if at not in found.taken):
+        groups.join(~at, ~at)
+        for name in right.nodes[at].input:
+            if right.is_free(name, found.taken):
+                groups.join(~at, ~right.producers[name])
     ends = [(name, other) for inputs in found.changed_inputs.values() for _, name, other in inputs]
     for name, other in [*ends, *found.outputs]:
-        if _is_free(left, name, found.pairs) and _is_free(right, other, found.taken):
-            groups.join(("left", left.producers[name]), ("right", right.producers[other]))
+        if left.is_free(name, found.pairs) and right.is_free(other, found.taken):
+            groups.join(left.producers[name], ~right.producers[other])
+    matched = sorted(found.taken)
     for members in groups.all():
-        before = sorted(at for mark, at in members if mark == "left")
-        after = sorted(at for mark, at in members if mark == "right")
+        before = sorted(at for at in members if at >= 0)
+        after = sorted(~at for at in members if at < 0)
         side, positions = (left, before) if before else (right, after)
         change = Change(
             "replaced" if before and after else "removed" if before else "added",
@@ -136,36 +143,30 @@ def _regions(found: Matched) -> Iterator[_Found]:
             (),
             ((side.path, side.label(positions[-1])),),
         )
-        yield (before[0] if before else _place_of_added(found, after)), change, before, after
+        yield (before[0] if before else _place_of_added(found, matched, after)), change, before, after
 
 
-def _place_of_added(found: Matched, after: Sequence[int]) -> float:
+def _place_of_added(found: Matched, matched: Sequence[int], after: Sequence[int]) -> float:
     """Position in the first graph for nodes that only the second has: after the last matched node before them."""
-    earlier = [other for other in found.taken if other < after[0]]
-    return found.taken[max(earlier)] + 0.5 if earlier else -0.5
-
-
-def _is_free(side: Side, name: str, known: Iterable[int]) -> bool:
-    """Whether an unmatched node computes the value."""
-    producer = side.producers.get(name)
-    return producer is not None and producer not in known
+    earlier = bisect_left(matched, after[0])
+    return found.taken[matched[earlier - 1]] + 0.5 if earlier else -0.5
 
 
 class _Groups:
     """Disjoint sets with union and find."""
 
     def __init__(self) -> None:
-        self._parents: dict[tuple[str, int], tuple[str, int]] = {}
+        self._parents: dict[int, int] = {}
 
-    def _root(self, item: tuple[str, int]) -> tuple[str, int]:
+    def _root(self, item: int) -> int:
         while self._parents.setdefault(item, item) != item:
             self._parents[item] = item = self._parents[self._parents[item]]
         return item
 
-    def join(self, item: tuple[str, int], other: tuple[str, int]) -> None:
+    def join(self, item: int, other: int) -> None:
         self._parents[self._root(item)] = self._root(other)
 
-    def all(self) -> Iterable[list[tuple[str, int]]]:
+    def all(self) -> Iterable[list[int]]:
         found = defaultdict(list)
         for item in list(self._parents):
             found[self._root(item)].append(item)
@@ -177,11 +178,14 @@ def _attributes(found: Matched, at: int, other: int) -> Iterator[str]:
     if node.attribute == new.attribute:
         return
     before, after = dict(found.left.attributes(node)), dict(found.right.attributes(new))
-    texts = [{item.name: attribute_text(item) for item in each.attribute} for each in (node, new)]
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
-            one, two = (text.get(name, _NOT_GIVEN) for text in texts)
+            one, two = (_attribute(each, name) for each in (node, new))
             yield f"attribute {name}: {one} -> {two}" + (", other values" if one == two else "")
+
+
+def _attribute(node: NodeProto, name: str) -> str:
+    return next((attribute_text(item) for item in node.attribute if item.name == name), _NOT_GIVEN)
 
 
 def _input(side: Side, at: int, position: int) -> str:
@@ -190,24 +194,34 @@ def _input(side: Side, at: int, position: int) -> str:
 
 def _is_fixed(side: Side, name: str) -> bool:
     """Whether an input is absent or constant."""
-    return not name or side.place.constant(name) is not None
+    return not name or bool(_constant(side, name))
 
 
 def _value(side: Side, name: str) -> str:
-    if not name:
-        return _NOT_GIVEN
-    value = side.place.constant(name)
-    if isinstance(value, np.ndarray):
-        return constant_text(value)
-    if isinstance(value, TensorProto):
-        return f"{element_type_name(value.data_type)}{shape_text(tuple(value.dims))}"
-    return f"value {shown(name)!r}"
+    return (_constant(side, name) or f"value {shown(name)!r}") if name else _NOT_GIVEN
+
+
+def _constant(side: Side, name: str) -> str:
+    """The text of a constant, read once for all of the same value; empty for any other value."""
+    number = side.constants.get(name)
+    text = None if number is None else side.texts.get(number)
+    if text is None:
+        value = None if name in side.producers else side.place.constant(name)
+        if value is None:
+            return ""
+        if isinstance(value, TensorProto):  # external data that was not read
+            text = f"{element_type_name(value.data_type)}{shape_text(tuple(value.dims))}"
+        else:
+            text = constant_text(value)
+        if number is not None:
+            side.texts[number] = text
+    return text
 
 
 def _with_distance(sentence: str, left: Side, name: str, right: Side, other: str) -> str:
     """A sentence about a changed constant, with the size of the change if known."""
     before, after = left.place.constant(name) if name else None, right.place.constant(other) if other else None
-    if isinstance(before, TensorProto) or isinstance(after, TensorProto):  # external data that was not read
+    if isinstance(before, TensorProto) or isinstance(after, TensorProto):
         return f"{sentence}, other values" if _value(left, name) == _value(right, other) else sentence
     if before is None or after is None:
         return sentence
@@ -232,9 +246,9 @@ def _text(side: Side, at: int) -> str:
     """A node with its attributes and constants, such as ``ReduceMean (axes = [1], keepdims = 0)``."""
     node = side.nodes[at]
     parts = [
-        f"{input_name(node, position, side.opsets.get('', 1))} = {_value(side, name)}"
+        f"{input_name(node, position, side.opsets.get('', 1))} = {text}"
         for position, name in enumerate(node.input)
-        if name and name not in side.producers and side.place.constant(name) is not None
+        if name and (text := _constant(side, name))
     ]
     parts += [f"{item.name} = {attribute_text(item)}" for item in sorted(node.attribute, key=lambda item: item.name)]
     return shown(f"{operator_name(node)} ({', '.join(parts)})" if parts else operator_name(node))

@@ -1,158 +1,37 @@
-"""Match the nodes of two graphs by structure.
+"""Match the nodes of two graphs by structure; names are a hint.
 
-First, nodes that compute the same from the same values, by number (`numbering`). Then nodes of the same operator,
-attributes and constants, told apart by what follows them and what is next to them. Last, starting from matched nodes
-along values, nodes with only the operator in common. Names are not used.
+A conversion or an edit keeps most names. So nodes that are written alike are matched first, then nodes of the same
+operator that compute a value of the same name. That is all if the names leave nothing to be found: no node that they
+leave over or call changed is like such a node on the other side, and no value is read in place of another.
+
+Otherwise nodes are matched that compute the same from the same values, by number (`numbering`), whatever their names;
+then the names count only if fewer nodes differ by them.
+
+In both cases what is left is matched by operator, attributes and constants, told apart by what follows a node and what
+is next to it. Last, starting from matched nodes along values, nodes with only the operator in common.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
-
+from reducelower.difference.side import Side
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.regions.numbering import COMMUTATIVE, Functions, Numbers, Table, attributes
-from reducelower.verification.regions.places import Place
+from reducelower.verification.regions.numbering import COMMUTATIVE
 
-__all__ = ["Matched", "Side", "match"]
-
-
-class Side:
-    """A graph or function body of one model, with its values numbered.
-
-    Attributes:
-        opsets: the opset versions at which operators are compared.
-        numbers: the numbers of its values and of outer values.
-        nodes: all nodes by position, except constants, which count by value.
-        reads: by position, the names that a node and its subgraphs read.
-        exact: by position, a key for what a node computes, and from which values.
-        producers: by value name, the position of the node that computes it.
-        outputs_at: by value name, which output of that node it is.
-    """
-
-    def __init__(
-        self, path: str, place: Place, numbers: Numbers, table: Table, opsets: Mapping[str, int], functions: Functions
-    ) -> None:
-        self.path, self.place, self.numbers = path, place, numbers
-        self._table, self.opsets, self.functions = table, opsets, functions
-        self.nodes: dict[int, NodeProto] = {}
-        self.reads: dict[int, Sequence[str]] = {}
-        self.exact: dict[int, int] = {}
-        self.producers: dict[str, int] = {}
-        self.outputs_at: dict[str, int] = {}
-        self.constants: Numbers = {name: numbers[name] for name in self._initializers if name in numbers}
-        self._kinds: dict[int, int] = {}
-        for at, node in enumerate(self.holder.node):
-            found = table.add(node, numbers, opsets, functions)
-            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
-                table.add(node, self.constants, opsets, functions)
-                continue
-            self.nodes[at] = node
-            self.reads[at] = found.reads
-            self.exact[at] = found.computes
-            for output, name in enumerate(found.yields):
-                if name:
-                    self.producers[name], self.outputs_at[name] = at, output
-
-    @property
-    def holder(self) -> GraphProto | FunctionProto:
-        """The graph or function."""
-        return self.place.holder
-
-    @cached_property
-    def _initializers(self) -> set[str]:
-        if isinstance(self.holder, FunctionProto):
-            return set()
-        fed = {value.name for value in self.holder.input}
-        sparse = {tensor.values.name for tensor in self.holder.sparse_initializer}
-        return ({tensor.name for tensor in self.holder.initializer} | sparse) - fed
-
-    @cached_property
-    def stated(self) -> Mapping[str, ValueInfoProto]:
-        """The stated type by value name."""
-        values = list(self.holder.value_info)
-        if isinstance(self.holder, GraphProto):
-            values += self.holder.output
-        return {value.name: value for value in values}
-
-    @cached_property
-    def outputs(self) -> list[str]:
-        """The names of its outputs."""
-        return [item if isinstance(item, str) else item.name for item in self.holder.output]
-
-    @cached_property
-    def readers(self) -> Mapping[str, list[tuple[int, int]]]:
-        """The consumers by value name, each with the position of the input."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for at, names in self.reads.items():
-            for position, name in enumerate(names):
-                found[name].append((at, position))
-        return found
-
-    def kind(self, at: int) -> int:
-        """A number for the operator, attributes, subgraphs and constants of a node."""
-        if at not in self._kinds:
-            signature = self._table.signature(self.nodes[at], self.constants, self.opsets, self.functions)
-            self._kinds[at] = self._table.of(("kind", signature))
-        return self._kinds[at]
-
-    def attributes(self, node: NodeProto) -> tuple[tuple[str, bytes], ...]:
-        """The attributes of a node, without graphs and default values."""
-        return attributes(node, self.opsets.get("", 1))
-
-    def label(self, at: int) -> str:
-        """The name of a node, or its operator and position if it has none."""
-        return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
-
-    def alone(self, matched: Container[int]) -> dict[int, Hashable]:
-        """By position, for a node that is not matched, the number for its kind."""
-        return {at: self.kind(at) for at in self.nodes if at not in matched}
-
-    def following(self, matched: Mapping[int, int]) -> dict[int, int]:
-        """By position, for a node that is not matched, a number for its kind with everything that follows it.
-
-        `matched` has the pairs by position, as positions in the first graph.
-        """
-        found: dict[int, int] = {}
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, output in enumerate(self.outputs):
-            places[output].append(place)
-        for at in reversed(self.nodes):
-            if at in matched:
-                continue
-            uses = []
-            for name in self.nodes[at].output:
-                followed = [
-                    (found.get(reader, -1), matched.get(reader, -1), position)
-                    for reader, position in self.readers.get(name, ())
-                ]
-                followed.sort()
-                uses.append((tuple(followed), tuple(places.get(name, ()))))
-            found[at] = self._table.of(("following", self.kind(at), tuple(uses)))
-        return found
-
-    def beside(self, matched: Container[int]) -> dict[int, Hashable]:
-        """By position, for a node that is not matched, a number for its kind with those of its neighbours."""
-        found: dict[int, Hashable] = {}
-        for at, node in self.nodes.items():
-            if at in matched:
-                continue
-            above = tuple(self.kind(self.producers[name]) if name in self.producers else -1 for name in node.input)
-            below = sorted(self.kind(reader) for name in node.output for reader, _ in self.readers.get(name, ()))
-            found[at] = self._table.of(("beside", self.kind(at), above, tuple(below)))
-        return found
+__all__ = ["Matched", "match"]
 
 
 @dataclass
 class Matched:
     """Two graphs with their matched outputs and nodes.
 
-    `pairs` leads from left to right, `taken` back; `exact` are those on the left that compute the same.
+    `pairs` leads from left to right, `taken` back. On the left, `exact` are those that compute the same from the same
+    values, `alike` those that are written alike.
     """
 
     left: Side
@@ -161,12 +40,17 @@ class Matched:
     pairs: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
     exact: AbstractSet[int] = frozenset()
+    alike: AbstractSet[int] = frozenset()
 
     @cached_property
     def changed_inputs(self) -> Mapping[int, list[tuple[int, str, str]]]:
         """By position, the inputs in which a node differs from its match; of those alone that have such inputs."""
         found = {at: self.inputs(at) for at in self.pairs if at not in self.exact}
         return {at: inputs for at, inputs in found.items() if inputs}
+
+    def is_free(self, name: str, other: str) -> bool:
+        """Whether a node that is not matched computes a value of the left, or one of the right."""
+        return self.left.is_free(name, self.pairs) or self.right.is_free(other, self.taken)
 
     def add(self, left: int, right: int) -> None:
         """Match two nodes."""
@@ -205,16 +89,87 @@ class Matched:
 
 def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matched:
     """Match the nodes of two graphs that are numbered with one table, given the pairs of outputs."""
+    named = Matched(left, right, outputs)
+    _by_names(named)
+    _by_kinds(named)
+    if _is_least(named):
+        return named
     found = Matched(left, right, outputs)
     _pair(found, left.exact, right.exact, same_count=False)
     found.exact = frozenset(found.pairs)
-    if len(found.pairs) == len(left.nodes) or len(found.taken) == len(right.nodes):
-        return found
+    _by_kinds(found)
+    return min(found, named, key=_size)
+
+
+def _by_names(found: Matched) -> None:
+    """Match what is written alike, or computes a value of the same name."""
+    left, right = found.left, found.right
+    written, others = left.written(), right.written()
+    for text in written.keys() & others.keys():
+        found.add(written[text], others[text])
+    changed = {
+        name for name in left.read if left.numbers.get(name) != right.numbers.get(name)
+    }  # one name for two values
+    found.alike = {at for at in found.pairs if changed.isdisjoint(left.reads[at])}
+    for name, other in right.producers.items():
+        at = left.producers.get(name, -1)
+        if (
+            at != -1
+            and at not in found.pairs
+            and other not in found.taken
+            and left.operator(at) == right.operator(other)
+        ):
+            found.add(at, other)
+    free = {name for name in left.read if found.pairs.get(left.producers.get(name, -1)) != right.producers.get(name)}
+    found.exact = {at for at in found.alike if free.isdisjoint(left.reads[at])}
+
+
+def _is_least(found: Matched) -> bool:
+    """Whether no two nodes could be matched better: see the start of this module."""
+    left, right = found.left, found.right
+    lefts = {at for at in left.nodes if at not in found.alike and not _is_of_kind(found, at)}
+    rights = {at for at in right.nodes if at not in found.taken or found.taken[at] in lefts}
+    operators = left.operators(lefts) & right.operators(rights)
+    kinds = [
+        {side.kind(at) for at in members if side.operator(at) in operators}
+        for side, members in ((left, lefts), (right, rights))
+    ]
+    if not kinds[0].isdisjoint(kinds[1]):
+        return False
+    return not any(_is_rewired(found, at) for at in found.changed_inputs) and all(
+        found.same(name, other) or found.is_free(name, other) for name, other in found.outputs
+    )
+
+
+def _size(found: Matched) -> int:
+    """How many nodes differ."""
+    alone = len(found.left.nodes) + len(found.right.nodes) - 2 * len(found.pairs)
+    pairs = [at for at in found.pairs if at not in found.exact]
+    return alone + sum(not _is_of_kind(found, at) or _is_rewired(found, at) for at in pairs)
+
+
+def _is_rewired(found: Matched, at: int) -> bool:
+    """Whether a matched node reads another value that is no constant, and that a matched node computes."""
+    return any(
+        not found.is_free(name, other) and not (found.left.is_fixed(name) and found.right.is_fixed(other))
+        for _, name, other in found.changed_inputs.get(at, ())
+    )
+
+
+def _is_of_kind(found: Matched, at: int) -> bool:
+    other = found.pairs.get(at)
+    return other is not None and found.left.kind(at) == found.right.kind(other)
+
+
+def _by_kinds(found: Matched) -> None:
+    """Match what is not matched yet by kind, neighbours and operators."""
+    left, right = found.left, found.right
+    if left.operators(left.nodes.keys() - found.pairs).isdisjoint(right.operators(right.nodes.keys() - found.taken)):
+        return
     _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
     _pair(found, left.beside(found.pairs), right.beside(found.taken))
     _pair(found, left.alone(found.pairs), right.alone(found.taken))
     _spread(found)
-    return found
 
 
 def _pair(
@@ -258,7 +213,6 @@ def _sole_reader(side: Side, name: str) -> int | None:
 def _join(found: Matched, left: int | None, right: int | None) -> Iterator[int]:
     if left is None or right is None or left in found.pairs or right in found.taken:
         return
-    node, other = found.left.nodes[left], found.right.nodes[right]
-    if (node.op_type, node.domain) == (other.op_type, other.domain):
+    if found.left.operator(left) == found.right.operator(right):
         found.add(left, right)
         yield left

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
-from reducelower.difference.matching import Matched, Side
+from reducelower.difference.matching import Matched
+from reducelower.difference.side import Side
 from reducelower.model.graph import function_path
 from reducelower.model.spelled import attribute_text, type_text
 from reducelower.model.text import short, shown
@@ -133,7 +134,7 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
     metadata: dict[tuple[str, bool, bool], list[tuple[str, str, str]]] = defaultdict(list)
     for found in levels:
         sides = found.left, found.right
-        for name, other in _values(found) if sides[0].stated or sides[1].stated else ():
+        for name, other in _stated(found):
             one, two = sides[0].stated.get(name), sides[1].stated.get(other)
             if one == two:
                 continue
@@ -144,6 +145,8 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
                 for key, *both in _documented(one, two):
                     metadata[f"value {key}", bool(both[0]), bool(both[1])].append((name, both[0], both[1]))
         for at, new in found.pairs.items():
+            if at in found.alike:
+                continue
             for key, *both in _documented(found.left.nodes[at], found.right.nodes[new]):
                 label = found.left.label(at)
                 metadata[f"node {key}", bool(both[0]), bool(both[1])].append((label, both[0], both[1]))
@@ -170,13 +173,25 @@ def _several(what: str, names: list[str]) -> str:
     return f"{what} {shown(names[0])!r}{more}".strip()
 
 
-def _values(found: Matched) -> Iterator[tuple[str, str]]:
-    """Names of the values that matched nodes compute, without model outputs, which belong to the interface."""
-    apart = {*found.left.outputs, *found.right.outputs} if found.left.path == "graph" else set()
-    for at, other in found.pairs.items():
-        for name, new in zip(found.left.nodes[at].output, found.right.nodes[other].output, strict=False):
-            if name and new and name not in apart and new not in apart:
-                yield name, new
+def _stated(found: Matched) -> Iterator[tuple[str, str]]:
+    """Names of values with a stated type that matched nodes compute, without model outputs, which are the interface."""
+    left, right = found.left, found.right
+    apart = {*left.outputs, *right.outputs} if left.path == "graph" else set()
+    names = dict.fromkeys(left.stated)
+    for other in right.stated:
+        names.setdefault(_counterpart(other, right, left, found.taken))
+    for name in names:
+        other = _counterpart(name, left, right, found.pairs)
+        if name and other and name not in apart and other not in apart:
+            yield name, other
+
+
+def _counterpart(name: str, side: Side, other: Side, matched: Mapping[int, int]) -> str:
+    """The output of the matched node that stands for an output of a node; empty if there is none."""
+    at = matched.get(side.producers.get(name, -1))
+    outputs = () if at is None else other.nodes[at].output
+    place = side.outputs_at.get(name, 0)
+    return outputs[place] if place < len(outputs) else ""
 
 
 def _unread(left: Side, right: Side) -> Iterator[Fact]:
@@ -184,7 +199,7 @@ def _unread(left: Side, right: Side) -> Iterator[Fact]:
     counts = []
     for side in (left, right):
         outputs = set(side.outputs)
-        idle = {name: number for name, number in side.constants.items() if name not in side.readers}
+        idle = {name: number for name, number in side.constants.items() if name not in side.read}
         counts.append(Counter({number: name for name, number in idle.items() if name not in outputs}.keys()))
     only = [len(counts[0] - counts[1]), len(counts[1] - counts[0])]
     if any(only):

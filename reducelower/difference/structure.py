@@ -10,7 +10,8 @@ from typing import Any
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from reducelower.difference.changes import Change, Region, changes_of
-from reducelower.difference.matching import Matched, Side, match
+from reducelower.difference.matching import Matched, match
+from reducelower.difference.side import Side
 from reducelower.difference.stated import Fact, interface_facts, model_facts, stated_facts
 from reducelower.lines import Line
 from reducelower.model.graph import all_nodes, function_path, may_hold_graphs, subgraphs
@@ -141,9 +142,12 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
     if not nested:
         return
     # Subgraphs may read values that are computed here.
+    for mark, side in enumerate((left, right)):
+        for name in side.producers:
+            side.numbers.setdefault(name, table.of(("computed", mark, side.path, name)))
     for at, other in found.pairs.items():
         for name, new in zip(left.nodes[at].output, right.nodes[other].output, strict=False):
-            if name in left.numbers and new:
+            if name and new:
                 right.numbers[new] = left.numbers[name]
     for at, other in nested:
         node, new_node = left.nodes[at], right.nodes[other]

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
 from reducelower.difference.changes import Region
-from reducelower.difference.matching import Side
+from reducelower.difference.side import Side
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name

@@ -321,3 +321,118 @@ def test_data_in_other_files_counts_by_content(tmp_path: Path) -> None:
     inside = model("g (float[40] x) => (float[40] y) { y = Mul (x, w) }")
     inside.graph.initializer.append(numpy_helper.from_array(np.linspace(0, 1, 40, dtype=np.float32), "w"))
     assert difference(first, inside).same
+
+
+LAYERS = """g (float[4] x) => (float[4] y) <float v = {1}, float w = {2}>
+    { a = Mul (x, v)  b = Exp (a)  c = Mul (b, w)  d = Exp (c)  y = Relu (d) }"""
+
+
+def test_names_that_move_on_by_one_do_not_count() -> None:
+    """As an exporter numbers them where a layer comes first."""
+    after = """g (float[4] x) => (float[4] y) <float u = {3}, float v = {1}, float w = {2}>
+        { a = Mul (x, u)  b = Exp (a)  c = Mul (b, v)  d = Exp (c)  e = Mul (d, w)  f = Exp (e)  y = Relu (f) }"""
+    found = difference(model(LAYERS), model(after))
+    assert kinds(found) == [("added", (), ("Mul (B = 3)", "Exp"))]
+    assert found.alike == 5
+
+
+def test_names_that_change_places_do_not_count() -> None:
+    text = "g (float[2] p, float[2] q) => (float[2] y) { a = Exp (p)  b = Exp (q)  y = Sub (a, b) }"
+    swapped = "g (float[2] p, float[2] q) => (float[2] y) { b = Exp (p)  a = Exp (q)  y = Sub (b, a) }"
+    assert difference(model(text), model(swapped)).same
+
+
+def test_one_name_for_two_constants_does_not_make_nodes_alike() -> None:
+    swapped = put_text(put_text(LAYERS, "v = {1}", "v = {2}"), "w = {2}", "w = {1}")
+    found = difference(model(LAYERS), model(swapped))
+    assert kinds(found) == [
+        ("changed", ("Mul (B = 1)",), ("Mul (B = 2)",)),
+        ("changed", ("Mul (B = 2)",), ("Mul (B = 1)",)),
+    ]
+
+
+def test_names_tell_which_of_several_nodes_changed() -> None:
+    """Structure alone takes the pool and what follows it as replaced together."""
+    text = "g (float[1,1,4,4] x) => (bool[1,1,2,2] y) { p = MaxPool <kernel_shape = [3,3], dilations = [1,1]> (x)  %s }"
+    before = model(text % "y = Equal (p, p)")
+    after = model(text.replace(", dilations = [1,1]", "") % "l = Less (p, p)  m = Greater (p, p)  y = Or (l, m)")
+    other = put_text(text, ", dilations = [1,1]", ", pads = [0,0,0,0]") % "y = Equal (p, p)"
+    assert [change.kind for change in difference(before, after).changes] == ["changed", "replaced"]
+    assert [change.kind for change in difference(before, model(other)).changes] == ["changed"]
+
+
+def test_a_branch_that_reads_another_value_differs() -> None:
+    text = """g (float[2] x, bool c) => (float[2] y) { p = Exp (x)  q = Neg (x)
+        y = If (c) <then_branch = t () => (float[2] a) { a = Abs (p) },
+                    else_branch = e () => (float[2] b) { b = Abs (q) }> }"""
+    (change,) = difference(model(text), put(text, "Abs (q)", "Abs (p)")).changes
+    assert change.kind == "connected otherwise"
+    assert change.details == ("input X: value 'q' -> value 'p'",)
+
+
+def test_what_lies_around_a_branch_may_have_other_names() -> None:
+    text = """g (float[2] x, bool c) => (float[2] y) <float w = {1}> { p = Exp (x)  q = Neg (x)
+        y = If (c) <then_branch = t () => (float[2] a) { a = Mul (p, w) },
+                    else_branch = e () => (float[2] b) { b = Abs (q) }> }"""
+    other = put_text(text, "{ p = Exp (x)", "{ r = Exp (x)").replace("Mul (p, w)", "Mul (r, v)")
+    assert difference(model(text), put(other, "float w", "float v")).same
+    (change,) = difference(model(text), put(text, "{1}", "{3}")).changes
+    assert "Mul" in change.before[0]
+
+
+def test_nodes_of_one_kind_are_told_apart_by_what_is_next_to_them() -> None:
+    """Under other names and in another order, where what comes first and what comes last has changed."""
+    before = """g (float[2] x) => (float[2] y) {
+        a = Sin (x)  b = Exp (a)  c = Cos (b)  d = Tan (x)  e = Exp (d)  f = Neg (e)  y = Add (c, f) }"""
+    after = """g (float[2] x) => (float[2] y) {
+        o = Abs (x)  p = Tan (o)  q = Exp (p)  r = Neg (q)  s = Sin (o)  t = Exp (s)  u = Cos (t)  y = Sub (u, r) }"""
+    found = difference(model(before), model(after))
+    assert kinds(found) == [("added", (), ("Abs",)), ("replaced", ("Add",), ("Sub",))]
+    assert found.alike == 6
+
+
+def test_nodes_of_one_kind_are_told_apart_by_all_that_follows(models: Path) -> None:
+    given = onnx.load(models / "skl_knnc_17.onnx")
+    found = difference(given, renamed(convert_version(given, 20)))
+    assert len(found.changes) == 1
+    assert found.alike == sum(node.op_type != "Constant" for node in all_nodes(given)) - 1
+
+
+def test_outputs_that_change_places_with_their_names_differ_in_names_alone() -> None:
+    before = "g (float[2] x) => (float[2] p, float[2] q) { p = Exp (x)  q = Exp (x) }"
+    after = "g (float[2] x) => (float[2] q, float[2] z) { q = Exp (x)  z = Exp (x) }"
+    found = difference(model(before), model(after))
+    assert {fact.kind for fact in found.facts} == {"output"}
+    assert not found.changes
+
+
+def test_a_branch_that_reads_a_new_value_of_an_old_name_differs() -> None:
+    text = """g (float[2] x, bool c) => (float[2] y, float[2] r) { %s
+        y = If (c) <then_branch = t () => (float[2] a) { a = Abs (p) },
+                    else_branch = e () => (float[2] b) { b = Abs (x) }> }"""
+    before = model(text % "p = Exp (x)  r = Identity (p)")
+    after = model(text % "r = Exp (x)  p = Neg (x)")
+    inside = [change for change in difference(before, after).changes if change.nodes[0][0] != "graph"]
+    assert [change.kind for change in inside] == ["connected otherwise"]
+
+
+def test_changes_come_in_the_order_of_the_first_model() -> None:
+    text = "g (float[2] x) => (float[2] y) { a = Sin (x)  b = Cos (a)  y = Tan (b) }"
+    after = "g (float[2] x) => (float[2] y) { a = Sinh (x)  b = Cos (a)  c = Tan (b)  y = Abs (c) }"
+    assert [kind for kind, _, _ in kinds(difference(model(text), model(after)))] == ["replaced", "added"]
+
+
+def test_an_identity_is_not_taken_for_the_node_that_it_reads() -> None:
+    before = "g (float[2] x) => (float[2] y) { a = Relu (x)  i = Identity (a)  b = Relu (x)  y = Add (i, b) }"
+    after = "g (float[2] x) => (float[2] y) { c = Relu (x)  d = Relu (x)  y = Add (c, d) }"
+    found = difference(model(before), model(after))
+    assert (kinds(found), found.alike) == ([("removed", ("Identity",), ())], 3)
+
+
+def test_the_type_of_every_output_counts() -> None:
+    text = "g (float[2] x) => (float[1] y) { a, b = Split (x)  y = Add (a, b) }"
+    before, after = model(text), model(text)
+    before.graph.value_info.append(helper.make_tensor_value_info("b", 1, [1]))
+    after.graph.value_info.append(helper.make_tensor_value_info("b", 1, ["N"]))
+    (fact,) = difference(before, after).facts
+    assert (fact.what, fact.before, fact.after) == ("value 'b'", "float[1]", "float[N]")

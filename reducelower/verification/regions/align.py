@@ -181,7 +181,7 @@ class _Aligner:
     ) -> list[tuple[str, str]]:
         """Number what a node of the second model yields; the names, there and here, of what is computed otherwise."""
         differing: list[tuple[str, str]] = []
-        numbers = self._table.numbered(node, level.right_numbers, level.right.opsets, self._functions[1]).outputs
+        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
         for name, number in zip(node.output, numbers, strict=True):
             if not name:
                 continue

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
@@ -51,32 +51,12 @@ _BLOCK = 1 << 20
 COMMUTATIVE = of_kind("commutative")
 
 
-class Numbered(NamedTuple):
-    """A node with its numbers.
-
-    Attributes:
-        reads: the names that it reads, those that its graphs read from around them included.
-        yields: the names of its outputs.
-        numbers: those of its inputs.
-        computes: a number for what it computes.
-        outputs: the numbers of its outputs.
-    """
-
-    reads: list[str]
-    yields: list[str]
-    numbers: list[int]
-    computes: int
-    outputs: list[int]
-
-
 class Table:
     """One number per distinct description; the same for both models."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._described: list[Hashable] = []
-        self._added: dict[tuple[int, bytes], Numbered] = {}
-        self._operators: dict[tuple[str, int], int] = {}
 
     def of(self, description: Hashable) -> int:
         """The number of a description, a new one the first time."""
@@ -86,32 +66,17 @@ class Table:
             self._described.append(description)
         return number
 
-    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> tuple[int, ...]:
+    def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
         """What a node computes: equal for nodes that compute the same from the same values."""
+        op_type = node.op_type
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         names = [*node.input]
-        return self._signature(node, names, [numbers.get(name, -1) for name in names], numbers, opsets, functions)
-
-    def _signature(
-        self,
-        node: NodeProto,
-        names: Sequence[str],
-        inputs: Sequence[int],
-        numbers: Numbers,
-        opsets: Opsets,
-        functions: Functions,
-    ) -> tuple[int, ...]:
-        """The same, where the names and numbers of its inputs are at hand."""
-        op_type, domain = node.op_type, node.domain
-        if domain in DEFAULT_DOMAINS:
-            domain = ""
-        if inputs and inputs[-1] == -1:
-            given = max((at for at, name in enumerate(names, 1) if name), default=0)
-            inputs = inputs[:given]
+        while names and not names[-1]:
+            names.pop()
+        inputs = [numbers.get(name, -1) for name in names]
         if not domain and op_type in COMMUTATIVE:
-            inputs = sorted(inputs)
+            inputs.sort()
         opset = opsets.get(domain, 1)
-        if not node.attribute and not kind_may_hold_graphs(op_type, domain):
-            return self._plain(op_type, opset), *inputs
         own = attributes(node, opset)
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
@@ -120,17 +85,9 @@ class Table:
             version = functions.body(self, node) or version
         inner = tuple(
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
-            for _, name, graph in subgraphs(node)
+            for _, name, graph in (subgraphs(node) if kind_may_hold_graphs(op_type, domain) else ())
         )
-        return self.of((domain, op_type, version, own, inner)), *inputs
-
-    def _plain(self, op_type: str, opset: int) -> int:
-        """The number for an operator of ONNX without attributes or subgraphs."""
-        number = self._operators.get((op_type, opset))
-        if number is None:
-            number = self.of(("", op_type, meaning(op_type, opset), (), ()))
-            self._operators[op_type, opset] = number
-        return number
+        return domain, op_type, version, own, tuple(inputs), inner
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
         """Whether the shape that a Reshape is given is a constant without a zero."""
@@ -139,36 +96,25 @@ class Table:
                 return bool(np.frombuffer(data, "<i8").all())
         return False
 
-    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Numbered:
+    def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> tuple[int, ...]:
         """Number the outputs of a node."""
-        if node.op_type == "Constant" or may_hold_graphs(node):
-            found = self.numbered(node, numbers, opsets, functions)
-        else:
-            # The other model nearly always has the same node, and what it reads is the same too.
-            key = opsets.get("", 1), node.SerializeToString()
-            known = self._added.get(key)
-            if known is None or known.numbers != [numbers.get(name, -1) for name in known.reads]:
-                known = self._added[key] = self.numbered(node, numbers, opsets, functions)
-            found = known
-        for name, number in zip(found.yields, found.outputs, strict=True):
+        found = self.outputs(node, numbers, opsets, functions)
+        for name, number in zip(node.output, found, strict=True):
             if name:
                 numbers[name] = number
         return found
 
-    def numbered(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Numbered:
-        """A node with the numbers that its outputs get."""
-        yields = [*node.output]
-        if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and (value := tensor_of(node)) is not None:
-            number = self.constant(value)
-            return Numbered([], yields, [], number, [number])
-        reads = read_by(node)
-        names = reads[: len(node.input)]
-        own = [numbers.get(name, -1) for name in names]
+    def outputs(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> tuple[int, ...]:
+        """The numbers that the outputs of a node get."""
+        if node.op_type in ("Identity", "Constant") and node.domain in DEFAULT_DOMAINS:
+            if node.op_type == "Identity" and node.input[0] in numbers:
+                return (numbers[node.input[0]],)
+            if node.op_type == "Constant" and (value := tensor_of(node)) is not None:
+                return (self.constant(value),)
         # How many outputs a node has decides what some operators compute (Split without sizes).
-        computes = self.of(("node", len(yields), *self._signature(node, names, own, numbers, opsets, functions)))
-        if node.op_type == "Identity" and own[0] != -1 and node.domain in DEFAULT_DOMAINS:
-            return Numbered(reads, yields, own, computes, [own[0]])
-        return Numbered(reads, yields, own, computes, [self.of((computes, at)) for at in range(len(yields))])
+        count = len(node.output)
+        computed = self.of(("node", count, self.signature(node, numbers, opsets, functions)))
+        return tuple(self.of((computed, at)) for at in range(count))
 
     def constant(self, tensor: TensorProto) -> int:
         """The number of the value of a tensor."""
