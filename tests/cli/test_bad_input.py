@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, parser
 
+from reducelower.batch import Settings, Task
+from reducelower.options import Target
+from reducelower.pipeline.conversion import convert_here
+
 ABS = "g (float[2, 3] x) => (float[2, 3] y) { y = Abs (x) }"
 
 
@@ -118,25 +122,24 @@ def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], t
     assert len(ran.err) < 1200
 
 
-def test_what_only_the_engine_stumbles_over_is_refused_too(
-    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import reducelower.pipeline.raising as raising
+def odd(name: bytes = b"name", element_type: int = TensorProto.FLOAT) -> bytes:
+    model = ModelProto.FromString(text(ABS.replace("x", "name")))
+    model.graph.value_info.add(name="z").type.tensor_type.elem_type = element_type
+    return model.SerializeToString().replace(b"name", name)
 
-    def stumble(*_: Any, **__: Any) -> None:
-        raise TypeError("can't concat str to bytes")
 
-    monkeypatch.setattr(raising, "legalized", stumble)
+@pytest.mark.parametrize(
+    ("data", "phrase"), [(odd(name=b"\xff\xfe\xff\xfe"), "UTF-8"), (odd(element_type=127), "element type 127")]
+)
+def test_what_only_the_engine_stumbles_over_is_refused_too(tmp_path: Path, data: bytes, phrase: str) -> None:
+    def stumble(step: str, *_: object) -> None:
+        if step == "rewrite":
+            raise TypeError("can't concat str to bytes")
+
     path = tmp_path / "model.onnx"
-    output = tmp_path / "out.onnx"
-    path.write_bytes(text(ABS.replace("x", "name")).replace(b"name", b"\xff\xfe\xff\xfe"))
-    ran = cli("convert", path, "-o", output, "--opset", 13)
-    assert (ran.status, "UTF-8" in ran.err, len(ran.err.splitlines())) == (1, True, 1)
-    odd = ModelProto.FromString(MODEL)
-    odd.graph.value_info.add(name="z").type.tensor_type.elem_type = 127
-    path.write_bytes(odd.SerializeToString())
-    ran = cli("convert", path, "-o", output, "--opset", 13)
-    assert (ran.status, "element type 127" in ran.err, len(ran.err.splitlines())) == (1, True, 1)
+    path.write_bytes(data)
+    outcome = convert_here(Task(str(path), str(tmp_path / "out.onnx")), Settings(Target(13)), on_step=stumble)
+    assert (outcome.status, [phrase in problem for problem in outcome.problems]) == (1, [True])
 
 
 def test_names_that_are_not_utf8_are_refused(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import onnx
 import pytest
 
-from reducelower.model.document import Document
+from reducelower.batch import Outcome, Settings, Task
+from reducelower.options import Target
+from reducelower.pipeline.conversion import convert_here
 
 Cli = Callable[..., Any]
 
@@ -32,45 +34,39 @@ def test_in_place_replaces_the_input_and_keeps_its_permissions(cli: Cli, model: 
     assert list(model.parent.iterdir()) == [model]
 
 
-def test_a_result_that_computes_something_else_is_not_written(
-    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import reducelower.pipeline.raising as raising
+def of_a_wrong_rule(cli: Cli, model: Path, node: str) -> Any:
+    """Convert a mixture of Gaussians with a rule of one's own for what it reduces."""
+    folder = model.parent / "rules" / "versions"
+    folder.mkdir(parents=True)
+    head = '<domain: "mine", overload: "below 18", opset_import: ["" : 13]> ReduceLogSumExp <keepdims> (data, axes)'
+    (folder / "ReduceLogSumExp.onnxtxt").write_text(f"{head} => (reduced)\n{{\n  reduced = {node} (data)\n}}\n")
+    return cli("convert", model, "-o", model.parent / "out.onnx", "--opset", 13, "--rules", folder.parent)
 
-    honest = raising.legalized
 
-    def lying(*arguments: Any, **options: Any) -> Any:
-        made, plan = honest(*arguments, **options)
-        for node in made.message.graph.node:
-            if node.op_type == "ReduceLogSumExp":
-                node.op_type = "ReduceMax"
-        return Document.of_message(made.message), plan
-
-    monkeypatch.setattr(raising, "legalized", lying)
-    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
-    assert ran.status == 1
-    assert "does not compute the same" in ran.err
+@pytest.mark.parametrize(
+    ("node", "status", "phrase"),
+    [
+        ("ReduceMax <axes = [1], keepdims = 1>", 1, "does not compute the same"),
+        ("Transpose <perm = [0, 0]>", 3, "its result is not valid"),
+    ],
+)
+def test_a_wrong_result_is_not_written(cli: Cli, model: Path, node: str, status: int, phrase: str) -> None:
+    ran = of_a_wrong_rule(cli, model, node)
+    assert ran.status == status
+    assert phrase in ran.err
+    assert ("please report" in ran.err) == (status == 3)
     assert len(ran.err.splitlines()) == 1
-    assert not (tmp_path / "out.onnx").exists()
+    assert not (model.parent / "out.onnx").exists()
 
 
-def test_an_invalid_result_is_our_fault_and_not_written(
-    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import reducelower.pipeline.raising as raising
+def failing(model: Path, error: BaseException) -> Outcome:
+    """The outcome of a conversion in which something goes wrong as it begins to rewrite."""
 
-    honest = raising.legalized
+    def fail(step: str, *_: object) -> None:
+        if step == "rewrite":
+            raise error
 
-    def broken(*arguments: Any, **options: Any) -> Any:
-        made, plan = honest(*arguments, **options)
-        made.message.graph.node[0].op_type = "Nonsense"
-        return Document.of_message(made.message), plan
-
-    monkeypatch.setattr(raising, "legalized", broken)
-    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
-    assert ran.status == 3
-    assert "please report" in ran.err
-    assert not (tmp_path / "out.onnx").exists()
+    return convert_here(Task(str(model), str(model.parent / "out.onnx")), Settings(Target(13)), on_step=fail)
 
 
 @pytest.mark.parametrize(
@@ -80,43 +76,27 @@ def test_an_invalid_result_is_our_fault_and_not_written(
         (MemoryError(), 2, "not enough memory"),
         (RecursionError(), 1, "deeper"),
         (OSError(28, "No space left on device", "out.onnx"), 2, "No space left on device"),
-        (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
 def test_no_exception_shows_a_traceback(
-    cli: Cli,
-    model: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    error: BaseException,
-    status: int,
-    phrase: str,
+    model: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, phrase: str
 ) -> None:
-    import reducelower.pipeline.raising as raising
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(raising, "legalized", fail)
-    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13, "--no-verify")
-    assert ran.status == status
-    assert phrase in ran.err
-    assert "Traceback" not in ran.err
-    assert len(ran.err.strip().splitlines()) == 1
-    assert list(tmp_path.iterdir()) == [model]
+    monkeypatch.delenv("REDUCELOWER_DEBUG", raising=False)
+    outcome = failing(model, error)
+    assert outcome.status == status
+    assert [phrase in problem for problem in outcome.problems] == [True]
+    assert list(model.parent.iterdir()) == [model]
 
 
-def test_a_traceback_is_shown_on_request(
-    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import reducelower.pipeline.raising as raising
+def test_an_interrupt_is_no_outcome(model: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        failing(model, KeyboardInterrupt())
+    assert list(model.parent.iterdir()) == [model]
 
-    def fail(*_: Any, **__: Any) -> None:
-        raise KeyError("odd")
 
-    monkeypatch.setattr(raising, "legalized", fail)
+def test_a_traceback_is_shown_on_request(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDUCELOWER_DEBUG", "1")
-    assert "Traceback" in cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13).err
+    assert "Traceback (most recent call last):" in failing(model, KeyError("odd")).problems
 
 
 def test_a_right_conversion_tells_no_details_of_what_overflows_on_both_sides(

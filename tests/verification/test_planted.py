@@ -1,18 +1,14 @@
-"""Faults planted in rules and in what the engine does: a verified conversion finds each, and writes nothing."""
+"""Faults planted in rules, of boundaries and of operators: a verified conversion finds each, and writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto
 
-import reducelower.pipeline.raising as raising
 from reducelower.batch import Outcome, Settings, Task, convert_file
-from reducelower.model.document import Document
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
 
@@ -21,12 +17,12 @@ from .models import model
 OPERATORS = sorted(REDUCTIONS)
 
 
-def source(op_type: str, kind: str = "float") -> ModelProto:
-    """One reduction, flattened so that what the output declares gives no fault away before anything is run."""
-    body = f"r = {op_type} (x, axes)  y = Reshape (r, flat)"
-    return model(
-        f"g ({kind}[A, B, C] x) => ({kind}[K] y) <int64[1] axes = {{1}}, int64[1] flat = {{-1}}> {{ {body} }}", 18
-    )
+def source(*op_types: str, kind: str = "float") -> ModelProto:
+    """Reductions, flattened so that what the outputs declare gives no fault away before anything is run."""
+    outputs = ", ".join(f"{kind}[K{op_type}] y{op_type}" for op_type in op_types)
+    nodes = " ".join(f"r{each} = {each} (x, axes)  y{each} = Reshape (r{each}, flat)" for each in op_types)
+    held = "int64[1] axes = {1}, int64[1] flat = {-1}"
+    return model(f"g ({kind}[A, B, C] x) => ({outputs}) <{held}> {{ {nodes} }}")
 
 
 def converted(folder: Path, given: ModelProto, target: Target, rules: str = "spec") -> Outcome:
@@ -35,54 +31,49 @@ def converted(folder: Path, given: ModelProto, target: Target, rules: str = "spe
     return convert_file(task, Settings(target, rules=rules))
 
 
-def assert_caught(folder: Path, outcome: Outcome) -> None:
+def assert_caught(folder: Path, outcome: Outcome, *op_types: str) -> None:
     assert outcome.status == 1, outcome.problems
     assert outcome.verification is not None
-    (found,) = [site for site in outcome.verification.sites if site.op_type in REDUCTIONS]
-    assert found.status == "different"
-    assert found.reason
+    found = [site for site in outcome.verification.sites if site.op_type in REDUCTIONS]
+    assert [(site.op_type, site.status) for site in found] == [(op_type, "different") for op_type in op_types]
+    assert all(site.reason for site in found)
     assert "does not compute the same" in outcome.problems[0]
     assert not (folder / "out.onnx").exists()
 
 
-def attribute(node: NodeProto, name: str, value: Any) -> None:
-    kept = [item for item in node.attribute if item.name != name]
-    del node.attribute[:]
-    node.attribute.extend(kept)
-    if value is not None:
-        node.attribute.append(helper.make_attribute(name, value))
-
-
+BOUNDARY_RULE = """<domain: "mine", overload: "below noop_with_empty_axes", opset_import: ["" : 11]>
+{op_type} <keepdims> (data, axes) => (reduced)
+{{
+  reduced = {node} (data)
+}}
+"""
 OTHER = {"ReduceMax": "ReduceMin", "ReduceLogSumExp": "ReduceMax"}
-ENGINE_FAULTS: dict[str, Callable[[NodeProto], None]] = {
-    "keepdims dropped": lambda node: attribute(node, "keepdims", 0),
-    "axis off by one": lambda node: attribute(node, "axes", [2]),
-    "axis counted from the end": lambda node: attribute(node, "axes", [-1]),
-    "axes lost": lambda node: attribute(node, "axes", None),
-    "one axis too many": lambda node: attribute(node, "axes", [1, 2]),
-    "another operator": lambda node: setattr(node, "op_type", OTHER.get(node.op_type, "ReduceMax")),
+BOUNDARY_FAULTS = {
+    "keepdims dropped": "Self <axes = [1], keepdims = 0>",
+    "axis off by one": "Self <axes = [2], keepdims = @keepdims>",
+    "axis counted from the end": "Self <axes = [-1], keepdims = @keepdims>",
+    "axes lost": "Self <keepdims = @keepdims>",
+    "one axis too many": "Self <axes = [1, 2], keepdims = @keepdims>",
+    "another operator": "{other} <axes = [1], keepdims = @keepdims>",
 }
 
 
-@pytest.mark.parametrize("op_type", OPERATORS)
-@pytest.mark.parametrize("fault", ENGINE_FAULTS)
-def test_fault_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op_type: str, fault: str) -> None:
-    honest = raising.legalized
-
-    def faulty(*arguments: Any, **options: Any) -> Any:
-        made, plan = honest(*arguments, **options)
-        reductions = [node for node in made.message.graph.node if node.op_type == op_type]
-        ENGINE_FAULTS[fault](reductions[0])
-        return Document.of_message(made.message), plan
-
-    monkeypatch.setattr(raising, "legalized", faulty)
-    # At opset 11 every operator has its axes as an attribute.
-    assert_caught(tmp_path, converted(tmp_path, source(op_type), Target(11)))
+def over_boundaries(folder: Path, node: str) -> Outcome:
+    """Reductions at opset 11, where each has its axes as an attribute, by a rule for each."""
+    (folder / "rules" / "versions").mkdir(parents=True)
+    for each in OPERATORS:
+        text = BOUNDARY_RULE.format(op_type=each, node=node.format(other=OTHER.get(each, "ReduceMax")))
+        (folder / "rules" / "versions" / f"{each}.onnxtxt").write_text(text)
+    return converted(folder, source(*OPERATORS), Target(11), str(folder / "rules"))
 
 
-@pytest.mark.parametrize("op_type", OPERATORS)
-def test_without_a_fault_nothing_is_found(tmp_path: Path, op_type: str) -> None:
-    outcome = converted(tmp_path, source(op_type), Target(11))
+@pytest.mark.parametrize("fault", BOUNDARY_FAULTS)
+def test_fault_of_a_boundary_rule(tmp_path: Path, fault: str) -> None:
+    assert_caught(tmp_path, over_boundaries(tmp_path, BOUNDARY_FAULTS[fault]), *OPERATORS)
+
+
+def test_without_a_fault_nothing_is_found(tmp_path: Path) -> None:
+    outcome = over_boundaries(tmp_path, "Self <axes = [1], keepdims = @keepdims>")
     assert outcome.status == 0, outcome.problems
     assert outcome.verification is not None
     assert all(site.ok for site in outcome.verification.sites)
@@ -170,7 +161,8 @@ def test_fault_of_a_rule(tmp_path: Path, fault: str) -> None:
     rules = tmp_path / "rules"
     rules.mkdir()
     (rules / f"{op_type}.onnxtxt").write_text(RULE.format(op_type=op_type, kind=kind, body=body))
-    assert_caught(tmp_path, converted(tmp_path, source(op_type, kind), Target(None, frozenset({op_type})), str(rules)))
+    given, target = source(op_type, kind=kind), Target(without=frozenset({op_type}))
+    assert_caught(tmp_path, converted(tmp_path, given, target, str(rules)), op_type)
 
 
 def test_a_fault_is_planted_in_every_operator() -> None:
