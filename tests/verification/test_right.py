@@ -1,63 +1,45 @@
-"""Conversions that are right, and were called different: of shapes that names tell, and of empty data."""
+"""Right conversions in a table, which were once called different, each with what it takes to be told so.
+
+Beside what a table may hold of a model (see `tables`), a row of `conversions.toml` has:
+
+- ``to``: the opset versions that it is converted to; ``planned``: whether `verify` is given the plan.
+- ``verdict``, where it is not ``equivalent``; ``statuses``: those that regions may have; ``noted``: a part of a note.
+- ``different``: another model, which is not the same.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from reducelower import Target, legalize
 from reducelower.verification import verify
+from tests.table import combinations, rows
 
-from .models import model
+from .tables import FIELDS, given, is_verdict, written
 
-NAMED = """g (float[s, 20, 4] x, int64[s, t] ids) => (float[a, b, c, d] y) <int64[1] one = {1}>
-{
-    rows = Shape <start = 0, end = 1> (x)
-    length = Shape <start = 1, end = 2> (ids)
-    shape = Concat <axis = 0> (rows, one, length, length)
-    floats = Cast <to = 1> (ids)
-    left = Unsqueeze (floats, one)
-    down = Transpose <perm = [0, 2, 1]> (left)
-    table = MatMul (down, left)
-    [viewed] y = Reshape <allowzero = 1> (table, shape)
-}"""
+ROWS = rows(
+    Path(__file__).parent / "conversions.toml",
+    fields={*FIELDS, "to", "planned", "verdict", "statuses", "noted", "different"},
+)
 
 
-def test_a_shape_made_of_sizes_that_have_names_is_fed_with_what_it_is_of() -> None:
-    """The plain Reshape keeps the size that the shape names, and is right of no other shape."""
-    given = model(NAMED, 18)
-    made = legalize(given, Target(13))
-    found = verify(given, made.model, plan=made.plan)
-    assert found.verdict == "equivalent", str(found)
-
-
-EMPTY = """g (int64[s, t] ids) => (int64[a, b] y) <int64[1] rest = {-1}>
-{
-    length = Shape <start = 1, end = 2> (ids)
-    shape = Concat <axis = 0> (rest, length)
-    y = Reshape <allowzero = 1> (ids, shape)
-}"""
-
-
-def test_inputs_that_the_page_of_an_operator_rules_out_show_nothing() -> None:
-    """Nothing is to be inferred beside a zero that stands for itself; onnxruntime takes one for it."""
-    given = model(EMPTY, 18)
-    made = legalize(given, Target(13))
-    found = verify(given, made.model, plan=made.plan)
-    assert found.verdict == "equivalent", str(found)
-
-
-FLAT = """g (float[s, t, 4] x) => (float[a, b, c] y)
-<int64[2] rows = {-1, 4}, int64[1] last = {4}, float[4, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2}>
-{
-    count = Shape <start = 0, end = 1> (x)
-    length = Shape <start = 1, end = 2> (x)
-    flat = Reshape <allowzero = 1> (x, rows)
-    product = MatMul (flat, w)
-    shape = Concat <axis = 0> (count, length, last)
-    y = Reshape <allowzero = 1> (product, shape)
-}"""
-
-
-def test_sizes_of_zero_that_the_source_does_not_take_are_not_fed_to_its_parts() -> None:
-    given = model(FLAT, 18)
-    made = legalize(given, Target(13))
-    found = verify(given, made.model, plan=made.plan)
-    assert found.verdict == "equivalent", str(found)
+@pytest.mark.parametrize("claim", ROWS)
+def test_the_verdict_on_a_right_conversion(claim: str) -> None:
+    row = {key: value for key, value in ROWS[claim].items() if key != "graph"}
+    for chosen in combinations(row.get("each", {})):
+        source = written(row, ROWS[claim]["graph"], chosen)
+        for opset in row["to"]:
+            made = legalize(source, Target(opset))
+            found = verify(
+                source, made.model, plan=made.plan if row.get("planned") else None, inputs=given(row, chosen)
+            )
+            assert is_verdict(found, row.get("verdict", "equivalent")), f"with {chosen}: {found}"
+            assert {site.status for site in found.sites} <= set(
+                row.get("statuses", [site.status for site in found.sites])
+            )
+            notes = [*found.notes, *(note for site in found.sites for note in site.notes)]
+            assert row.get("noted", "") in "".join(notes)
+        if "different" in row:
+            assert verify(source, written(row, row["different"], chosen)).verdict == "different"

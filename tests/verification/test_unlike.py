@@ -86,9 +86,9 @@ def test_an_alignment_by_misleading_names_is_no_difference_yet() -> None:
 
 def test_a_budget_that_does_not_last_for_the_regions_leaves_time_for_the_whole() -> None:
     def past_what_is_for_regions(done: int, total: int) -> None:
-        time.sleep(1.55 if done == 1 else 0)
+        time.sleep(4.55 if done == 1 else 0)
 
-    found = verify(*UNLIKE, budget=2, on_progress=past_what_is_for_regions)
+    found = verify(*UNLIKE, budget=6, on_progress=past_what_is_for_regions)
     assert (found.verdict, found.ran, found.outputs[0].verdict) == ("different", True, "different")
     assert any("regions that differ were not reached" in item for item in found.unseen)
 

@@ -1,0 +1,58 @@
+"""Models written in tables.
+
+What a row or group may hold beside what is said of its models:
+
+- ``graph``: inputs, outputs and initializers, if texts are nodes. Behind a whole graph, functions of the domain local
+  may stand.
+- ``opset`` and ``ir``: versions of the model, or of each of two.
+- ``parts``: texts that are filled in at ``$name``; ``each``: parameters with their values (see `tests.table`);
+  ``let``: expressions of numpy, filled in as well.
+- ``given``: expressions for inputs.
+- ``of_any_rank``: values that are stated without a shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Template
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, defs, parser
+
+from reducelower.verification import Verification
+from tests.table import VOCABULARY
+
+__all__ = ["FIELDS", "given", "is_verdict", "written"]
+
+FIELDS = {"graph", "opset", "ir", "parts", "each", "let", "given", "of_any_rank"}
+
+
+def written(row: Mapping[str, Any], text: str, chosen: Mapping[str, Any], at: int = 0) -> ModelProto:
+    """The model of a text, where parameters are what is chosen; the test is skipped if onnx is too old for it."""
+    opset, ir = (each[at] if isinstance(each, list) else each for each in (row.get("opset", 18), row.get("ir", 8)))
+    if opset > defs.onnx_opset_version():
+        pytest.skip(f"onnx does not know opset version {opset}")
+    names = dict(chosen)
+    for name, expression in row.get("let", {}).items():
+        names[name] = eval(expression, {**VOCABULARY, **names})
+    whole = f"{row['graph']} {{ {text} }}" if "graph" in row else text
+    while "$" in whole:
+        whole = Template(whole).substitute(row.get("parts", {}), **names)
+    imports = f'"": {opset}' + "".join(f', "{each}": 1' for each in ("local", "ai.onnx.ml") if f"{each}." in whole)
+    made = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {whole}")
+    for value in (*made.graph.input, *made.graph.output):
+        if value.name in row.get("of_any_rank", ()):
+            value.type.tensor_type.ClearField("shape")
+    return made
+
+
+def given(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The inputs that a row gives."""
+    return {name: np.asarray(eval(text, {**VOCABULARY, **chosen})) for name, text in row.get("given", {}).items()}
+
+
+def is_verdict(found: Verification, verdict: str) -> bool:
+    """Whether it is the verdict that a row states."""
+    return found.verdict != "different" if verdict == "not different" else found.verdict == verdict
