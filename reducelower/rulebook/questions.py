@@ -256,6 +256,10 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
     ),
     "type": (_type, "the element type"),
     "type_name": (_type_name, "its name, for a sentence"),
+    "is_yielded": (
+        lambda asked, name: bool(asked.output(name)) and asked.scope.is_yielded(asked.output(name)),
+        "the model yields the output",
+    ),
     "is_read": (_is_read, "something reads the output"),
     "from_caller": (_from_caller, "callers of the function hand the input in, and it may yet turn out to be constant"),
     "is_default": (_is_default, "it is a constant that callers of the model may override"),

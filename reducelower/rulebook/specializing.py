@@ -4,6 +4,7 @@ A body is for the general case. Constants, known sizes and ranks go in as number
 becomes one of its branches, helpers are written out. Besides ONNX's operators a body may use a few of the engine's own:
 
 - ``Self``: the operator that is replaced, with the attributes of the node that the rule does not name;
+  ``least_outputs`` says how many outputs it has even if nothing reads them;
 - ``Rank (x)``: the number of dimensions; ``Given (x)``: whether the node has that input;
 - ``Answer <to>``: what a guard comes to, true, false or a number; it names what its function calls inputs of the rule;
 - ``Known (x)``: whether a value is a number in what is written;
@@ -36,7 +37,7 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Source
-from reducelower.rulebook.simplify import Simplified, Type, hand_on_names, types_of_outputs
+from reducelower.rulebook.simplify import Simplified, Type, hand_on_names, types_of_outputs, value_of_constants
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.fold import evaluated as folded
 
@@ -83,6 +84,9 @@ _COMPLETE = 13
 _LARGEST = 64
 """The most elements of a constant that is computed, unless it is computed from as many, or holds sizes or places."""
 
+_LEAST_OUTPUTS = "least_outputs"
+"""The last attribute of a ``Self`` whose outputs stay even if nothing reads them: how many of them."""
+
 _ABSENT = "absent"
 """What a node gives that would turn or cast an input that the node replaced leaves out."""
 
@@ -122,6 +126,7 @@ class _Body:
         self.done = Simplified()
         self._taken = {*function.input, *function.output}
         self._known_inputs = known_inputs
+        self._least_outputs = 0
         self._types: dict[str, Type] = {
             name: partial(asked.scope.element_type, asked.operand(name))
             for name in function.input
@@ -147,7 +152,7 @@ class _Body:
         self.done.nodes = nodes_needed(self.done.nodes, wanted)
         read = wanted | {name for node in self.done.nodes for name in read_by(node)}
         own = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
-        kept = 0 if own is None else own.min_output
+        kept = max(self._least_outputs, 0 if own is None else own.min_output)
         for node in self.done.nodes:
             if node.op_type == asked.node.op_type:
                 node.output[kept:] = [name if name in read else "" for name in node.output[kept:]]
@@ -298,6 +303,8 @@ class _Body:
         result = folded(node, values, self.opset)
         if result is None and self.opset < _COMPLETE:
             result = folded(node, values, _COMPLETE)
+        if result is None:  # of roots, which are not looked for in models
+            result = value_of_constants(node, {}, self.done.constants, self._types)
         most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
         most = max(most, *(value.size for value in values if value is not None))
         return None if result is None or result.size > most else result
@@ -369,6 +376,8 @@ class _Body:
 
     def _self(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         written = self.resolved(node, frame)
+        if written and written[-1].name == _LEAST_OUTPUTS:
+            self._least_outputs = written.pop().i
         named = {attribute.name for attribute in written}
         kept = [
             attribute

@@ -13,7 +13,6 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
-    "attention": "Attention",
     "broadcasting": "Max Mean Min Sum",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
