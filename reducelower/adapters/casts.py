@@ -19,7 +19,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
-from reducelower.rulebook.boundaries import shipped
+from reducelower.rulebook.boundaries import Boundaries, shipped
 from reducelower.scope.body import AnyScope
 from reducelower.scope.values import read_tensor
 
@@ -54,8 +54,15 @@ def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeConta
     return entered(_CONTAINERS, *op_types)
 
 
-def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema) -> Fitted:
-    """Fit a node to a version of its operator that lacks a type, which is spelled as in schemas."""
+def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, own: Boundaries | None = None) -> Fitted:
+    """Fit a node to a version of its operator that lacks a type, which is spelled as in schemas.
+
+    Rules of the user's `own` are tried first.
+    """
+    for rule in (*(() if own is None else own.retypings(node.op_type)), *shipped().retypings(node.op_type)):
+        nodes = rule.apply(node, scope, goal.since_version)
+        if isinstance(nodes, list):
+            return nodes, None, []
     ops.load(node.op_type)
     op = Writer(node, scope)
     if misfit.startswith("tensor("):
@@ -245,8 +252,8 @@ retypes(
 )(cast_exactly)  # fmt: skip
 # Values are compared; one of them comes out, or where it was.
 retypes(
-    "ArgMax", "ArgMin", "GlobalMaxPool", "GreaterOrEqual", "IsInf", "IsNaN", "LessOrEqual",
-    "MaxPool", "Sign", "TopK",
+    "ArgMax", "ArgMin", "Clip", "Equal", "GlobalMaxPool", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less",
+    "LessOrEqual", "Max", "MaxPool", "Min", "Relu", "Sign", "TopK",
 )(cast_exactly)  # fmt: skip
 retypes("Add", "Div", "Mul", "Sub")(_wrapping)
 # Of signed integers, which came late, by arithmetic of 64 bits.

@@ -64,6 +64,10 @@ class BoundaryTrial:
         return f"{said}, {self.refused} refused" if self.refused else said
 
 
+_NEAREST = {"absent": 0, "lacking": -1}
+"""Below which version of an operator something of it may be absent."""
+
+
 def try_boundaries(
     book: RuleBook, own: Boundaries, operator: str | None = None, *, at_every_opset: bool = True
 ) -> Iterator[BoundaryTrial]:
@@ -79,7 +83,7 @@ def try_boundaries(
         known = versions(op_type)
         occasions = [each.occasion for each in own.rules(op_type)] + [each.occasion for each in own.rows(op_type)]
         for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in occasions}):
-            at = known[0] if way == "absent" and known else boundary
+            at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
             yield _tried(book, op_type, way, at, at_every_opset=at_every_opset)
 
 

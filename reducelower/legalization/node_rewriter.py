@@ -250,7 +250,7 @@ class NodeRewriter:
             return None
         from reducelower.adapters import casts
 
-        before, inner, after = casts.retype(node, scope, misfit, goal)
+        before, inner, after = casts.retype(node, scope, misfit, goal, self.rules.boundaries)
         # Node and casts are for different opset versions, and the types of the casts are known to be taken.
         around = (self.settle_all(before, casts.CAST_OPSET, scope), self.settle_all(after, casts.CAST_OPSET, scope))
         middle = [] if inner is None else [inner]

@@ -31,13 +31,13 @@ from reducelower.scope.body import AnyScope
 
 __all__ = ["ITS_BODY", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "boundaries_of", "shipped"]
 
-Way: TypeAlias = Literal["below", "from", "absent"]
+Way: TypeAlias = Literal["below", "from", "absent", "lacking"]
 
 ROWS = "attributes.toml"
 
 ITS_BODY = "ItsBody"
 
-_OCCASION = re.compile(r"(below|from|absent)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
+_OCCASION = re.compile(r"(below|from|absent|lacking)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
 _OPERATORS = re.compile(r"# operators: (.+)")
 
 
@@ -57,8 +57,9 @@ class Occasion:
             ValueError: it is none; the message says why.
         """
         found = _OCCASION.fullmatch(text.strip())
-        if found is None or (found[1] != "absent" and not found[2]):
-            raise ValueError(f"{text!r} says neither 'below N', 'from N' nor 'absent', with 'if' and a guard behind it")
+        if found is None or (found[1] in ("below", "from") and not found[2]):
+            ways = "'below N', 'from N', 'absent' nor 'lacking'"
+            raise ValueError(f"{text!r} says neither {ways}, with 'if' and a guard behind it")
         guard = " ".join((found[3] or "").split())
         problem = check_guard(guard) if guard else ""
         if problem:
@@ -67,7 +68,7 @@ class Occasion:
         return cls(way, found[2] or "", guard)
 
     def boundary(self, op_type: str) -> int:
-        """The opset version of the boundary; 0 where the operator is absent and nodes of every version are read."""
+        """The opset version of the boundary; 0 where something is absent, and nodes of every version are read."""
         return int(self.at or 0) if not self.at or self.at.isdigit() else _brought(op_type, self.at)
 
 
@@ -248,6 +249,10 @@ class Boundaries:
     def expressions(self, op_type: str) -> tuple[BoundaryRule, ...]:
         """The rules for an operator that the target has not got."""
         return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == "absent")
+
+    def retypings(self, op_type: str) -> tuple[BoundaryRule, ...]:
+        """The rules for an operator whose version at the target lacks the element type of a node."""
+        return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == "lacking")
 
     def _read(self, path: Path, op_type: str) -> Iterable[BoundaryRule]:
         sources = read_rules(path)

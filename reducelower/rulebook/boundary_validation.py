@@ -19,6 +19,9 @@ __all__ = ["check_boundaries"]
 _COMPLETE = 18
 """Operators of this opset version may compute constants in a body for an older one, and CastLike is written as Cast."""
 
+_RETYPED = 13
+"""The opset version that bodies for element types are written for, as the casts are that stand around other nodes."""
+
 _VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
 """Values that a body has without computing them."""
 
@@ -41,7 +44,7 @@ def _check_occasion(op_type: str, occasion: Occasion, error: type[RuleError]) ->
     boundary = occasion.boundary(op_type)
     if not known and not is_runtime_name(op_type):
         raise error(f"{op_type} is no operator of ONNX")
-    if (occasion.way != "absent" or boundary) and boundary not in known[1:] and occasion.way != "absent":
+    if occasion.way in ("below", "from") and boundary not in known[1:]:
         which = ", ".join(map(str, known[1:])) or "none"
         raise error(f"{op_type} has no boundary {occasion.at} (it changed at: {which})")
 
@@ -52,6 +55,10 @@ def _check_rule(op_type: str, rule: BoundaryRule) -> None:
         _check_occasion(op_type, rule.occasion, RuleError)
     except RuleError as error:
         raise source.error(error.reason, "overload") from None
+    if rule.occasion.way == "lacking" and rule.opset != _RETYPED:
+        raise source.error(
+            f"a body for an element type that is lacking is written for opset {_RETYPED}", "opset_import"
+        )
     _check_body(source, rule.helpers, set())
 
 

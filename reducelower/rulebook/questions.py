@@ -284,7 +284,14 @@ def _quantized_type(asked: Asked) -> int | None:
     return asked.scope.element_type(asked.operand("y_zero_point"))
 
 
+def _alike(asked: Asked) -> bool:
+    """Whether all inputs have the same sizes, all known; a single one always has."""
+    first, *others = map(asked.scope.shape, asked.node.input)
+    return not others or (first is not None and None not in first and all(shape == first for shape in others))
+
+
 NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
+    "alike": _alike,
     "target": lambda asked: asked.scope.target_opset,
     "opset": lambda asked: asked.scope.opset,
     "shared_rank": lambda asked: _shared_rank(asked),

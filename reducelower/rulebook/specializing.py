@@ -13,6 +13,7 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 - ``SharedRank ()``: the rank that all inputs and outputs have;
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
 - ``Fold <step, over>``: a helper once for each number in a list, which gets it as ``at``, on what the last one gave;
+  without ``over`` once for each further input of the node, which it gets as its last;
 - ``Refuse <reason, hint>``: the node is refused.
 """
 
@@ -125,6 +126,7 @@ class _Body:
         self.opset = opset_of(function)
         self.done = Simplified()
         self._taken = {*function.input, *function.output}
+        self._numbers: dict[str, int] = {}
         self._known_inputs = known_inputs
         self._least_outputs = 0
         self._types: dict[str, Type] = {
@@ -211,10 +213,10 @@ class _Body:
 
     def free(self, name: str) -> str:
         """A name of the body that nothing has yet."""
-        number, found = 1, name
+        found = name
         while found in self._taken or found in self.done.constants:
-            number += 1
-            found = f"{name}_{number}"
+            self._numbers[name] = self._numbers.get(name, 1) + 1
+            found = f"{name}_{self._numbers[name]}"
         self._taken.add(found)
         return found
 
@@ -346,7 +348,8 @@ class _Body:
             return value
         plain: Any = value.tolist()
         if attribute.type in (AttributeProto.INT, AttributeProto.FLOAT):
-            return value.reshape(-1).tolist()[0]
+            number = value.reshape(-1).tolist()[0]
+            return float(number) if attribute.type == AttributeProto.FLOAT else number
         return [plain] if attribute.type == AttributeProto.INTS and not isinstance(plain, list) else plain
 
     def _call(
@@ -523,13 +526,17 @@ class _Body:
 
     def _fold(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         attributes = {attribute.name: attribute for attribute in self.resolved(node, frame)}
-        step, over = attributes["step"].s.decode(), list(attributes["over"].ints)
+        step = attributes["step"].s.decode()
         state, others = list(inputs[: len(node.output)]), inputs[len(node.output) :]
-        for at in over:
+        if "over" in attributes:
+            turns = [(str(at), [helper.make_attribute("at", [at])], others) for at in attributes["over"].ints]
+        else:
+            further = [name for name in self.function.input if name not in inputs]
+            turns = [(name, [], [*others, name]) for name in further]
+        for turn, places, given in turns:
             inner = _Frame({}, frame.attributes, frame.header)
-            places = [helper.make_attribute("at", [at])]
-            names = [f"{name}_{at}" for name in node.output]
-            self._call(step, [*state, *others], places, names, inner)
+            names = [f"{name}_{turn}" for name in node.output]
+            self._call(step, [*state, *given], places, names, inner)
             state = [inner.names[name] for name in names]
         frame.names.update(zip(node.output, state, strict=True))
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from onnx import parser
+from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError
 from reducelower.conformance.boundary_trial import BoundaryTrial, try_boundaries
-from reducelower.rulebook import load_book
+from reducelower.rulebook import RuleError, load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
+from reducelower.rulebook.boundary_validation import check_boundaries
 
 SHAPE = """<
   domain: "mine", overload: "below 15 if start == 1 and absent(end)", opset_import: ["" : 14],
@@ -63,7 +66,7 @@ Asked (data, whole) => (shape)
 """
 """The helper calls a computed value as the rule calls its input."""
 
-SLOW = {"Abs", "Clip", "LpPool"}
+SLOW = {"Abs", "Attention", "Clip", "LpPool"}
 """Operators whose cases have so many values that onnx.reference takes half a minute; they have tests elsewhere."""
 
 SPREADING = {"RoiAlign"}
@@ -113,6 +116,34 @@ def test_a_helper_asks_about_inputs_by_its_own_names_for_them(tmp_path: Path, as
             reducelower.convert_version(model, 13, rules=rules)
     else:
         assert [node.op_type for node in reducelower.convert_version(model, 13, rules=rules).graph.node] == ["Shape"]
+
+
+RELU = """<domain: "mine", overload: "lacking if type(X) == int32", opset_import: ["" : 13]>
+Relu <zero: float = 0.0> (X) => (Y)
+{
+  is_above = Less (zero, X)
+  Y = Where (is_above, X, zero)
+}
+"""
+
+
+def test_a_rule_for_a_lacking_element_type_is_for_opsets_that_lack_it(tmp_path: Path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 15]> g (int32[3] x) => (int32[3] y) { y = Relu (x) }'
+    )
+    rules = folder(tmp_path, Relu=RELU)
+    made = reducelower.convert_version(model, 13, rules=rules)
+    assert [node.op_type for node in made.graph.node] == ["Less", "Where"]
+    (result,) = ReferenceEvaluator(made).run(None, {"x": np.array([-2, 0, 3], np.int32)})
+    np.testing.assert_array_equal(result, [0, 0, 3])
+    assert [node.op_type for node in reducelower.convert_version(model, 14, rules=rules).graph.node] == ["Relu"]
+
+
+def test_a_rule_for_a_lacking_element_type_is_written_for_the_opset_of_casts(tmp_path: Path) -> None:
+    own = boundaries_of(folder(tmp_path, Relu=RELU.replace(": 13]", ": 12]")))
+    assert own is not None
+    with pytest.raises(RuleError, match="written for opset 13"):
+        check_boundaries(own)
 
 
 def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> None:

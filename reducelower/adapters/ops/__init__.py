@@ -13,14 +13,12 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
-    "broadcasting": "Max Mean Min Sum",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
     "dilated_pooling": "AveragePool LpPool MaxPool",
     "einsum": "Einsum",
     "elementwise": "Cast CastLike Identity",
     "fourier": "DFT STFT",
-    "ordering": "Clip Equal Greater Less Max Min Relu",
     "pooling": "AveragePool LpPool MaxPool",
     "resize": "Resize Upsample",
     "sampling": "GridSample",
