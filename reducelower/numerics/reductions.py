@@ -245,7 +245,10 @@ def _specified(
     if not is_float(data):
         value = result.astype(data.dtype).astype(np.longdouble)
         if result.dtype.kind in "iu":
-            return value, _added_in_double(value, count)
+            terms = np.abs(data) if op_type == "ReduceL1" else data * data
+            whole = np.sum(terms.astype(np.longdouble), axis=axes, keepdims=keepdims)
+            # What a sum beyond the range gives is not specified: onnxruntime adds in double, and cuts or wraps.
+            return value, np.where(whole == value, _added_in_double(value, count), np.inf)
         # A logarithm or root that is a whole number may come out just below it, and is then cut to the next lower.
         rounding = _SAFETY * count * inner * np.abs(result)
         near_whole = (np.abs(result - np.round(result)) <= rounding) & (result != 0)

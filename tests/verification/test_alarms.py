@@ -148,3 +148,13 @@ def test_sums_of_wrapped_squares_are_off_by_what_a_double_loses() -> None:
     wrapped = (562449413000000003**2 + 2**63) % 2**64 - 2**63
     assert truth.is_as_specified(np.array(float(wrapped)).astype(np.int64))
     assert not truth.is_as_specified(np.array(wrapped + abs(wrapped) // 10**9))
+
+
+def test_a_sum_of_wrapped_squares_beyond_the_range_may_be_cut_or_wrap() -> None:
+    """In double three squares of 2**62 - 2**33 or so are beyond int64; one is not, and has one result."""
+    root = 2**31 - 2
+    data = np.array([[root, root, root], [root, 0, 0]], np.int64)
+    truth = evaluate(Reduction("ReduceSumSquare", (1,), False, False), data)
+    ends = np.iinfo(np.int64)
+    for result in (ends.min, ends.max):
+        assert list(truth.is_as_specified(np.array([result, result]))) == [True, False]
