@@ -56,7 +56,8 @@ def shell_folder(tmp_path: Path) -> Path:
     (tmp_path / "models").mkdir()
     for name in (MODEL_FILE, "models/one.onnx", "models/two.onnx"):
         (tmp_path / name).write_bytes(model)
-    shutil.copytree(ROOT / "rules" / "stable", tmp_path / "my_rules")
+    (tmp_path / "my_rules").mkdir()
+    shutil.copy(ROOT / "rules" / "stable" / "ReduceL2.onnxtxt", tmp_path / "my_rules")
     return tmp_path
 
 

@@ -68,7 +68,7 @@ def test_the_verdict_comes_first(page: str) -> None:
 
 
 def test_a_large_model_gives_a_small_page() -> None:
-    given = chain(25_000)
+    given = chain(5_000)
     legalized = legalize(given, Target(13))
     details = describe_models(given, legalized.model, legalized.plan, (), None)
     report = Outcome("large.onnx", "converted", plan=legalized.plan, details=details)

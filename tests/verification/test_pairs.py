@@ -64,8 +64,8 @@ def test_every_model_is_equivalent_to_itself(claim: str) -> None:
     assert (found.verdict, found.sites) == ("not shown" if claim in ALWAYS_EMPTY else "equivalent", ()), str(found)
 
 
-def test_five_thousand_alike_regions_are_one_check() -> None:
-    count = 5000
+def test_a_thousand_alike_regions_are_one_check() -> None:
+    count = 1000
     bodies = ("Relu", []), ("Max", ["zero"])
     before, after = (model(f"g (float[4] v0) => (float[4] v{count}) <float zero = {{0}}> {{ }}") for _ in bodies)
     for made, (op_type, more) in zip((before, after), bodies, strict=True):

@@ -34,7 +34,7 @@ MULTIPLIED = "g (float[A, B, C, D] x, float[E, F, 2, 6] w) => (float[a, b, c, d]
 @pytest.mark.parametrize("shape", ["0, 0, 16", "0, 0, 13", "-1, 12, 0"])
 def test_dimensions_are_fed_of_which_the_product_is_what_a_reshape_asks_for(shape: str) -> None:
     before, after = "u = Neg (x)  y = Reshape (u, s)", "u = Reshape (x, s)  y = Neg (u)"
-    (site,) = verify(model(RESHAPED % (shape, before)), model(RESHAPED % (shape, after))).sites
+    (site,) = verify_regions(model(RESHAPED % (shape, before)), model(RESHAPED % (shape, after))).findings
     assert site.status == "equal"
     assert site.values
 
@@ -46,14 +46,14 @@ def test_what_never_has_elements_is_seen_whole(start: int, verdict: str) -> None
 
 
 def test_paddings_of_unknown_number_are_fed_for_every_side() -> None:
-    (site,) = verify(model(PADDED, 13), model(PADDED, 18)).sites
+    (site,) = verify_regions(model(PADDED, 13), model(PADDED, 18)).findings
     assert site.status == "equal"
     assert site.values
 
 
 def test_a_letter_of_an_einsum_is_one_size() -> None:
     before = model(MULTIPLIED % 'Einsum <equation = "bnij, bnjk -> bnik">')
-    (site,) = verify(before, model(MULTIPLIED % "MatMul")).sites
+    (site,) = verify_regions(before, model(MULTIPLIED % "MatMul")).findings
     assert site.status == "equal"
 
 
