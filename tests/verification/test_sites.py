@@ -1,4 +1,4 @@
-"""Rewrites that are right: none of them may be flagged, however extreme the inputs."""
+"""Sites: where they stand, what is said of them, and what they make of the verdict on whole models."""
 
 from __future__ import annotations
 
@@ -56,83 +56,7 @@ def test_axes_moved_from_attribute_to_input(op_type: str, kind: str, keepdims: i
         assert found.runtime == ("reference" if kind in ("uint32", "uint64") else "onnxruntime")
 
 
-@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare"])
-def test_bfloat16_runs_in_the_reference_evaluator(op_type: str) -> None:
-    found = rewrite(
-        f"y = {op_type} (x, axes)",
-        f"y = {op_type} (x, axes)",
-        kind="bfloat16",
-        opsets=(18, 21),
-        constants=("int64[1] axes = {1}",) * 2,
-    ).finding()
-    assert (found.status, found.runtime) == ("equal", "reference"), found
-
-
-@pytest.mark.parametrize("kind", ["int8", "uint8"])
-def test_narrow_types_by_way_of_float_keep_the_limits_of_an_empty_reduction(kind: str) -> None:
-    number, low = {"int8": (3, -128), "uint8": (2, 0)}[kind]
-    found = rewrite(
-        "y = ReduceMax (x, axes)",
-        f"c = Cast <to = 1> (x)  r = ReduceMax (c, axes)  m = Max (r, low)  y = Cast <to = {number}> (m)",
-        kind=kind,
-        opsets=(20, 18),
-        constants=("int64[1] axes = {0}", f"int64[1] axes = {{0}}, float low = {{{low}}}"),
-    ).finding()
-    assert found.status == "equal", found
-
-
-@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin"])
-def test_bool_by_casts(op_type: str) -> None:
-    found = rewrite(
-        f"y = {op_type} (x, axes)",
-        f"c = Cast <to = 6> (x)  r = {op_type} (c, axes)  z = Max (r, low)  o = Min (z, high)  y = Cast <to = 9> (o)",
-        kind="bool",
-        opsets=(20, 18),
-        constants=("int64[1] axes = {0}", "int64[1] axes = {0}, int32 low = {0}, int32 high = {1}"),
-    ).finding()
-    assert found.status == "equal", found
-
-
-# What a Reduce operator is by other operators, in its data's own type.
-BODIES = {
-    "ReduceL1": "a = Abs (x)  y = ReduceSum (a, axes)",
-    "ReduceL2": "s = Mul (x, x)  t = ReduceSum (s, axes)  y = Sqrt (t)",
-    "ReduceLogSum": "t = ReduceSum (x, axes)  y = Log (t)",
-    "ReduceSumSquare": "s = Mul (x, x)  y = ReduceSum (s, axes)",
-}
-
-
-@pytest.mark.parametrize("op_type", BODIES)
-@pytest.mark.parametrize("kind", ["float", "double", "float16"])
-def test_bodies_in_the_datas_own_type(op_type: str, kind: str) -> None:
-    found = rewrite(
-        f"y = {op_type} (x, axes)", BODIES[op_type], kind=kind, constants=("int64[1] axes = {1}",) * 2
-    ).finding()
-    assert found.ok, found
-    assert found.status != "not run"
-
-
-@pytest.mark.parametrize("kind", ["float", "double", "float16"])
-def test_log_sum_exp_with_its_maximum_subtracted(kind: str) -> None:
-    # Where the maximum is infinite, zero is subtracted instead: inf - inf would be NaN.
-    body = (
-        (
-            "m = ReduceMax (x, axes)  i = IsInf (m)  z = Sub (m, m)  e0 = ConstantOfShape (s)  c0 = CastLike (e0, m)"
-            "  shift = Where (i, c0, m)  d = Sub (x, shift)  e = Exp (d)  t = ReduceSum (e, axes)  l = Log (t)"
-            "  y = Add (l, shift)"
-        )
-        .replace("ConstantOfShape (s)", "ConstantOfShape (sh)")
-        .replace("  z = Sub (m, m)", "  sh = Shape (m)")
-    )
-    found = rewrite(
-        "y = ReduceLogSumExp (x, axes)", body, kind=kind, opsets=(20, 20), constants=("int64[1] axes = {1}",) * 2
-    ).finding()
-    assert found.ok, found
-
-
 SPEC_LSE = "d = Cast <to = 11> (x)  e = Exp (d)  t = ReduceSum (e, axes)  l = Log (t)  y = CastLike (l, x)"
-SPEC_LSE_NOOP = "d = Cast <to = 11> (x)  e = Exp (d)  l = Log (e)  y = CastLike (l, x)"
-SPEC_L2 = "s = Mul (x, x)  t = ReduceSum (s, axes)  f = Cast <to = 1> (t)  r = Sqrt (f)  y = CastLike (r, x)"
 
 
 @pytest.mark.parametrize("kind", ["float", "double"])
@@ -154,11 +78,6 @@ def test_a_chosen_form_that_gives_no_number_for_ordinary_values_is_different() -
     assert (chosen.finding().status, chosen.finding().ok) == ("different", False)
 
 
-def test_the_definitions_detour_over_float_loses_range() -> None:
-    found = rewrite("y = ReduceL2 (x, axes)", SPEC_L2, kind="double", constants=("int64[1] axes = {1}",) * 2).finding()
-    assert (found.status, found.ok) == ("loses range", False), found
-
-
 @pytest.mark.parametrize(("rounded", "verdict"), [(1, "equivalent"), (10, "different")])
 def test_of_constants_the_definition_loses_the_same_digits(rounded: int, verdict: str) -> None:
     """Below 18, where the operator is no function, they are known by the formula."""
@@ -166,19 +85,6 @@ def test_of_constants_the_definition_loses_the_same_digits(rounded: int, verdict
     source = model(text + "{ y = ReduceL2 (x)  b = Neg (a) }", 13)
     detour = f"q = Mul (x, x)  t = ReduceSum (q)  f = Cast <to = {rounded}> (t)  r = Sqrt (f)  y = Cast <to = 11> (r)"
     assert verify(source, model(text + f"{{ {detour}  b = Neg (a) }}", 13)).verdict == verdict
-
-
-@pytest.mark.parametrize("kind", ["float", "double"])
-def test_a_form_that_scales_is_better_than_a_source_that_overflows(kind: str) -> None:
-    largest = {"float": "3.4028234e38", "double": "1.7976931348623157e308"}[kind]
-    smallest = {"float": "1.1754944e-38", "double": "2.2250738585072014e-308"}[kind]
-    body = (
-        "a = Abs (x)  m0 = ReduceMax (a, axes)  m1 = Min (m0, big)  m = Max (m1, small)  q = Div (a, m)"
-        "  s = Mul (q, q)  t = ReduceSum (s, axes)  r = Sqrt (t)  y = Mul (r, m)"
-    )
-    held = f"int64[1] axes = {{1}}, {kind}[1] big = {{{largest}}}, {kind}[1] small = {{{smallest}}}"
-    found = rewrite("y = ReduceL2 (x, axes)", body, kind=kind, constants=("int64[1] axes = {1}", held)).finding()
-    assert (found.status, found.ok) == ("improved", True), found
 
 
 def test_that_a_form_read_back_is_better_is_told() -> None:
@@ -203,73 +109,6 @@ def test_integers_through_double_as_the_definition_does() -> None:
     body = "d = Cast <to = 11> (x)  t = ReduceSum (d, axes)  l = Log (t)  y = Cast <to = 6> (l)"
     found = rewrite(
         "y = ReduceLogSum (x, axes)", body, kind="int32", opsets=(26, newest), constants=("int64[1] axes = {1}",) * 2
-    ).finding()
-    assert found.ok, found
-
-
-@pytest.mark.parametrize("kind", ["int32", "int64"])
-def test_a_whole_number_cut_to_the_next_lower_as_the_definition_does_is_not_failed(kind: str) -> None:
-    # log(exp(-8)) is a little above -8 in double, and is cut to -7.
-    planned = rewrite(
-        "y = ReduceLogSumExp <noop_with_empty_axes = 1> (x)",
-        SPEC_LSE_NOOP,
-        kind=kind,
-    )
-    assert planned.finding().ok, planned.finding()
-
-
-@pytest.mark.parametrize("rank", [0, 1, 3, 4])
-@pytest.mark.parametrize("op_type", OPERATORS)
-def test_every_rank_without_axes(op_type: str, rank: int) -> None:
-    found = rewrite(
-        f"y = {op_type} <keepdims = 0> (x)", f"y = {op_type} <keepdims = 0> (x)", rank=rank, opsets=(12, 18)
-    )
-    assert found.finding().status == "equal"
-
-
-ELEMENTWISE = {
-    "ReduceL1": "y = Abs (x)",
-    "ReduceL2": "y = Abs (x)",
-    "ReduceSumSquare": "y = Mul (x, x)",
-    "ReduceLogSum": "y = Log (x)",
-    "ReduceLogSumExp": "y = Identity (x)",
-    **dict.fromkeys(["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"], "y = Identity (x)"),
-}
-
-
-@pytest.mark.parametrize("op_type", OPERATORS)
-def test_a_reduction_over_no_axes_is_its_elementwise_step(op_type: str) -> None:
-    found = rewrite(f"y = {op_type} <noop_with_empty_axes = 1> (x)", ELEMENTWISE[op_type], opsets=(18, 13)).finding()
-    assert found.ok, found
-    assert found.status != "not run"
-
-
-@pytest.mark.parametrize("op_type", OPERATORS)
-def test_axes_that_are_an_input_take_many_values(op_type: str) -> None:
-    found = rewrite(
-        f"y = {op_type} (x, axes)", f"y = {op_type} (x, axes)", opsets=(18, 21), extra=", int64[k] axes", rank=3
-    ).finding()
-    assert found.status == "equal", found
-    assert found.cases > 20
-
-
-def test_a_sum_in_blocks_is_not_flagged() -> None:
-    body = "p = ReduceSum (x, one)  y = ReduceSum (p, zero)"
-    found = rewrite(
-        "y = ReduceSum (x, axes)",
-        body,
-        constants=("int64[2] axes = {0, 1}", "int64[1] one = {1}, int64[1] zero = {0}"),
-    ).finding()
-    assert found.ok, found
-
-
-@pytest.mark.parametrize("kind", ["float", "float16", "double"])
-def test_a_product_in_another_order_is_not_flagged(kind: str) -> None:
-    found = rewrite(
-        "y = ReduceProd (x, axes)",
-        "p = ReduceProd (x, zero)  y = ReduceProd (p, one)",
-        kind=kind,
-        constants=("int64[2] axes = {0, 1}", "int64[1] one = {1}, int64[1] zero = {0}"),
     ).finding()
     assert found.ok, found
 
@@ -368,12 +207,6 @@ def test_whole_models_and_sites_give_one_verdict() -> None:
     assert "the rewrite also holds by itself" in str(found)
 
 
-def test_what_no_runtime_takes_at_an_old_opset_is_not_run_and_not_wrong() -> None:
-    body = 'a = Abs (x)  f = Cast <to = "DOUBLE"> (a)  s = ReduceSum <axes = [1]> (f)  y = Cast <to = "FLOAT"> (s)'
-    found = rewrite("y = ReduceL1 <axes = [1]> (x)", body, opsets=(11, 5)).finding()
-    assert (found.status, found.ok) == ("not run", True), found.reason
-
-
 def test_a_count_may_rest_on_sizes_that_value_info_leaves_open() -> None:
     source = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 13]>
@@ -425,3 +258,25 @@ def test_what_one_side_takes_from_elsewhere_is_computed_from_what_the_other_read
     source = model(text.format("s", "y = Mul (s, s)"))
     assert verify(source, model(text.format("s", "y = Mul (z, z)"))).verdict == "equivalent"
     assert verify(source, model(text.format("s", "y = Mul (z, s)"))).verdict == "different"
+
+
+AXIS_1 = "int64[1] axes = {1}"
+
+
+def test_a_cast_back_that_is_forgotten_is_told() -> None:
+    body = "c = Cast <to = 6> (x)  y = ReduceMax (c, axes)"
+    planned = rewrite("y = ReduceMax (x, axes)", body, kind="uint8", opsets=(20, 18), constants=(AXIS_1, AXIS_1))
+    planned.after.graph.output[0].type.tensor_type.elem_type = 6
+    assert "element type" in planned.finding().reason
+
+
+def test_a_wrong_site_fails_the_verdict_though_the_whole_model_agrees() -> None:
+    planned = rewrite(
+        "y = ReduceL2 (x, axes)",
+        "s = Mul (x, x)  t = ReduceSum (s, axes)  u = Add (t, eps)  y = Sqrt (u)",
+        constants=(AXIS_1, f"{AXIS_1}, float eps = {{1e-9}}"),
+    )
+    found = verify(planned.before, planned.after, plan=planned.plan)
+    assert {item.verdict for item in found.outputs} == {"equal"}
+    assert (found.equivalent, found.ran) == (False, True)
+    assert "ReduceL2#0" in str(found)
