@@ -24,7 +24,7 @@ from onnx import ModelProto, defs, parser
 from reducelower.verification import Verification
 from tests.table import VOCABULARY
 
-__all__ = ["FIELDS", "given", "is_verdict", "written"]
+__all__ = ["FIELDS", "filled", "given", "is_verdict", "written"]
 
 FIELDS = {"graph", "opset", "ir", "parts", "each", "let", "given", "of_any_rank"}
 
@@ -34,18 +34,23 @@ def written(row: Mapping[str, Any], text: str, chosen: Mapping[str, Any], at: in
     opset, ir = (each[at] if isinstance(each, list) else each for each in (row.get("opset", 18), row.get("ir", 8)))
     if opset > defs.onnx_opset_version():
         pytest.skip(f"onnx does not know opset version {opset}")
-    names = dict(chosen)
-    for name, expression in row.get("let", {}).items():
-        names[name] = eval(expression, {**VOCABULARY, **names})
-    whole = f"{row['graph']} {{ {text} }}" if "graph" in row else text
-    while "$" in whole:
-        whole = Template(whole).substitute(row.get("parts", {}), **names)
+    whole = filled(f"{row['graph']} {{ {text} }}" if "graph" in row else text, row, chosen)
     imports = f'"": {opset}' + "".join(f', "{each}": 1' for each in ("local", "ai.onnx.ml") if f"{each}." in whole)
     made = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {whole}")
     for value in (*made.graph.input, *made.graph.output):
         if value.name in row.get("of_any_rank", ()):
             value.type.tensor_type.ClearField("shape")
     return made
+
+
+def filled(text: str, row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+    """A text with parts, parameters and what is told by expressions."""
+    names = dict(chosen)
+    for name, expression in row.get("let", {}).items():
+        names[name] = eval(expression, {**VOCABULARY, **names})
+    while "$" in text:
+        text = Template(text).substitute(row.get("parts", {}), **names)
+    return text
 
 
 def given(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -1,7 +1,8 @@
 """Pairs of models in tables, which `verify` has to tell apart or to find the same.
 
 A table stands in `pairs`. Its groups hold pairs by verdict and claim, or the one pair that their name is the claim of.
-With ``graph``, which is inputs, outputs and initializers, the sides of a pair are nodes, without it whole graphs.
+With ``graph``, which is inputs, outputs and initializers, the sides of a pair are nodes, without it whole graphs. They
+may hold what is ``said`` of their pairs, and the ``runtime`` in which these run.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from reducelower.verification import verify
 from tests.table import combinations
 
 from .models import model
-from .tables import FIELDS, given, is_verdict, written
+from .tables import FIELDS, filled, given, is_verdict, written
 
 VERDICTS = ("different", "equivalent", "not shown", "not different")
+KNOWN = {*FIELDS, *VERDICTS, "said", "runtime"}
 
 
 def _pairs() -> dict[str, tuple[Mapping[str, Any], str, list[str]]]:
@@ -28,9 +30,7 @@ def _pairs() -> dict[str, tuple[Mapping[str, Any], str, list[str]]]:
     found: dict[str, tuple[Mapping[str, Any], str, list[str]]] = {}
     for path in sorted((Path(__file__).parent / "pairs").glob("*.toml")):
         for name, group in tomllib.loads(path.read_text(encoding="utf-8")).items():
-            assert not set(group) - {*FIELDS, *VERDICTS}, (
-                f"{path.name}, {name}: {set(group) - {*FIELDS, *VERDICTS}} are no fields"
-            )
+            assert not set(group) - KNOWN, f"{path.name}, {name}: {set(group) - KNOWN} are no fields"
             for verdict in set(VERDICTS) & set(group):
                 pairs = group[verdict]
                 for claim, sides in pairs.items() if isinstance(pairs, dict) else [(name, pairs)]:
@@ -49,8 +49,8 @@ def test_the_verdict_on_a_pair(claim: str) -> None:
         before, after = (written(group, text, chosen, at) for at, text in enumerate(sides))
         found = verify(before, after, inputs=given(group, chosen))
         assert is_verdict(found, verdict), f"with {chosen}: {found}"
-        if verdict == "not shown":
-            assert "output 'y'" in found.unseen[0]
+        assert filled(group.get("said", ""), group, chosen) in " ".join([str(found), *found.notes])
+        assert found.runtime == group.get("runtime", found.runtime)
 
 
 ALWAYS_EMPTY = {"steps told at run time"}  # of random numbers for where a slice begins and ends

@@ -40,58 +40,10 @@ def test_another_axis_is_found_though_shapes_agree() -> None:
     assert found.verdict == "different"  # but at others, by itself
 
 
-def test_another_shape_is_a_mismatch() -> None:
-    found = verify(model(SUM), sum_at_11(keepdims=0))
-    assert not found.equivalent
-    assert "shape" in found.outputs[0].reason
-    assert "'y'" in str(found)
-
-
-def test_another_element_type_is_a_mismatch() -> None:
-    after = model(
-        "g (float[N, M] x) => (double[N, 1] y) <int64[1] axes = {1}> { s = ReduceSum (x, axes)  y = "
-        "Cast <to = 11> (s) }"
-    )
-    found = verify(model(SUM), after)
-    assert "element type float before, double after" in found.outputs[0].reason
-
-
-def test_other_outputs_are_a_mismatch() -> None:
-    after = model("g (float[N, M] x) => (float[N, M] z) { z = Identity (x) }")
-    found = verify(model(SUM), after)
-    assert (found.equivalent, found.ran) == (False, False)
-    assert "outputs" in found.reason
-
-
-def test_an_input_the_source_does_not_have_is_a_mismatch() -> None:
-    after = model("g (float[N, M] x, int64[1] axes) => (float[N, 1] y) { y = ReduceSum (x, axes) }")
-    assert "axes" in verify(model(SUM), after).reason
-
-
-NARROW = "g ({} x) => (float[A, 4] y) {{ y = Cast <to = 1> (x) }}"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ("float[N, 4]", "float[4, 4]", "float[3, 4] for input 'x', which the converted model declares as float[4, 4]"),
-        ("float[N, 4]", "float[3, 4]", "float[1, 4] for input 'x'"),
-        ("float[3, 4]", "float[4, 4]", "float[3, 4] for input 'x'"),
-        ("float[N, 4]", "float[N, 4, 1]", "declares as float[N, 4, 1]"),
-        ("float[N, 4]", "double[N, 4]", "declares as double[N, 4]"),
-        ("float[4, 4]", "float[N, 4]", ""),
-        ("float[4, 4]", "float[N, N]", ""),
-        ("float[N, 4]", "float[N, 4]", ""),
-        ("float[N, 4]", "float", ""),
-    ],
-)
-def test_a_result_that_takes_less_than_the_source_is_different(before: str, after: str, told: str) -> None:
-    sides = [model(NARROW.format(declared)) for declared in (before, after)]
-    if after == "float":
-        sides[1].graph.input[0].type.tensor_type.ClearField("shape")
-    found = verify(*sides)
-    assert found.verdict == ("different" if told else "equivalent"), str(found)
-    assert told in found.reason
+def test_a_result_of_unknown_rank_takes_no_less() -> None:
+    before, after = (model("g (float[N, 4] x) => (float[A, 4] y) { y = Cast <to = 1> (x) }") for _ in range(2))
+    after.graph.input[0].type.tensor_type.ClearField("shape")
+    assert verify(before, after).equivalent
 
 
 def test_sizes_that_the_source_does_not_take_are_no_loss() -> None:
@@ -103,42 +55,6 @@ def test_sizes_that_the_source_does_not_take_are_no_loss() -> None:
     assert verify(source, fixed, inputs=given).verdict == "equivalent"
     wide = "g (float[{0}, 4] x) => (float[{0}, 4] y) {{ y = Relu (x) }}"
     assert verify(model(wide.format("N")), model(wide.format(4)), dims={"N": 4}).verdict == "equivalent"
-
-
-def test_reordered_sums_pass_and_their_distance_is_told() -> None:
-    before = model("g (float[1000] x) => (float s) { s = ReduceSum <keepdims = 0> (x) }")
-    after = model(
-        "g (float[1000] x) => (float s) <int64[2] shape = {8, 125}> "
-        "{ r = Reshape (x, shape)  p = ReduceSum <keepdims = 0> (r, axes)  s = ReduceSum <keepdims = 0> (p) }".replace(
-            "<int64[2]", "<int64[1] axes = {0}, int64[2]"
-        )
-    )
-    found = verify(before, after)
-    assert found.equivalent, str(found)
-
-
-def test_a_cancelled_sum_passes_only_as_far_as_the_source_itself_is_sensitive() -> None:
-    wide = np.concatenate([np.full(500, 1e4), np.full(500, -1e4)]).astype(np.float32) + np.linspace(
-        0, 1, 1000, dtype="f"
-    )
-    before = model("g (float[1000] x) => (float s) { s = ReduceSum <keepdims = 0> (x) }")
-    halves = (
-        "<int64[1] axes = {0}, int64[2] shape = {2, 500}> { r = Reshape (x, shape)  p = ReduceSum "
-        "<keepdims = 0> (r, axes)"
-    )
-    after = model(f"g (float[1000] x) => (float s) {halves}  s = ReduceSum <keepdims = 0> (p) }}")
-    wrong = model(f"g (float[1000] x) => (float s) {halves}  q = Mul (p, p)  s = ReduceMax <keepdims = 0> (q) }}")
-    assert verify(before, after, inputs={"x": wide}).equivalent
-    assert not verify(before, wrong, inputs={"x": wide}).equivalent
-
-
-@pytest.mark.parametrize("kind", ["uint32", "uint64", "bfloat16"])
-def test_types_without_a_kernel_run_in_the_reference_evaluator(kind: str) -> None:
-    before = model(f"g ({kind}[N, M] x) => ({kind}[N, 1] y) <int64[1] axes = {{1}}> {{ y = ReduceSum (x, axes) }}")
-    after = model(f"g ({kind}[N, M] x) => ({kind}[N, 1] y) <int64[1] axes = {{-1}}> {{ y = ReduceSum (x, axes) }}", 21)
-    found = verify(before, after)
-    assert (found.equivalent, found.ran, found.runtime) == (True, True, "reference")
-    assert any("reference" in note for note in found.notes)
 
 
 def runs_in_onnxruntime(given: onnx.ModelProto) -> bool:
@@ -178,20 +94,6 @@ def test_an_old_softmax_is_not_excused_by_the_reference_evaluator() -> None:
     assert not verify(before, wrong).equivalent
 
 
-def test_a_model_the_runtime_refuses_is_not_equivalent() -> None:
-    broken = model("g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {7}> { y = ReduceSum (x, axes) }")
-    found = verify(model(SUM), broken)
-    assert not found.equivalent
-    assert "converted model" in found.reason
-
-
-def test_an_unknown_operator_leaves_the_verdict_open_unless_strict() -> None:
-    body = "g (float[N] x) => (float[N] y) { y = Unheard (x) }"
-    found = verify(model(body), model(body))
-    assert (found.verdict, found.equivalent, found.ran) == ("not shown", False, False)
-    assert "source model could not be run" in str(found)
-
-
 def test_random_operators_are_named_and_not_failed() -> None:
     body = (
         "g (float[N, 4] x) => (float[N, 4] y, float[N, 1] z) "
@@ -213,30 +115,6 @@ def test_indices_that_must_stay_in_range_are_found() -> None:
     found = verify(model(body), model(body))
     assert found.ran
     assert any("small" in note or "zeros" in note for note in found.notes)
-
-
-def test_a_data_dependent_failure_on_every_input_is_told() -> None:
-    body = "g (float[6] x) => (float[A, B] y) <int64[2] shape = {4, 4}> { y = Reshape (x, shape) }"
-    found = verify(model(body), model(body))
-    assert (found.verdict, found.ran) == ("not shown", False)
-    assert "--input" in found.unseen[0]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "double", "string"],
-)
-def test_every_element_type_gets_inputs(kind: str) -> None:
-    body = f"g ({kind}[N, 2] x) => ({kind}[N, 2] y) {{ y = Identity (x) }}"
-    found = verify(model(body), model(body))
-    assert (found.equivalent, found.runtime) == (True, "onnxruntime"), str(found)
-
-
-@pytest.mark.parametrize("kind", ["float8e4m3fn", "float8e5m2", "uint4", "int4", "bfloat16", "complex64"])
-def test_types_onnxruntime_takes_no_arrays_of_run_in_the_reference_evaluator(kind: str) -> None:
-    body = f"g ({kind}[N, 2] x) => ({kind}[N, 2] y) {{ y = Identity (x) }}"
-    found = verify(model(body, 21, 10), model(body, 21, 10))
-    assert (found.equivalent, found.ran, found.runtime) == (True, True, "reference"), str(found)
 
 
 def test_symbols_are_bound_consistently_and_unnamed_sizes_by_axis() -> None:
@@ -435,40 +313,11 @@ def test_a_symbol_that_no_input_has_is_refused() -> None:
     assert verify(given, given, dims={"batch": 4}).equivalent
 
 
-@pytest.mark.parametrize("size", [4_000_000_000, 2**62])
-def test_values_for_more_elements_than_memory_holds_are_not_made(size: int) -> None:
-    text = f"g (float[{size}, 3] x) => (float[{size}, 1] y) <int64[1] a = {{1}}> {{ y = ReduceSum (x, a) }}"
-    found = verify(model(text), model(text))
-    assert found.verdict == "not shown"
-    assert "it takes about 1" in found.reason
-    assert "GB of memory at these sizes, and --verify-memory allows 1.0 GB" in found.reason
-
-
 def test_a_size_below_zero_is_one_that_is_not_known() -> None:
     """Paddle2ONNX and others write -1, which onnxruntime and the checker take."""
     stated = model("g (float[N, 3] x) => (float[N, 3] y) { y = Neg (x) }")
     stated.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     assert verify(stated, model("g (float[N, 3] x) => (float[N, 3] y) { y = Neg (x) }")).equivalent
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "a = Sub (one, e)  b = Mul (a, lowest)  s = Add ({}, b)  y = Softmax (s)",
-        "p = ReduceProd <keepdims = 0> (e)  y = Div ({}, p)",
-    ],
-)
-def test_integers_that_are_a_mask_are_zero_or_one(body: str) -> None:
-    """Of others, or of one that is zero, no number is left."""
-    text = (
-        "g (float[2, 64] x, int64[2, 64] i) => (float[2, 64] y) <float one = {1}, float lowest = {-3.4e38}> "
-        "{ e = Cast <to = 1> (i)  n = Neg (x)  k = Abs (x)  %s }"
-    )
-    source = model(text % body.format("n"), 13)
-    found = verify(source, model(text % body.format("n"), 13))
-    assert found.verdict == "equivalent", str(found)
-    assert found.coverage.outputs == ("y",)
-    assert verify(source, model(text % body.format("k"), 13)).verdict == "different"
 
 
 def test_last_digits_of_an_output_are_not_looked_into() -> None:
