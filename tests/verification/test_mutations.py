@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reducelower.verification import verify
-
-from .faults import FAULTS
-from .mutations import SMALL, difference, mutants
+from tools.verification.faults import FAULTS
+from tools.verification.mutations import SMALL, difference, mutants
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -13,8 +13,8 @@ from reducelower import ConversionError, Target, legalize
 from reducelower.legalization.memo.memory import forget
 from reducelower.plan import Plan
 from reducelower.verification.lemmas.substitution import is_same, substituted
+from tools.verification.faults import plant
 
-from .faults import plant
 from .models import model
 
 MODELS = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))

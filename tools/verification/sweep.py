@@ -1,4 +1,4 @@
-"""Changes one thing of onnx's own node cases and counts what `verify` sees: `python -m tests.verification.sweep`.
+"""Changes one thing of onnx's own node cases and counts what `verify` sees: `python -m tools.verification.sweep`.
 
 An attribute gets a value beside its own, or one that another case of the operator has; an optional input goes; two
 inputs change places; a constant is off by one. Whether values change, both models tell on the case's own inputs.

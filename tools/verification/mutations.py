@@ -1,4 +1,4 @@
-"""Plants faults in converted models and counts those that `verify` sees: `python -m tests.verification.mutations`."""
+"""Plants faults in converted models and counts those that `verify` sees: `python -m tools.verification.mutations`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from onnx import ModelProto, TensorProto, helper
 from reducelower import convert_version
 from reducelower.errors import ConversionError
 from reducelower.verification import Verification, verify
+from tests.verification.models import model
 
 from .faults import FAULTS, plant
-from .models import model
 
 __all__ = ["Mutant", "mutants"]
 
-FOLDER = Path(__file__).parents[1] / "data" / "models"
+FOLDER = Path(__file__).parents[2] / "tests" / "data" / "models"
 TARGETS = (9, 11, 13, 17, 18, 21)
 SETS = 60
 ROUNDING = 1e-4

@@ -1,4 +1,4 @@
-"""Counts what `verify` says of random conversions that are right: `python -m tests.verification.alarms`.
+"""Counts what `verify` says of random conversions that are right: `python -m tools.verification.alarms`.
 
 They are those of `tools.fuzz`, whose judge runs source and result and owes nothing to what is under test here.
 """
