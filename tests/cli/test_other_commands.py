@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -86,19 +85,6 @@ def test_rules_that_compute_something_else_are_wrong(cli: Cli, tmp_path: Path, r
     assert "ReduceMin  float " in ran.out
     assert "wrong" in ran.out
     assert "ReduceMin on double: " in ran.err
-
-
-def test_version_names_what_it_works_with(cli: Cli) -> None:
-    lines = cli("--version").out.splitlines()
-    for name in ("onnx", "onnxruntime", "onnxscript"):
-        assert f"{name} {version(name)}" in lines
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_shows_an_example(cli: Cli, command: str) -> None:
-    ran = cli(command, "--help")
-    assert ran.status == 0
-    assert re.search(rf"Examples?:\s+reducelower {command}\b", ran.out)
 
 
 @pytest.mark.parametrize(

@@ -227,21 +227,6 @@ def test_data_stays_where_it_is_on_request(heavy: LoadedModel, tmp_path: Path) -
     assert names(tmp_path / "to") == {"out.onnx"}
 
 
-def test_twenty_gigabytes_of_holes_are_copied_as_holes(tmp_path: Path) -> None:
-    size = 20 << 30
-    with (tmp_path / "weights.bin").open("wb") as file:
-        file.truncate(size)
-        file.seek(size // 2)
-        file.write(WEIGHTS)
-    loaded = read_model(model_with(tmp_path, location="weights.bin", offset=size // 2, length=24))
-    output = tmp_path / "to" / "out.onnx"
-    write_model(loaded.document, output, source=loaded, make_folder=True)
-    copy = output.parent / "weights.bin"
-    assert copy.stat().st_size == size
-    assert copy.stat().st_blocks * 512 < 1 << 20
-    assert values(output) == WEIGHTS
-
-
 def test_a_copy_from_an_earlier_run_is_used_again(heavy: LoadedModel, tmp_path: Path) -> None:
     output = tmp_path / "to" / "out.onnx"
     write_model(heavy.document, output, source=heavy, make_folder=True)
