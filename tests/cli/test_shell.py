@@ -20,6 +20,7 @@ from onnx import parser
 
 from reducelower import __version__
 from reducelower.cli.main import app
+from tests.forked import is_plain, reducelower
 
 Cli = Callable[..., Any]
 
@@ -62,6 +63,8 @@ def shell_folder(tmp_path: Path) -> Path:
 
 
 def run(script: str, folder: Path, shell: str = "sh") -> subprocess.CompletedProcess[str]:
+    if is_plain(script):
+        return reducelower(shlex.split(script)[1:], folder)
     search = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT), "HOME": str(folder)}
     return subprocess.run(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.forked import is_plain, reducelower
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
@@ -78,6 +80,8 @@ def commands(block: Block) -> Iterator[Command]:
 
 def run_command(command: Command, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, `reducelower` and `python` being those under test."""
+    if is_plain(command.line):
+        return reducelower(shlex.split(command.line)[1:], folder)
     programs = {"reducelower": f"{shlex.quote(sys.executable)} -m reducelower", "python": shlex.quote(sys.executable)}
     program, _, rest = command.line.partition(" ")
     paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
