@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper
 
-from reducelower.adapters.reshaping import plain_reshape
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, copy_marks, drop_attribute, make_node, set_attribute, value_of
-from reducelower.scope.body import AnyScope, BodyScope
+from reducelower.model.attributes import copy_marks, drop_attribute, make_node, set_attribute, value_of
+from reducelower.scope.body import AnyScope
 
 __all__ = ["MOST_NODES", "MOST_NUMBERS", "TO_THE_END", "Writer"]
 
@@ -120,31 +119,6 @@ class Writer:
             copy_marks(self.node, self.nodes[-1])
         return self.nodes
 
-    def yields_either(
-        self, condition: str, then: Callable[[], str], otherwise: Callable[[], str], element_type: int
-    ) -> list[NodeProto]:
-        """Append the If that computes the first output of the node replaced; return all nodes so far.
-
-        `then` and `otherwise` append the nodes of their branch and return the name of its result, which has this
-        element type (`TensorProto.DataType`). The condition is a single bool. Both branches state its shape as far as
-        it is known: some runtimes do not take one of unknown rank.
-        """
-        shape = self.scope.shape(self.node.output[0])
-        then_branch = self._branch("then_branch", then, element_type, shape)
-        else_branch = self._branch("else_branch", otherwise, element_type, shape)
-        self.add("If", condition, tail="if", then_branch=then_branch, else_branch=else_branch)
-        return self.yields_last()
-
-    def _branch(
-        self, name: str, write: Callable[[], str], element_type: int, shape: Sequence[int | None] | None
-    ) -> GraphProto:
-        outside, self.nodes = self.nodes, []
-        result = write()
-        if not any(result in node.output for node in self.nodes):
-            result = self.add("Identity", result, tail=name)  # a graph must compute its outputs itself
-        inside, self.nodes = self.nodes, outside
-        return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, shape)])
-
     def ramp(self, length: str) -> str:
         """Append nodes that count from zero up to a length, a tensor of one int64; return the name of the numbers.
 
@@ -165,36 +139,6 @@ class Writer:
         graph = helper.make_graph(nodes, f"{self.stem}_numbers", taken, yielded)
         return self.add_many("Loop", [length, "", self.integers(0, "zero")], ("last", "ramp"), body=graph)[1]
 
-    def yields_reshaped(self, data: str, shape: str, element_type: int) -> list[NodeProto]:
-        """Append a Reshape to a computed shape, whose zeros are literal sizes, as the output of the node replaced.
-
-        Below opset 14, which added allowzero, Reshape takes a zero for the size of the data there. Unless what is known
-        of the sizes decides it, a shape with a zero, which is that of no elements, takes another branch.
-        """
-        if self.scope.target_opset >= 14:
-            return self.yields("Reshape", data, shape, allowzero=1)
-        known = self.scope.shape(data)
-        if known is not None and all(known):
-            return self.yields("Reshape", data, shape)
-        inside = BodyScope(self.scope, self.nodes, self.scope.opset)
-        plan = plain_reshape(inside.known(data), inside.known(shape), self.scope.known(self.node.output[0]))
-        if plan is not None and plan.is_plain:
-            return self.yields("Reshape", data, shape if plan.target is None else self.integers(plan.target, "shape"))
-        if not self.scope.heeds_zero():
-            return self.yields("Reshape", data, shape)
-        nothing = "" if element_type == TensorProto.STRING else 0
-        zero = self.scope.add_constant(np.array(nothing, helper.tensor_dtype_to_np_dtype(element_type)), "zero")
-        return self.yields_either(
-            self._has_zero(shape),
-            lambda: self.add("Expand", zero, shape, tail="nothing"),
-            lambda: self.add("Reshape", data, shape, tail="reshaped"),
-            element_type,
-        )
-
-    def _has_zero(self, shape: str) -> str:
-        product = self.add("ReduceProd", shape, tail="product", keepdims=0)
-        return self.add("Equal", product, self.integers(0, "number_of_none"), tail="has_zero")
-
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute (see `value_of`); a default is rounded to float32, as attributes are."""
         return value_of(self.node, name, float(np.float32(default)) if isinstance(default, float) else default)
@@ -202,11 +146,6 @@ class Writer:
     def set(self, name: str, value: Any) -> None:
         """Set an attribute of the node."""
         set_attribute(self.node, name, value)
-
-    def state(self, name: str, value: Any) -> None:
-        """Set an attribute of the node, unless it is set."""
-        if attribute_of(self.node, name) is None:
-            set_attribute(self.node, name, value)
 
     def drop(self, name: str) -> None:
         """Remove an attribute of the node, if it is set."""

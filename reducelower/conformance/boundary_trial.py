@@ -27,9 +27,9 @@ from reducelower.rulebook.boundaries import Boundaries
 __all__ = ["BoundaryTrial", "try_boundaries"]
 
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, np.inf, -np.inf, np.nan)
-_NOT_AT_EDGES = frozenset({"QuantizeLinear", "TopK"})
-"""Operators that are not tried on edge values: onnx.reference wraps what QuantizeLinear saturates, and for TopK NaN has
-no order."""
+_NOT_AT_EDGES = frozenset({"MaxPool", "QuantizeLinear", "TopK"})
+"""Operators that are not tried on edge values: onnx.reference wraps what QuantizeLinear saturates, for TopK NaN has no
+order, and its ReduceMax keeps NaN where its MaxPool drops it."""
 
 _OLDEST = 7
 """The oldest opset version whose operators onnx.reference runs as their pages say."""

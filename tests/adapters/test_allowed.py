@@ -63,11 +63,20 @@ def test_an_equation_of_very_many_operands_takes_linear_time() -> None:
     assert len(made.graph.node) == 4_999
 
 
-@pytest.mark.parametrize(("length", "fits"), [(MOST_NUMBERS // 2 + 3, True), (MOST_NUMBERS // 2 + 4, False)])
+@pytest.mark.parametrize(("length", "fits"), [(MOST_NUMBERS // 2, True), (MOST_NUMBERS // 2 + 1, False)])
 def test_what_fits_is_written_to_the_last_number(length: int, fits: bool) -> None:
-    made = _model(10, f"float[1,1,{length}] x", "", "MaxPool<kernel_shape=[2], dilations=[3]>(x)")
+    """A table of where blocks lie, which is not written, and one of what covers each place, which is."""
+    made = _model(18, f"float[1,1,{length}] x", f"int64[1] i = {{{length}}}, int64[1] b = {{1}}", "Col2Im(x, i, b)")
     if fits:
-        assert convert_version(made, 9).ByteSize() > 8 * MOST_NUMBERS
+        assert convert_version(made, 17).ByteSize() > 4 * MOST_NUMBERS
     else:
         with pytest.raises(ConversionError, match="in all are the most"):
-            convert_version(made, 9)
+            convert_version(made, 17)
+
+
+def test_a_dilated_maximum_of_very_many_places_is_refused() -> None:
+    made = _model(10, "float[1,1,32768] x", "", "MaxPool<kernel_shape=[2], dilations=[3]>(x)")
+    assert len(convert_version(made, 9).graph.node) == 2
+    made = _model(10, "float[1,1,32773] x", "", "MaxPool<kernel_shape=[2], dilations=[3]>(x)")
+    with pytest.raises(ConversionError, match="more than 65,536 places"):
+        convert_version(made, 9)

@@ -96,6 +96,9 @@ _SPARSE = {"kernel_shape": [2, 1], "strides": [3, 3], "ceil_mode": 1}
             ("MaxPool", 22, 10), ("MaxPool", 12, 22), ("AveragePool", 19, 18), ("AveragePool", 22, 21),
             ("LpPool", 18, 17), ("LpPool", 22, 11), ("MaxPool", 12, 9),
         )),
+        *((op_type, opset, target, {"dilations": [1, 1]}) for op_type, opset, target in (
+            ("MaxPool", 10, 9), ("LpPool", 18, 17), ("AveragePool", 19, 18), ("MaxPool", 12, 4),
+        )),
     ],
 )  # fmt: skip
 def test_a_size_that_inference_told_of_a_pool_is_not_contradicted(
@@ -109,6 +112,6 @@ def test_a_size_that_inference_told_of_a_pool_is_not_contradicted(
     result = converted(made, target)
     if attributes.get("auto_pad") == "SAME_UPPER":
         return  # it is valid; no runtime runs it, for want of negative padding
-    second = 2 if "dilations" in attributes else 1
+    second = attributes.get("dilations", [1, 1])[0]
     pooled = _POOLED[op_type](data[:, :, ::3, ::3], data[:, :, second::3, ::3])
     np.testing.assert_allclose(yields(result, {"x": data})[0], pooled, rtol=1e-5)

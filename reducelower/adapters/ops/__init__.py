@@ -15,7 +15,6 @@ FAMILIES: Mapping[str, str] = {
     "affine_grid": "AffineGrid",
     "control": "If Loop OptionalGetElement OptionalHasElement Scan SequenceMap",
     "convolution": "Col2Im DeformConv",
-    "dilated_pooling": "AveragePool LpPool MaxPool",
     "einsum": "Einsum",
     "elementwise": "Cast CastLike Identity",
     "fourier": "DFT STFT",

@@ -9,9 +9,7 @@ Sources: the pages of AveragePool (1, 7, 10, 11, 19, 22), MaxPool (1, 8, 10, 11,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 
 from onnx import NodeProto
 
@@ -20,11 +18,9 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 
-__all__ = ["Window", "is_dilated", "leaves_its_size", "lower_ceil", "refusal_of_dilations", "rounds_up", "windows_of"]
-
 
 @dataclass(frozen=True)
-class Window:
+class _Window:
     """How windows lie along one axis; the size of the data is None where it is not known."""
 
     size: int | None
@@ -61,7 +57,7 @@ class Window:
         return (windows - 1) * self.stride + self.kernel - self.begin
 
 
-def windows_of(op: Writer, *, with_sizes: bool = True) -> list[Window]:
+def _windows_of(op: Writer, *, with_sizes: bool = True) -> list[_Window]:
     """How the windows of a pool lie along each spatial axis, by its attributes and the shape of its data.
 
     Without sizes the shape is not asked for, which may take longer than all else that is done to a model.
@@ -76,19 +72,19 @@ def windows_of(op: Writer, *, with_sizes: bool = True) -> list[Window]:
     if len(sizes) != count:
         raise RefusedError(f"its kernel_shape {kernel} does not fit data of rank {len(sizes) + 2}")
     return [
-        Window(size, (extent - 1) * dilation + 1, stride, begin, end)
+        _Window(size, (extent - 1) * dilation + 1, stride, begin, end)
         for size, extent, stride, dilation, begin, end in zip(
             sizes, kernel, strides, dilations, pads[:count], pads[count:], strict=True
         )
     ]
 
 
-def rounds_up(node: NodeProto) -> bool:
+def _rounds_up(node: NodeProto) -> bool:
     """Whether ceil_mode has a say: with auto_pad SAME the number of windows is given."""
     return bool(value_of(node, "ceil_mode", 0)) and not str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME")
 
 
-def _without_ceil(op: Writer, windows: list[Window], *, opset: int) -> Outcome:
+def _without_ceil(op: Writer, windows: list[_Window], *, opset: int) -> Outcome:
     """Say ceil_mode=1 by longer end padding, in nodes for an opset version."""
     ends = [window.plain_end for window in windows]
     if None in ends:
@@ -132,17 +128,17 @@ def _lower_dropped(op: Writer) -> Outcome:
     """A window in the end padding is dropped; inference of older versions would count it."""
     if not _may_drop(op):
         return None
-    windows = windows_of(op)
+    windows = _windows_of(op)
     if not any(window.dropped for window in windows):
         return None
-    if not rounds_up(op.node):
+    if not _rounds_up(op.node):
         op.drop("ceil_mode")
         return None
     too_long = any((w.plain_end or 0) >= size for w, size in zip(windows, op.attribute("kernel_shape"), strict=True))
     return _covered(op, windows) if too_long and not op.wants(1) else _without_ceil(op, windows, opset=21)
 
 
-def _covered(op: Writer, windows: list[Window]) -> list[NodeProto]:
+def _covered(op: Writer, windows: list[_Window]) -> list[NodeProto]:
     """Cut off what no window covers where one would be dropped, so that rounding up makes none.
 
     For windows with gaps, whose padding may come to be longer than kernel_shape, which runtimes refuse.
@@ -175,12 +171,12 @@ def _drops_a_window(op: Writer) -> bool:
     """
     if any(attribute.ref_attr_name for attribute in op.node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls
-    return _may_drop(op) and any(window.dropped for window in windows_of(op))
+    return _may_drop(op) and any(window.dropped for window in _windows_of(op))
 
 
 def _may_drop(op: Writer) -> bool:
     """Whether rounding up may make a window that starts in the end padding, whatever the sizes are."""
-    windows = windows_of(op, with_sizes=False) if op.attribute("ceil_mode", 0) else []
+    windows = _windows_of(op, with_sizes=False) if op.attribute("ceil_mode", 0) else []
     return any(window.dropped is not False for window in windows)
 
 
@@ -200,42 +196,15 @@ def _of_its_own_size(op: Writer) -> list[NodeProto]:
     return op.nodes
 
 
-def leaves_its_size(lower: Callable[[Writer], Outcome]) -> Callable[[Writer], Outcome]:
-    """Lower a pool whose windows inference counts from here on as runtimes do, and did not until here."""
-
-    @wraps(lower)
-    def lowered(op: Writer) -> Outcome:
-        found_otherwise = _drops_a_window(op)
-        outcome = lower(op)
-        if not found_otherwise:
-            return outcome
-        nodes = [op.node] if outcome is None else outcome
-        return [*nodes[:-1], *_of_its_own_size(Writer(nodes[-1], op.scope))]
-
-    return lowered
-
-
 @lowers("AveragePool", 10)
-@leaves_its_size
-def lower_ceil(op: Writer) -> Outcome:
-    """Cross to a version that does not round up."""
-    if not rounds_up(op.node):
+def _lower_ceil(op: Writer) -> Outcome:
+    """Cross to a version that does not round up, and whose windows inference counts as runtimes do."""
+    drops, outcome = _drops_a_window(op), None
+    if _rounds_up(op.node):
+        outcome = _without_ceil(op, _windows_of(op), opset=_SINCE[op.node.op_type] - 1)
+    else:
         op.drop("ceil_mode")
-        return None
-    return _without_ceil(op, windows_of(op), opset=_SINCE[op.node.op_type] - 1)
-
-
-def refusal_of_dilations(node: NodeProto) -> RefusedError:
-    """What to raise where nothing is known that does the same as a dilated node."""
-    return RefusedError(
-        f"it uses dilations={list(value_of(node, 'dilations'))}",
-        f"opset {_DILATED[node.op_type]} is the oldest that has it",
-    )
-
-
-def is_dilated(node: NodeProto) -> bool:
-    """Whether windows have gaps."""
-    return any(dilation != 1 for dilation in value_of(node, "dilations") or ())
-
-
-_DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
+    if not drops:
+        return outcome
+    nodes = [op.node] if outcome is None else outcome
+    return [*nodes[:-1], *_of_its_own_size(Writer(nodes[-1], op.scope))]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.adapters.reshaping import plain_reshape
+from reducelower.model.attributes import make_node
 
 __all__ = ["without_allowzero"]
 
@@ -27,7 +28,7 @@ def _lower_allowzero(op: Writer) -> Outcome:
         return None
     shape = op.constant_input(1)
     if shape is None:
-        return without_allowzero(op) or op.yields_reshaped(op.input(0), op.input(1), op.element_type(0))
+        return without_allowzero(op) or _with_branches(op)
     op.drop("allowzero")
     zeros = int((shape == 0).sum())
     if zeros == 0:
@@ -57,6 +58,29 @@ def without_allowzero(op: Writer) -> list[NodeProto] | None:
     if not plain.behind:
         return op.yields("Reshape", data, target)
     return op.yields("Squeeze", op.add("Reshape", data, target), op.integers(plain.behind, "axes"))
+
+
+def _with_branches(op: Writer) -> list[NodeProto]:
+    """A shape with a zero, which is that of no elements, takes another branch; data of known sizes has none."""
+    data, target = op.node.input[:2]
+    sizes = op.shape(0)
+    if sizes is not None and all(sizes):
+        return op.yields("Reshape", data, target)
+    element_type = op.element_type(0)
+    nothing = "" if element_type == TensorProto.STRING else 0
+    zero = op.scope.add_constant(np.array(nothing, helper.tensor_dtype_to_np_dtype(element_type)), "zero")
+    result = op.scope.shape(op.node.output[0])
+
+    def branch(op_type: str, source: str) -> GraphProto:
+        name = op.fresh(op_type.lower())
+        made = make_node(op_type, [source, target], [name])
+        made.name = name
+        # Some runtimes do not take a branch of unknown rank.
+        return helper.make_graph([made], name, [], [helper.make_tensor_value_info(name, element_type, result)])
+
+    product = op.add("ReduceProd", target, tail="product", keepdims=0)
+    has_zero = op.add("Equal", product, op.integers(0, "number_of_none"), tail="has_zero")
+    return op.yields("If", has_zero, then_branch=branch("Expand", zero), else_branch=branch("Reshape", data))
 
 
 @lowers("Split", 13)
