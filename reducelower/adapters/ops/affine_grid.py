@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
+from reducelower.model.numbers import HALVES
 
 _LARGEST_GRID = 1 << 20
 
 
 @expresses("AffineGrid", opset=13)
 def _affine_grid(op: Writer) -> list[NodeProto]:
-    """(..., x, y, 1) of every place times the transposed matrix."""
-    element_type = op.element_type(0)
+    """(..., x, y, 1) of every place times the transposed matrix; of halves in float, since their sums may cancel."""
+    own = op.element_type(0)
+    element_type = TensorProto.FLOAT if own in HALVES else own
     aligned = bool(op.attribute("align_corners", 0))
     size = op.constant_input(1)
     if size is not None and np.prod(size[2:].astype(np.int64)) * len(size) <= _LARGEST_GRID:
@@ -32,8 +34,8 @@ def _affine_grid(op: Writer) -> list[NodeProto]:
         op.scope.release(op.input(1))
     else:
         rows, shape = _rows_at_run_time(op, element_type, aligned)
-    turned = op.add("Transpose", op.input(0), perm=[0, 2, 1])
-    return op.yields("Reshape", op.add("MatMul", rows, turned), shape)
+    turned = op.add("Transpose", op.cast(op.input(0), own, element_type, "wide"), perm=[0, 2, 1])
+    return op.yields("Reshape", op.cast(op.add("MatMul", rows, turned), element_type, own, "grid"), shape)
 
 
 def _rows(spatial: list[int], aligned: bool) -> NDArray[np.float64]:
