@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from onnx import ModelProto
 
@@ -47,57 +50,9 @@ def test_an_attribute_that_came_with_a_version_makes_it_another() -> None:
 
 
 WORDED_OTHERWISE = {
-    ("ArgMax", 12): "(float[N, 3] x) => (int64[M, K] y) { y = ArgMax <axis = 1> (x) }",
-    ("ArgMin", 12): "(float[N, 3] x) => (int64[M, K] y) { y = ArgMin <axis = 0, keepdims = 1> (x) }",
-    ("GatherND", 12): "(float[4, 3] x, int64[N, 1] i) => (float[N, 3] y) { y = GatherND (x, i) }",
-    ("Abs", 13): "(float[N] x) => (float[N] y) { y = Abs (x) }",
-    ("ArgMax", 13): "(float[N, 3] x) => (int64[M, K] y) { y = ArgMax <axis = 1, select_last_index = 1> (x) }",
-    ("ArgMin", 13): "(float[N, 3] x) => (int64[M, K] y) { y = ArgMin <axis = 1> (x) }",
-    ("Ceil", 13): "(float[N] x) => (float[N] y) { y = Ceil (x) }",
-    ("Floor", 13): "(float[N] x) => (float[N] y) { y = Floor (x) }",
-    ("Gather", 13): "(float[5, N] x, int64[K] i) => (float[K, N] y) { y = Gather <axis = 0> (x, i) }",
-    ("GatherElements", 13): "(float[3, 2] x, int64[3, 2] i) => (float[3, 2] y) { y = GatherElements (x, i) }",
-    **{
-        (kind, 14): f"({of}[N, 3] x, {of}[3] z) => ({of}[N, 3] y) {{ y = {kind} (x, z) }}"
-        for kind, of in (("Add", "float"), ("Div", "float"), ("Mul", "int32"), ("Sub", "int64"))
-    },
-    **{
-        (kind, 14): f"(float[S, 2, 3] x, float[1, {4 * n}, 3] w, float[1, {4 * n}, 4] r) => (float[S, 1, 2, 4] y) "
-        f"{{ y = {kind} <hidden_size = 4> (x, w, r) }}"
-        for kind, n in (("GRU", 3), ("LSTM", 4), ("RNN", 1))
-    },
-    ("Reshape", 14): "(float[2, 3, N] x) => (float[2, K] y) <int64[2] s = {0, -1}> { y = Reshape (x, s) }",
-    ("Shape", 15): "(float[N, 3] x) => (int64[2] y) { y = Shape (x) }",
-    **{
-        ("ScatterElements", opset): "(float[3, N] x, int64[1, N] i, float[1, N] u) => (float[3, N] y) "
-        "{ y = ScatterElements <axis = 0> (x, i, u) }"
-        for opset in (16, 18)
-    },
-    **{
-        ("ScatterND", opset): "(float[4, N] x, int64[1, 1] i, float[1, N] u) => (float[4, N] y) "
-        "{ y = ScatterND (x, i, u) }"
-        for opset in (16, 18)
-    },
-    ("Cast", 19): "(float[N] x) => (int32[N] y) { y = Cast <to = 6> (x) }",
-    ("CastLike", 19): "(float[N] x, float16[1] z) => (float16[N] y) { y = CastLike (x, z) }",
-    **{
-        ("QuantizeLinear", opset): "(float[N, 3] x) => (uint8[N, 3] y) <float s = {0.1}, uint8 z = {9}> "
-        "{ y = QuantizeLinear (x, s, z) }"
-        for opset in (19, 21, 23, 24, 25)
-    },
-    **{
-        ("DequantizeLinear", opset): "(int8[N, 3] x) => (float[N, 3] y) <float[3] s = {0.1, 2, 3}> "
-        "{ y = DequantizeLinear <axis = 1> (x, s) }"
-        for opset in (19, 21, 23)
-    },
-    ("ReduceMax", 20): "(float[N, 3] x) => (float[K, L] y) <int64[1] a = {1}> { y = ReduceMax (x, a) }",
-    ("ReduceMin", 20): "(float[N, 3] x) => (float[K, L] y) <int64[1] a = {1}> { y = ReduceMin (x, a) }",
-    ("Transpose", 21): "(float[N, 3] x) => (float[3, N] y) { y = Transpose (x) }",
-    ("Transpose", 25): "(float[N, 3, 1] x) => (float[N, 1, 3] y) { y = Transpose <perm = [0, 2, 1]> (x) }",
-    ("LSTM", 22): "(float[S, 2, 3] x, float[1, 16, 3] w, float[1, 16, 4] r) => (float[S, 1, 2, 4] y) "
-    "{ y = LSTM <hidden_size = 4> (x, w, r) }",
-    ("Squeeze", 23): "(float[N, 1] x) => (float[N] y) <int64[1] a = {1}> { y = Squeeze (x, a) }",
-    ("Unsqueeze", 23): "(float[N] x) => (float[1, N] y) <int64[1] a = {0}> { y = Unsqueeze (x, a) }",
+    (op_type, int(version)): text
+    for op_type, texts in tomllib.loads(Path(__file__).with_name("worded_otherwise.toml").read_text("utf-8")).items()
+    for version, text in texts.items()
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import Template
 
 import onnx
 import pytest
@@ -11,6 +12,7 @@ from onnx import ModelProto
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
+from tests.table import rows
 
 from .models import model
 
@@ -85,79 +87,18 @@ RULE = """<domain: "mine", overload: "{kind}", opset_import: ["" : 18]>
   {body}
 }}
 """
-HOW = "<keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes>"
-ALL = f"{HOW} (data, axes)"
-ONE = "one = Constant <value_float = 1.0> ()"
-EPS = "eps = Constant <value_float = 1e-7> ()"
-
-RULE_FAULTS = {
-    "keepdims ignored": ("ReduceL1", "float", "a = Abs (data) reduced = ReduceSum <keepdims = 0> (a, axes)"),
-    "axes ignored": ("ReduceL1", "float", f"a = Abs (data) reduced = ReduceSum {HOW} (a)"),
-    "absolute value forgotten": ("ReduceL1", "float", f"reduced = ReduceSum {ALL}"),
-    "absolute value taken too late": ("ReduceL1", "float", f"s = ReduceSum {ALL} reduced = Abs (s)"),
-    "root forgotten": ("ReduceL2", "float", f"s = Mul (data, data) reduced = ReduceSum {HOW} (s, axes)"),
-    "eps under the root": (
-        "ReduceL2",
-        "float",
-        f"s = Mul (data, data) t = ReduceSum {HOW} (s, axes) {EPS} u = Add (t, eps) reduced = Sqrt (u)",
-    ),
-    "sums that overflow float16": (
-        "ReduceL1",
-        "float16",
-        f"a = Abs (data) b = Add (a, a) s = ReduceSum {HOW} (b, axes) c = Constant <value_float = 2.0> ()"
-        " two = CastLike (c, data) reduced = Div (s, two)",
-    ),
-    "eps under the logarithm": (
-        "ReduceLogSum",
-        "float",
-        f"s = ReduceSum {ALL} {EPS} u = Add (s, eps) reduced = Log (u)",
-    ),
-    "logarithm of each": ("ReduceLogSum", "float", f"l = Log (data) reduced = ReduceSum {HOW} (l, axes)"),
-    "logarithm of one more": ("ReduceLogSum", "float", f"s = ReduceSum {ALL} {ONE} u = Add (s, one) reduced = Log (u)"),
-    "exponentials that overflow float16": (
-        "ReduceLogSumExp",
-        "float16",
-        f"e = Exp (data) s = ReduceSum {HOW} (e, axes) reduced = Log (s)",
-    ),
-    "infinite maximum subtracted": (
-        "ReduceLogSumExp",
-        "float",
-        f"m = ReduceMax <keepdims = 1, noop_with_empty_axes = @noop_with_empty_axes> (data, axes) d = Sub (data, m)"
-        f" e = Exp (d) s = ReduceSum {HOW} (e, axes) l = Log (s) k = ReduceMax {ALL} reduced = Add (l, k)",
-    ),
-    "maximum not added back": (
-        "ReduceLogSumExp",
-        "float",
-        f"m = ReduceMax <keepdims = 1, noop_with_empty_axes = @noop_with_empty_axes> (data, axes) d = Sub (data, m)"
-        f" e = Exp (d) s = ReduceSum {HOW} (e, axes) reduced = Log (s)",
-    ),
-    "square forgotten": ("ReduceSumSquare", "float", f"reduced = ReduceSum {ALL}"),
-    "sum squared": ("ReduceSumSquare", "float", f"s = ReduceSum {ALL} reduced = Mul (s, s)"),
-    "squares through float": (
-        "ReduceSumSquare",
-        "double",
-        f"f = Cast <to = 1> (data) s = Mul (f, f) t = ReduceSum {HOW} (s, axes) reduced = CastLike (t, data)",
-    ),
-    "integers through float": (
-        "ReduceL1",
-        "int32",
-        f"f = Cast <to = 1> (data) a = Abs (f) t = ReduceSum {HOW} (a, axes) reduced = CastLike (t, data)",
-    ),
-    "minimum of the negated": (
-        "ReduceMin",
-        "float",
-        f"a = Abs (data) m = ReduceMax {HOW} (a, axes) reduced = Neg (m)",
-    ),
-    "maximum of absolutes": ("ReduceMax", "float", f"a = Abs (data) s = ReduceMin {HOW} (a, axes) reduced = Neg (s)"),
-    "mean without division": ("ReduceMean", "float", f"reduced = ReduceSum {ALL}"),
-    "product by logarithms": ("ReduceProd", "float", f"l = Log (data) s = ReduceSum {HOW} (l, axes) reduced = Exp (s)"),
-    "sum as a mean": ("ReduceSum", "float", f"reduced = ReduceMean {ALL}"),
+PARTS = {
+    "how": "<keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes>",
+    "one": "one = Constant <value_float = 1.0> ()",
+    "eps": "eps = Constant <value_float = 1e-7> ()",
 }
+RULE_FAULTS = rows(Path(__file__).with_name("wrong_rules.toml"), fields=("operator", "type", "body"))
 
 
 @pytest.mark.parametrize("fault", RULE_FAULTS)
 def test_fault_of_a_rule(tmp_path: Path, fault: str) -> None:
-    op_type, kind, body = RULE_FAULTS[fault]
+    row = RULE_FAULTS[fault]
+    op_type, kind, body = row["operator"], row.get("type", "float"), Template(row["body"]).substitute(PARTS)
     rules = tmp_path / "rules"
     rules.mkdir()
     (rules / f"{op_type}.onnxtxt").write_text(RULE.format(op_type=op_type, kind=kind, body=body))
@@ -166,4 +107,4 @@ def test_fault_of_a_rule(tmp_path: Path, fault: str) -> None:
 
 
 def test_a_fault_is_planted_in_every_operator() -> None:
-    assert {op_type for op_type, _, _ in RULE_FAULTS.values()} == set(OPERATORS)
+    assert {row["operator"] for row in RULE_FAULTS.values()} == set(OPERATORS)
