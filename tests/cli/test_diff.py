@@ -56,7 +56,7 @@ def test_beside_standard_input_other_models_are_read_from_their_files(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
     assert cli("diff", before, "-").out.startswith(f"{before} -> -: ")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
-    found = [json.loads(line) for line in cli("inspect", "-", before, "--json").out.splitlines()]
+    found = [json.loads(line) for line in cli("inspect", "-", before, "--json", "--for", "mnn").out.splitlines()]
     assert [(one["path"], one["opsets"]["ai.onnx"]) for one in found] == [("-", 13), (str(before), 20)]
 
 

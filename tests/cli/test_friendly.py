@@ -210,15 +210,15 @@ def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli,
             { b = Neg (x) }> }""")
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "w"))
     onnx.save(model, "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
-    found = json.loads(cli("inspect", "model.onnx", "--json").out)
+    found = json.loads(cli("inspect", "model.onnx", "--json", "--for", "mnn").out)
     assert found["operators"] == {"Add": 1, "If": 1, "Neg": 1}
     assert found["external"] == {"weights.bin": Path("weights.bin").stat().st_size}
     assert found["weights"] == {"float": 2}
 
 
 def test_inspect_names_what_a_runtime_gets_wrong_and_where(cli: Cli, folder: Path) -> None:
-    found = json.loads(cli("inspect", "model.onnx", "--json").out)
-    assert {item["name"] for item in found["runtimes"]} >= {"onnxruntime", "openvino"}
+    found = json.loads(cli("inspect", "model.onnx", "--json", "--for", "onnxruntime", "--for", "openvino").out)
+    assert {item["name"] for item in found["runtimes"]} == {"onnxruntime", "openvino"}
     faults = [fault for item in found["runtimes"] for fault in item["newest"]["faults"] if not fault["feature"]]
     assert faults
     assert all(fault["operators"] == ["ReduceL2"] for fault in faults)

@@ -149,7 +149,7 @@ def test_an_inspected_model_that_contradicts_itself_does_not_stop_the_others(cli
         g (float[A,B] x) => (float[{}] y) {{ w = Unique (x) z = Softmax (w) y = Identity (z) }}"""
     for name, shape in (("a", "C"), ("b", "1,1,1"), ("c", "C")):
         onnx.save(onnx.parser.parse_model(text.format(shape)), tmp_path / f"{name}.onnx")
-    ran = cli("inspect", tmp_path, "--json")
+    ran = cli("inspect", tmp_path, "--json", "--for", "mnn")
     found = {Path(each["path"]).name: each["problem"] for each in map(json.loads, ran.out.splitlines())}
     assert ran.status == 1
     assert {name: bool(problem) for name, problem in found.items()} == {
@@ -222,7 +222,7 @@ def test_version_boundaries_are_in_the_schema_too(cli: Cli) -> None:
 def test_json_is_an_object_a_line_that_the_schema_describes(cli: Cli, models: Path, command: str, kind: str) -> None:
     schema = json.loads((Path(reducelower.__file__).parent / "report" / "schema.json").read_text("utf-8"))
     given = [models / "skl_gmm_20.onnx"] if command in ("check", "inspect") else []
-    given += ["--opset", "13"] if command == "check" else []
+    given += {"check": ["--opset", "13"], "inspect": ["--for", "mnn", "--for", "onnxruntime"]}.get(command, [])
     lines = cli(command, *given, "--json").out.splitlines()
     assert lines
     for line in lines:
