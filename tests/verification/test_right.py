@@ -3,7 +3,8 @@
 Beside what a table may hold of a model (see `tables`), a row of `conversions.toml` has:
 
 - ``to``: the opset versions that it is converted to; ``planned``: whether `verify` is given the plan.
-- ``verdict``, where it is not ``equivalent``; ``statuses``: those that regions may have; ``noted``: a part of a note.
+- ``verdict``, where it is not ``equivalent``; ``statuses``: those that regions may have; ``noted``: a part of what is
+  said or of a note.
 - ``different``: another model, which is not the same.
 """
 
@@ -40,6 +41,6 @@ def test_the_verdict_on_a_right_conversion(claim: str) -> None:
                 row.get("statuses", [site.status for site in found.sites])
             )
             notes = [*found.notes, *(note for site in found.sites for note in site.notes)]
-            assert row.get("noted", "") in "".join(notes)
+            assert row.get("noted", "") in "".join([str(found), *notes])
         if "different" in row:
             assert verify(source, written(row, row["different"], chosen)).verdict == "different"
