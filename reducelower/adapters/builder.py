@@ -163,18 +163,9 @@ class Writer:
         """The shape of an input, with None for unknown sizes; None if the rank is unknown."""
         return self.scope.shape(self.node.input[index])
 
-    def wants(self, output: int) -> bool:
-        """Whether the node replaced has this output."""
-        return len(self.node.output) > output and bool(self.node.output[output])
-
     def input(self, index: int) -> str:
         """The name of an input of the node replaced; empty if it is absent."""
         return self.node.input[index] if len(self.node.input) > index else ""
-
-    def set_inputs(self, first: int, *names: str) -> None:
-        """Let the node read these values from its input `first` on, and no others behind them."""
-        del self.node.input[first:]
-        self.node.input.extend(names)
 
     def constant(self, value: Any, element_type: int, tail: str) -> str:
         """The name of a constant of an element type (`TensorProto.DataType`).

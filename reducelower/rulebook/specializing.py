@@ -82,6 +82,9 @@ _OF_NOTHING: Mapping[str, Callable[[_Number, _Number], _Number]] = {
 _COMPLETE = 13
 """An opset version that has all that constants are computed with; a body for an older one uses it all the same."""
 
+_OF_BODIES_ALONE = ("Reciprocal", "Sqrt")
+"""What is computed with constants of a body, and not looked for in models."""
+
 _LARGEST = 64
 """The most elements of a constant that is computed, unless it is computed from as many, or holds sizes or places."""
 
@@ -305,7 +308,7 @@ class _Body:
         result = folded(node, values, self.opset)
         if result is None and self.opset < _COMPLETE:
             result = folded(node, values, _COMPLETE)
-        if result is None:  # of roots, which are not looked for in models
+        if node.op_type in _OF_BODIES_ALONE:
             result = value_of_constants(node, {}, self.done.constants, self._types)
         most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
         most = max(most, *(value.size for value in values if value is not None))

@@ -1,10 +1,10 @@
-"""AveragePool, MaxPool and LpPool across their versions; not text, since windows are planned over known sizes.
+"""AveragePool, MaxPool and LpPool around opset 22; not text, since sizes decide whether anything is written at all.
 
-An older version has no ceil_mode: longer end padding makes the same windows. Opset 22 drops a window that would start
-in the end padding; runtimes did so before, but shape inference of the versions that round up did not. So such a node is
-written without ceil_mode when it goes down to one of them, and its size is kept from inference when it leaves them.
+Opset 22 drops a window that would start in the end padding; runtimes did so before, but shape inference of the versions
+that round up did not. So such a node is written without ceil_mode when it goes down to one of them: longer end padding
+makes the same windows. Its size is kept from inference when it leaves them.
 
-Sources: the pages of AveragePool (1, 7, 10, 11, 19, 22), MaxPool (1, 8, 10, 11, 12, 22), LpPool (1, 2, 11, 18, 22).
+Sources: the pages of AveragePool (10, 22), MaxPool (10, 22), LpPool (18, 22).
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _rounds_up(node: NodeProto) -> bool:
     return bool(value_of(node, "ceil_mode", 0)) and not str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME")
 
 
-def _without_ceil(op: Writer, windows: list[_Window], *, opset: int) -> Outcome:
-    """Say ceil_mode=1 by longer end padding, in nodes for an opset version."""
+def _without_ceil(op: Writer, windows: list[_Window]) -> Outcome:
+    """Say ceil_mode=1 by longer end padding."""
     ends = [window.plain_end for window in windows]
     if None in ends:
         raise RefusedError(
@@ -106,19 +106,14 @@ def _without_ceil(op: Writer, windows: list[_Window], *, opset: int) -> Outcome:
     kept = [min(new, old) for new, old in zip(pads, wanted, strict=True)]
     whole = [0, 0, *kept[:count], 0, 0, *kept[count:]]
     data = op.input(0)
-    if any(kept) and opset >= 11:
+    if any(kept):
         data = op.add("Pad", data, op.integers(whole, "pads"), tail="padded")
-    elif any(kept):
-        data = op.add("Pad", data, tail="padded", pads=whole)
     op.drop("count_include_pad")
     op.set("pads", added)
     return op.yields(op.node.op_type, data, copied=op.node.attribute)
 
 
 _SINCE = {"AveragePool": 10, "MaxPool": 10, "LpPool": 18}
-
-_COMPUTED_SHAPE = 5
-"""The oldest opset version whose Reshape takes a shape that is computed."""
 
 
 @lowers("AveragePool", 22)
@@ -135,7 +130,7 @@ def _lower_dropped(op: Writer) -> Outcome:
         op.drop("ceil_mode")
         return None
     too_long = any((w.plain_end or 0) >= size for w, size in zip(windows, op.attribute("kernel_shape"), strict=True))
-    return _covered(op, windows) if too_long and not op.wants(1) else _without_ceil(op, windows, opset=21)
+    return _covered(op, windows) if too_long and not any(op.node.output[1:]) else _without_ceil(op, windows)
 
 
 def _covered(op: Writer, windows: list[_Window]) -> list[NodeProto]:
@@ -184,27 +179,10 @@ def _of_its_own_size(op: Writer) -> list[NodeProto]:
     """Keep inference from finding a window less than the shapes that the model states from here on.
 
     The result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
-    Below opset 5 Reshape takes no such shape, so it is a Sum of one operand, which inference leaves open there.
     """
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), op.node.output, strict=False)]
     results = op.add_many(op.node.op_type, op.node.input, tails, copied=op.node.attribute)
     for output, result in enumerate(results):
-        if result and op.scope.target_opset < _COMPUTED_SHAPE:
-            op.yields("Sum", result, output=output)
-        elif result:
+        if result:
             op.yields("Reshape", result, op.add("Shape", result, tail="its_shape"), output=output)
     return op.nodes
-
-
-@lowers("AveragePool", 10)
-def _lower_ceil(op: Writer) -> Outcome:
-    """Cross to a version that does not round up, and whose windows inference counts as runtimes do."""
-    drops, outcome = _drops_a_window(op), None
-    if _rounds_up(op.node):
-        outcome = _without_ceil(op, _windows_of(op), opset=_SINCE[op.node.op_type] - 1)
-    else:
-        op.drop("ceil_mode")
-    if not drops:
-        return outcome
-    nodes = [op.node] if outcome is None else outcome
-    return [*nodes[:-1], *_of_its_own_size(Writer(nodes[-1], op.scope))]

@@ -43,7 +43,7 @@ def _asked(op: Writer) -> tuple[str, str]:
 def _set_inputs(op: Writer, *names: str) -> None:
     """Let the node read these values; empty names at the end are left out."""
     last = max(place for place, name in enumerate(names) if name)
-    op.set_inputs(0, *names[: last + 1])
+    op.node.input[:] = names[: last + 1]
 
 
 def _empty(scope: Scope) -> str:
