@@ -32,26 +32,3 @@ def test_the_largest_integers_are_told_from_the_next_float() -> None:
     casts = Casts(model("g (double[N] x) => (int64[N] y) { y = Cast <to = 7> (x) }"), "onnxruntime")
     assert not casts.leave_open({"x": np.array([-(2.0**63), 2.0**63 - 1024])})
     assert casts.leave_open({"x": np.array([2.0**63])})
-
-
-@pytest.mark.parametrize(
-    ("base", "exponent", "is_open"),
-    [([-46340, 2], [2, 30], False), ([46341], [2], True), ([-2], [31], False), ([2], [31], True), ([0], [-1], True)],
-)
-def test_a_power_beyond_the_range_of_its_integers_is_open(base: list[int], exponent: list[int], is_open: bool) -> None:
-    """What it should be is math: 46340 is the largest number whose square is below 2 ** 31."""
-    casts = Casts(model("g (int32[N] x, int32[N] e) => (int32[N] y) { y = Pow (x, e) }"), "onnxruntime")
-    assert casts.leave_open({"x": np.array(base, np.int32), "e": np.array(exponent, np.int32)}) == is_open
-
-
-def test_powers_of_floats_are_no_integers() -> None:
-    """Whether they stand in the model or in a graph inside, nothing is left open of them."""
-    alone = model("g (float[N] x, float[N] e) => (float[N] y) { y = Pow (x, e) }")
-    inside = model(
-        "g (bool c, int32[N] x) => (int32[N] y) { y = If (c) "
-        "<then_branch = t () => (int32[N] a) { a = Pow (x, x) }, else_branch = f () => (int32[N] b) { b = Abs (x) }> }"
-    )
-    for side in (alone, inside):
-        casts = Casts(side, "onnxruntime")
-        assert not casts.has_powers
-        assert not casts.leave_open({"x": np.array([1e30], np.float32), "e": np.array([2], np.float32)})

@@ -125,21 +125,3 @@ def test_one_row_of_a_large_table_is_seen_or_it_is_said_that_it_was_not(body: st
     assert verify(looking_up(TABLE, body), looking_up(TABLE, body)).verdict == "equivalent"
     if verdict == "different":
         assert verify(looking_up(TABLE, body), looking_up(rounded, body)).verdict == "equivalent"
-
-
-def test_initializers_that_nothing_reads_are_left_out_where_they_are_many() -> None:
-    """What a branch reads or gives is read, and what is an input as well is a default of it."""
-    text = """<ir_version: 8, opset_import: ["": 17]> g (bool c, float[1] x, float[1] given)
-      => (float[1] y, float[1] out)
-      <float[1] given = {1}, float[1] in_branch = {2}, float[1] of_branch = {3}, float[1] out = {4}>
-    {
-        y = If (c) <then_branch = t () => (float[1] a) { a = Add (x, in_branch) },
-                    else_branch = e () => (float[1] of_branch) { b = Neg (x) }>
-    }"""
-    model = onnx.parser.parse_model(text)
-    kept = [tensor.name for tensor in model.graph.initializer]
-    assert Source.of(model).light().proto is model
-    model.graph.initializer.extend(numpy_helper.from_array(np.zeros(1, np.float32), f"w{at}") for at in range(2000))
-    light = Source.of(model).light().proto
-    assert [tensor.name for tensor in light.graph.initializer] == kept
-    assert len(model.graph.initializer) == len(kept) + 2000

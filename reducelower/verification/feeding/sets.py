@@ -39,7 +39,7 @@ _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings 
 _CARRIED = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
 _ORDINARY = ("random", "true")
-_BESIDE = ("mixed", "wide", "negative", "off steps", "from tables", "between constants")
+_BESIDE = ("mixed", "wide", "negative", "around constants")
 _SPECIAL = frozenset({"infinity", "NaN", "only NaN"})
 
 

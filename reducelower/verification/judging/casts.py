@@ -1,6 +1,6 @@
-"""Floats that a model casts to integers, and powers of integers: what no integer stands for comes out as anything.
+"""Floats that a model casts to integers: what no integer stands for comes out as anything.
 
-https://onnx.ai/onnx/operators/onnx__Cast.html, https://onnx.ai/onnx/operators/onnx__Pow.html
+https://onnx.ai/onnx/operators/onnx__Cast.html
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, shape_inference
+from onnx import ModelProto, NodeProto, TensorProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import is_float, lowest_and_highest
 from reducelower.verification.feeding.limits import INTEGERS
@@ -33,28 +32,23 @@ class Casts:
         types |= {item.name: item.data_type for item in model.graph.initializer}
         casts = [node for node in all_nodes(model) if _may_give_integers(node, types)]
         made = {name for node in model.graph.node for name in node.output}
-        powers = _powers_of_integers(model)
-        self.has_powers = bool(powers)
         self._ends = [(*node.input[:1], *node.output[:1]) for node in casts]
-        self._powers = [(*node.input, *node.output) for node in powers]
-        self._shown = list(dict.fromkeys(name for names in (*self._ends, *self._powers) for name in names))
-        self._are_shown = all(names[-1] in made for names in (*self._ends, *self._powers))
+        self._shown = list(dict.fromkeys(name for names in self._ends for name in names))
+        self._are_shown = all(names[-1] in made for names in self._ends)
 
     @cached_property
     def _session(self) -> Session | None:
         return try_load(runtime_named(self._runtime), Source(giving(self._model, self._shown)))
 
     def leave_open(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether a float or a power becomes an integer of a type that has none for it, or may in a graph inside."""
+        """Whether a float becomes an integer of a type that has none for it, or may in a graph inside."""
         if not self._shown or not self._are_shown:
             return bool(self._shown)
         values = try_run(self._session, feeds)
         if values is None:
             return True
         known = dict(zip(self._shown, values, strict=True))
-        return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends) or any(
-            _is_power_out_of_range(*(known[name] for name in names)) for names in self._powers
-        )
+        return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends)
 
 
 def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
@@ -65,34 +59,11 @@ def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
     return is_like and types.get(node.input[1], TensorProto.INT64) in INTEGERS
 
 
-def _powers_of_integers(model: ModelProto) -> list[NodeProto]:
-    """The nodes that raise integers to a power, except those in subgraphs."""
-    powers = [node for node in model.graph.node if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS]
-    if not powers:
-        return []
-    try:
-        graph = infer_shapes(model).graph
-    except shape_inference.InferenceError:
-        return []
-    types = {item.name: item.data_type for item in graph.initializer}
-    types |= {item.name: item.type.tensor_type.elem_type for item in (*graph.input, *graph.value_info)}
-    return [node for node in powers if types.get(node.input[0]) in INTEGERS]
-
-
-def _is_power_out_of_range(base: Any, exponent: Any, given: Any) -> bool:
-    with np.errstate(all="ignore"):
-        return _exceeds(np.power(base.astype(np.longdouble), exponent.astype(np.longdouble)), given)
-
-
 def _is_out_of_range(taken: Any, given: Any) -> bool:
-    return is_float(taken) and _exceeds(taken, given)
-
-
-def _exceeds(values: Any, given: Any) -> bool:
-    """Whether a value, cut off, is none of the integers of a type; of other types none is."""
-    if not given.dtype.name.lstrip("u").startswith("int"):
+    """Whether a float, cut off, is none of the integers of a type; of other types none is."""
+    if not is_float(taken) or not given.dtype.name.lstrip("u").startswith("int"):
         return False
     lowest, highest = lowest_and_highest(given.dtype)
     with np.errstate(all="ignore"):
-        cut = np.trunc(values.astype(np.longdouble))
+        cut = np.trunc(taken.astype(np.longdouble))
     return not bool(((cut >= lowest) & (cut <= np.longdouble(highest))).all())

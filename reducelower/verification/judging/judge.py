@@ -23,9 +23,10 @@ from reducelower.verification.judging.compare import unlike
 from reducelower.verification.judging.conditioning import Move, explained
 from reducelower.verification.result import SiteStatus
 
-__all__ = ["Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
+__all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
 
-_NEAR_THE_END = 1 / 64  # of the largest number of a type; sums of a few larger values are out of range
+NEAR_THE_END = 1 / 64
+"""Of the largest number of a type; sums of a few larger values are out of range."""
 _TIGHT = 2  # ULP that need no explanation
 
 
@@ -70,7 +71,7 @@ def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
     """Whether inputs are close to the limit of a float type's range, and none of them is NaN or infinite."""
     wide = [item.astype(np.float64) for item in values if isinstance(item, np.ndarray) and is_float(item)]
     top = max((float(np.abs(item).max(initial=0)) for item in wide), default=0.0)
-    return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * _NEAR_THE_END
+    return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * NEAR_THE_END
 
 
 def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
@@ -213,4 +214,4 @@ def _overflow_alike(before: Array, after: Array, found: Difference, sight: Sight
             is_rounding = np.abs(wide_before - wide_after) <= eps * largest
         return bool((infinite[0] | infinite[1] | is_rounding)[where].all())
     other = (infinite[0] != infinite[1])[where]
-    return bool((other & (np.abs(one) > largest * _NEAR_THE_END)).all())
+    return bool((other & (np.abs(one) > largest * NEAR_THE_END)).all())

@@ -16,16 +16,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from reducelower.files import all_graphs
 from reducelower.files.external import DataFolder, bytes_of, external_tensors
-from reducelower.model.graph import all_nodes
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
 
 __all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]
 
 _LARGE = 1 << 16  # bytes
-_MANY = 1000
 _LOOKED_AT = 4096  # bytes of a value that tell it from most others
 _PLACE = "held in memory/"
 _TYPES = frozenset(
@@ -44,8 +41,7 @@ def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelPro
     """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
 
     Of external data, what is not taken out is read into the copy. Defaults that a caller may
-    override stay in the model; metadata is no part of the copy. Nor are initializers that nothing reads, where they are
-    many: onnxruntime takes time that grows with their square. A model with none of these is returned itself.
+    override stay in the model; metadata is no part of the copy. A model with none of these is returned itself.
 
     Raises:
         UnreadableModelError: a file of external data is missing, or not where it may lie.
@@ -54,14 +50,11 @@ def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelPro
     defaults = {value.name for value in model.graph.input} if model.ir_version >= DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
     arrays: list[Array] = []
-    unread = _unread(model)
-    if not any(large) and not unread and not any(True for _ in external_tensors(model)):
+    if not any(large) and not any(True for _ in external_tensors(model)):
         return model, arrays
     copy = skeleton(model)
     del copy.graph.initializer[:]
     for tensor, is_large in zip(model.graph.initializer, large, strict=True):
-        if tensor.name in unread:
-            continue
         if not is_large:
             copy.graph.initializer.append(tensor)
             continue
@@ -76,19 +69,6 @@ def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelPro
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
     return copy, arrays
-
-
-def _unread(model: ModelProto) -> set[str]:
-    """The names of initializers of the main graph that nothing reads, where they are many."""
-    names = {tensor.name for tensor in model.graph.initializer}
-    if len(names) < _MANY:
-        return set()
-    names -= {value.name for value in (*model.graph.input, *model.graph.output)}
-    for node in all_nodes(model):
-        names.difference_update(node.input)
-    for graph in all_graphs(model):
-        names.difference_update(value.name for value in graph.output)
-    return names if len(names) >= _MANY else set()
 
 
 def _is_large(tensor: TensorProto) -> bool:
