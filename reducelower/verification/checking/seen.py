@@ -202,7 +202,7 @@ def _between_runtimes(seen: Seen, before: Array, after: Array, found: Judgement)
     """The verdict on a difference where the sides ran in two runtimes."""
     if seen.case.is_special and _is_not_finite(before, after, found.elements):
         return "departs", f"of infinities, two runtimes compute one or another: {found.reason}"
-    if is_slight(before, after, seen.magnitude):
+    if is_slight(before, after):
         return "not run", f"it ran in two runtimes, which may differ as much: {found.reason}"
     return found.status, found.reason
 

@@ -100,7 +100,7 @@ class _Run:
         self._last: tuple[dict[str, Any], list[Any]] | None = None
         self._are_apart = left.runtime != right.runtime
         self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
-        self._exactness = Exactness((left.model, right.model), (left.runtime, right.runtime))
+        self._exactness = Exactness(left.model, right.model)
         self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 

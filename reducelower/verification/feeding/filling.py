@@ -54,7 +54,7 @@ class Filling:
     @property
     def takes_special(self) -> bool:
         """Whether NaN and infinities are fed."""
-        return not self.limits.open_to_special and self.spec.name not in self.limits.ordered
+        return not self.limits.open_to_special
 
     @property
     def nonzero(self) -> bool:

@@ -50,7 +50,6 @@ class Limits:
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
         roles: what inputs that say where or how many say of which value.
-        ordered: bounds of Clip, whose page leaves open what a NaN among them does.
         vectors: inputs that have one dimension, where their rank is not known.
         held: the shapes of constants, by name.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
@@ -79,7 +78,6 @@ class Limits:
     where: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
     roles: dict[str, Role] = field(default_factory=dict)
-    ordered: set[str] = field(default_factory=set)
     vectors: set[str] = field(default_factory=set)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     open_to_special: str = ""
@@ -225,8 +223,6 @@ def _note(node: NodeProto, limits: Limits) -> None:
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, window(node))
-    if node.op_type == "Clip":
-        limits.ordered.update(node.input[1:])
     limits.open_to_special = limits.open_to_special or open_to_special([node])
     if node.op_type == "Cast":
         limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
@@ -249,15 +245,7 @@ def becoming(
             if goes_on and any(name in found for name in data):
                 found.update(name for name in (node.input if through is None else node.input[:1]) if name)
             for _, _, graph in subgraphs(node):
-                _through(node, [value.name for value in graph.input], found)
                 if any(name in found for name in node.output):
                     found.update(value.name for value in graph.output)
         if len(found) == count:
             return found
-
-
-def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:
-    """From the inputs of a body to those of its node."""
-    outer = list(node.input)[2:] if node.op_type == "Loop" else list(node.input)
-    formal = inner[2:] if node.op_type == "Loop" else inner
-    found.update(given for given, name in zip(outer, formal, strict=False) if name in found and given)

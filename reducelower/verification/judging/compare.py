@@ -138,19 +138,17 @@ def _tells(value: Array) -> bool:
     return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())
 
 
-def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
+def is_slight(before: Array, after: Array) -> bool:
     """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
 
-    Operators such as Attention compute in single precision within double ones, and not every runtime does. The last
-    place of what they are given, of a magnitude of `scale`, may be lost on the way.
+    Operators such as Attention compute in single precision within double ones, and not every runtime does.
     """
     if unlike(before, after) or not is_float(before):
         return False
     if before.dtype.itemsize == 8:
         with np.errstate(over="ignore"):
             before, after = before.astype(np.float32), after.astype(np.float32)
-    tolerance = Tolerance(relative=_OF_TWO_RUNTIMES, absolute=float(np.finfo(np.float32).eps) * scale)
-    return not measure(before, after, tolerance, by_tensor=True).mismatch
+    return not measure(before, after, Tolerance(relative=_OF_TWO_RUNTIMES), by_tensor=True).mismatch
 
 
 def is_of_last_digits(before: Array, after: Array) -> bool:

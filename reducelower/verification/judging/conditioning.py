@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -101,10 +101,9 @@ def explained(before: Array, after: Array, tolerance: Tolerance, move: Move | No
 class Exactness:
     """Both sides of a region step by step, in their own types and in double, loaded when first asked."""
 
-    def __init__(self, sides: Iterable[ModelProto], runtimes: Sequence[str]) -> None:
-        """Take the sides and the names of the runtimes that ran them; nothing is loaded yet."""
-        self._sides = list(sides)
-        self._is_known = set(runtimes) == {OnnxRuntime.name}
+    def __init__(self, *sides: ModelProto) -> None:
+        """Take the sides; nothing is loaded yet."""
+        self._sides = sides
 
     @cached_property
     def _sessions(self) -> list[tuple[Session | None, Session | None]]:
@@ -116,7 +115,7 @@ class Exactness:
 
     def holds(self, feeds: Mapping[str, Any]) -> bool:
         """Whether neither side rounds anything, as far as that can be known: every value is the same in double."""
-        return self._is_known and all(
+        return all(
             (known := try_run(own, feeds)) is not None
             and (exact := try_run(wide, feeds)) is not None
             and all(map(_is_same, known, exact))

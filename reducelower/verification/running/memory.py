@@ -19,7 +19,6 @@ from onnx import (
     TensorProto,
     ValueInfoProto,
     helper,
-    inliner,
     numpy_helper,
     shape_inference,
 )
@@ -170,22 +169,12 @@ class Bounded:
         return self._known[key]
 
     @cached_property
-    def _flat(self) -> ModelProto:
-        """The model with the bodies of its functions in place of their calls, as far as they can be put there."""
-        if not self.model.functions:
-            return self.model
-        try:
-            return inliner.inline_local_functions(skeleton(self.model))
-        except Exception:  # of calls that do not fit, the runtime says so
-            return self.model
-
-    @cached_property
     def _stays_small(self) -> bool:
         """Whether it has no operator that makes much of little."""
         return not any(node.op_type in _GROWING or node.domain not in DEFAULT_DOMAINS for node in all_nodes(self.model))
 
     def _inside(self, feeds: Mapping[str, Any]) -> float:
-        graph = inferred(self._flat, feeds)
+        graph = inferred(self.model, feeds)
         if graph is None:
             return 0.0  # the runtime says what it makes of shapes that inference objects to
         # What is only looked at was made an output without a type (`giving`).

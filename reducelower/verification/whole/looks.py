@@ -13,7 +13,6 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.filling import refilled
-from reducelower.verification.feeding.limits import open_to_special
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
@@ -70,8 +69,7 @@ def without_slight(
     question: Question, left: Run, right: Run, outputs: Sequence[OutputComparison]
 ) -> list[OutputComparison]:
     """Withdraw what rounding may explain where parts were not run, or what two runtimes differ in."""
-    is_open = bool(open_to_special(all_nodes(question.before.proto)))
-    far = far_apart(question, left, right, leaves_special=is_open)
+    far = far_apart(question, left, right)
     reason = f"{left.runtime} and {right.runtime} may differ as much"
     if left.runtime == right.runtime:
         reason = "rounding may explain as much, in parts that were not run"
