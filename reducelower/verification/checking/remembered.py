@@ -16,7 +16,7 @@ from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
-from reducelower.verification.feeding.shapes import may_have
+from reducelower.verification.inputs.made import may_have
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims

@@ -13,7 +13,8 @@ from reducelower.numerics.reductions import Reduction
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, largest_kept, magnitude
 from reducelower.verification.feeding.filling import Case
-from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing, may_have
+from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
+from reducelower.verification.inputs.made import may_have
 from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness

@@ -17,7 +17,7 @@ from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.memory import as_fed, inferred
 
-__all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "may_have", "window"]
+__all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "window"]
 
 _ENDING = of_kind("ending on ranks")
 
@@ -44,11 +44,6 @@ def gives_nothing(model: ModelProto, inputs: Iterable[InputSpec]) -> bool:
     """Whether none of the results of a model has elements, at the sizes that are declared for its inputs."""
     graph = inferred(model, {item.name: item.dims for item in inputs})
     return graph is not None and all(map(_is_empty, graph.output))
-
-
-def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
-    """Whether a value may have a shape, given what is known of its own."""
-    return known is None or (len(known) == len(shape) and _fits(known, shape))
 
 
 def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "free_sizes",
     "input_specs",
     "make_feeds",
+    "may_have",
     "random_array",
     "tensor_dims",
 ]
@@ -60,6 +61,14 @@ def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | 
     if not value_type.HasField("shape"):
         return None
     return tuple(dim.dim_param or size_of(dim) for dim in value_type.shape.dim)
+
+
+def may_have(known: tuple[int | str | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    """Whether a value may have a shape, given what is known of its own."""
+    return known is None or (
+        len(known) == len(shape)
+        and all(dim == size for dim, size in zip(known, shape, strict=True) if isinstance(dim, int))
+    )
 
 
 def _initializers(graph: GraphProto) -> set[str]:

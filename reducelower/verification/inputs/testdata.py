@@ -16,7 +16,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
 from reducelower.numerics.measure import Array, element_type_of
-from reducelower.verification.inputs.made import free_sizes, input_specs, tensor_dims
+from reducelower.verification.inputs.made import free_sizes, input_specs, may_have, tensor_dims
 from reducelower.verification.running.source import Source
 
 __all__ = ["TestDataSet", "check_given", "load_array", "load_arrays", "load_test_data", "refused_input"]
@@ -61,20 +61,14 @@ def _check(
         raise ValueError(f"input {name!r} takes {wanted}, and {found} was given; convert the array")
     if dims is None:
         return
-    shape = value.shape
-    text = _shape_text(dims)
-    if len(shape) != len(dims):
-        raise ValueError(f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given")
-    for dim, size in zip(dims, shape, strict=True):
-        if isinstance(dim, int) and dim != size:
-            raise ValueError(f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given")
+    said = f"input {name!r} has shape {_shape_text(dims)}, and an array of shape {list(value.shape)} was given"
+    if not may_have(dims, value.shape):
+        raise ValueError(said)
+    for dim, size in zip(dims, value.shape, strict=True):
         if isinstance(dim, str):
             known, where = bound.setdefault(dim, (size, repr(name)))
             if known != size:
-                raise ValueError(
-                    f"input {name!r} has shape {text}, and an array of shape {list(shape)} was given, but {dim} is "
-                    f"{known} by {where}"
-                )
+                raise ValueError(f"{said}, but {dim} is {known} by {where}")
 
 
 def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
@@ -88,9 +82,7 @@ def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
         if not isinstance(value, np.ndarray):
             continue
         kind, dims = element_type_name(spec.element_type), spec.dims
-        fixed = [(at, dim) for at, dim in enumerate(dims or ()) if isinstance(dim, int) and dim >= 0]
-        fits = dims is None or len(dims) == value.ndim
-        if element_type_of(value) != kind or not fits or any(value.shape[at] != dim for at, dim in fixed):
+        if element_type_of(value) != kind or not may_have(dims, value.shape):
             taken = f"{element_type_of(value)}{list(value.shape)}"
             declared = f"{kind}{'' if dims is None else _shape_text(dims)}"
             return f"the source takes {taken} for input {spec.name!r}, which the converted model declares as {declared}"
