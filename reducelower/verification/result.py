@@ -155,6 +155,11 @@ class SiteVerification(InNotebooks):
         return self.status != "different" and (self.status != "loses range" or self.is_chosen)
 
     @property
+    def holds_alone(self) -> bool:
+        """Whether it was run by itself and nothing speaks against it."""
+        return self.ok and self.status != "not run"
+
+    @property
     def said(self) -> str:
         """The status for a reader: what a rewrite is compared with the source."""
         return STATUSES[self.status][0]
@@ -358,7 +363,7 @@ class Verification(InNotebooks):
     def _one_by_one(self) -> str:
         """How many of the distinct rewrites, or of the parts that differ, hold alone."""
         are_rewrites = all(site.rule for site in self.sites)
-        count, held = len(self.sites), sum(site.ok and site.status != "not run" for site in self.sites)
+        count, held = len(self.sites), sum(site.holds_alone for site in self.sites)
         if count == held == 1:
             return f"the {'rewrite' if are_rewrites else 'part that differs'} also holds by itself"
         many = "distinct rewrites" if are_rewrites else "parts that differ"

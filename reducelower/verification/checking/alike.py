@@ -20,7 +20,7 @@ from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["Judged", "check_group", "grouped", "holds", "narrowed", "nodes_of", "not_reached"]
+__all__ = ["Judged", "check_group", "grouped", "narrowed", "nodes_of", "not_reached"]
 
 Judged = list[tuple[SiteVerification, list[Region]]]
 """Findings, each with the regions that it is about."""
@@ -63,7 +63,7 @@ def check_group(regions: Sequence[Region], checker: Checker, *, in_detail: bool 
     pair, *others = (alike[0].pair for alike in by_sizes.values())
     found = checker.check(pair, others)
     finding = replace(found, nodes=nodes_of(region.pair.site for region in regions))
-    if (holds(finding) and not (pair.is_reduction and finding.status == "departs")) or not in_detail:
+    if (finding.holds_alone and not (pair.is_reduction and finding.status == "departs")) or not in_detail:
         return [(finding, [*regions])]
     if others:
         return [found for alike in by_sizes.values() for found in check_group(alike, checker)]
@@ -79,11 +79,6 @@ def nodes_of(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:
     return tuple((site.graph, site.node) for site in sites)
 
 
-def holds(finding: SiteVerification) -> bool:
-    """Whether a region ran and agreed."""
-    return finding.ok and finding.status != "not run"
-
-
 def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Checker) -> Judged:
     """The findings of regions that are alike, with what each is given: it may give possible values only."""
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
@@ -94,7 +89,7 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
             at = around.pair.identity
             if at not in known:
                 known[at] = checker.check(around.pair)
-            if not holds(known[at]):
+            if not known[at].holds_alone:
                 still_differs = True
                 continue
             key, found = at, not_reached(finding, known[at], around.pair)

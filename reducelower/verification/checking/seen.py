@@ -81,9 +81,10 @@ class Seen:
         """What a reduction gives by its formula; None where there is none, or the caller gave a tolerance."""
         if self.reduction is None or element_type_of(before) in (self.setup.tolerances or {}):
             return None
-        name = self.pair.node.input[0]
-        data = self.case.feeds.get(name, self.pair.constants[0].get(name))
-        return None if data is None else evaluate(self.reduction, data)
+        values = {**self.pair.constants[0], **self.case.feeds}
+        data, axes = (values.get(name) for name in (*self.pair.node.input, "")[:2])
+        reduction = self.reduction if axes is None else replace(self.reduction, axes=tuple(axes.ravel().tolist()))
+        return None if data is None else evaluate(reduction, data)
 
     def moves(self, at: int) -> tuple[Callable[[], Move | None], ...]:
         """Ways to find out how far rounding moves one result, the cheapest first."""

@@ -58,7 +58,7 @@ class Regions:
     @property
     def hold(self) -> bool:
         """Whether every region was run and agreed."""
-        return not self.unseen and all(item.ok and item.status != "not run" for item in self.findings)
+        return not self.unseen and all(item.holds_alone for item in self.findings)
 
     @property
     def coverage(self) -> Coverage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,6 @@ from reducelower.verification.inputs.made import may_have
 from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
-from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.memory import allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
@@ -45,7 +44,7 @@ def run_both(
 ) -> Tally:
     """Run the battery on both sides, each in the first of its runtimes that takes it, and judge every case."""
     pair = setup.pair
-    reduction = _reduction_of(pair, after if pair.is_raised else before) if pair.has_formula else None
+    reduction = _reduction_of(after if pair.is_raised else before) if pair.has_formula else None
     try:
         left = _load(before, runtimes[0])
     except CannotRunError as error:
@@ -75,13 +74,11 @@ def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
     raise CannotRunError(reasons[-1].reason, unsupported=True)
 
 
-def _reduction_of(pair: Pair, model: ModelProto) -> Reduction:
-    """Attributes and constant axes of the original node; axes that are an input are filled in per set of inputs."""
+def _reduction_of(model: ModelProto) -> Reduction:
+    """What the attributes of the one node of a model say; axes may be an input (`Seen.truth`)."""
     (node,) = model.graph.node
     attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     axes = attributes.get("axes")
-    if len(node.input) > 1 and node.input[1] in pair.constants[0]:
-        axes = pair.constants[0][node.input[1]].ravel().tolist()
     return Reduction(
         node.op_type,
         tuple(int(axis) for axis in axes) if axes is not None else None,
@@ -109,7 +106,9 @@ class _Run:
         """Go through all sets of inputs until the sides differ on one; an OutOfTimeError once the time is over."""
         clock = self._setup.clock
         kept = 0
-        for case, settled in self._cases():
+        sets = self._setup.sets
+        fed = replace(sets, limits=replace(sets.limits, are_apart=self._are_apart))
+        for case in fed(self._source_takes, self._both_take):
             clock.check()
             if kept > _SHARE * allowed_bytes():
                 self._tally.notes.setdefault("The memory allowed no other sets of inputs.")
@@ -139,9 +138,8 @@ class _Run:
             self._tally.cases += 1
             self._tally.see(expected)
             kept += held_bytes(case.feeds.values()) + 2 * held_bytes(expected)  # and the distances of these
-            witnesses = self._witness, self._exactness
-            seen = Seen(self._setup, case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
-            judge_case(self._tally, seen)
+            sides = self._left.session, expected, results, self._witness, self._exactness, self._are_apart
+            judge_case(self._tally, Seen(self._setup, case, self._reduction, *sides))
             if self._tally.status == "different":
                 break  # no other case makes it worse
         if self._tally.status == "loses range":
@@ -181,19 +179,6 @@ class _Run:
         )
 
     # Sets of inputs
-
-    def _cases(self) -> Iterator[tuple[Case, Reduction | None]]:
-        """Sets of inputs, each with the reduction that it amounts to: its axes may be among them."""
-        sets, reduction = self._setup.sets, self._reduction
-        node = self._setup.pair.node
-        for case in replace(sets, limits=replace(sets.limits, are_apart=self._are_apart))(
-            self._source_takes, self._both_take
-        ):
-            axes = case.feeds.get(node.input[1]) if reduction is not None and len(node.input) > 1 else None
-            if reduction is None or axes is None:
-                yield case, reduction
-            else:
-                yield case, replace(reduction, axes=tuple(axes.tolist()))
 
     def _both_take(self, feeds: Mapping[str, Any]) -> bool:
         if not self._source_takes(feeds):

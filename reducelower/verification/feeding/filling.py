@@ -52,19 +52,9 @@ class Filling:
     limits: Limits
 
     @property
-    def takes_special(self) -> bool:
-        """Whether NaN and infinities are fed."""
-        return not self.limits.open_to_special
-
-    @property
     def nonzero(self) -> bool:
         """Whether this input is never zero."""
         return self.spec.name in self.limits.divisors
-
-    @property
-    def may_overflow(self) -> bool:
-        """Whether integers are fed that overflow when they are added, and doubles beyond what floats hold."""
-        return not self.limits.are_apart
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -148,7 +138,7 @@ def _joined(pool: Array) -> Maker:
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     # Of two runtimes, one may compute in single precision within double.
-    narrow = dtype.itemsize == 8 and not filling.may_overflow
+    narrow = dtype.itemsize == 8 and filling.limits.are_apart
     subnormal, eps, largest = smallest_and_eps(np.dtype(np.float32) if narrow else dtype)
     tiny = subnormal / eps
 
@@ -196,7 +186,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     for element_type in sorted(filling.limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         bounds = np.array(lowest_and_highest(integer), np.float64)
-        if not filling.takes_special:
+        if filling.limits.open_to_special:
             bounds = np.clip(bounds, -largest, largest)  # float16 has infinities for most of them
         found[f"{_OVER}{integer.name}"] = made(_between(*bounds))
     if not filling.limits.rounds_to_integers:
@@ -214,7 +204,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
             FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),
         }
-        if filling.takes_special:
+        if not filling.limits.open_to_special:
             found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
             found["only NaN"] = made(lambda shape, rng: np.full(shape, np.nan))  # a maximum may lose one among others
     return found
@@ -299,6 +289,6 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         found[f"keys, {at}"] = _in_order(part.astype(dtype))
     for at, whole in enumerate(fitting):
         found[f"as held, {at}"] = _in_order(np.array(whole, dtype))
-    if filling.may_overflow:
+    if not filling.limits.are_apart:
         found |= {"limits": limits, "whole range": drawn(lowest, highest)}
     return found

@@ -159,7 +159,7 @@ class Sets(Bases):
             drawn = np.broadcast_to(np.round(2 * drawn[..., :1]) / 2, like.shape)
         elif how == "scaled":
             drawn = drawn * 10.0 ** rng.integers(-8, 1, (*like.shape[:-1], 1))
-        elif self._fillings[name].takes_special and not self.limits.rounds_to_integers:
+        elif not self.limits.open_to_special and not self.limits.rounds_to_integers:
             drawn = np.where(rng.random((*like.shape[:-1], 1)) < 0.4, -np.inf, drawn)
         if name in self.limits.divisors:
             drawn = np.where(np.isinf(drawn) | (drawn == 0), 1, drawn)

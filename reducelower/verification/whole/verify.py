@@ -242,7 +242,7 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         departed=tuple(dict.fromkeys(text for item in found for text in item.departed)),
         first=next((item.first for item in found if item.first is not None), None),
         proved=sum(site.is_proved for site in sites),
-        tested=sum(site.ok and site.status != "not run" and not site.is_proved for site in sites),
+        tested=sum(site.holds_alone and not site.is_proved for site in sites),
     )
 
 
