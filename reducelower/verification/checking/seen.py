@@ -181,7 +181,7 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
     if status == "loses range" and _mixes(pair) and are_extreme(case.feeds.values(), before.dtype):
         return "overflow", "sums of the largest numbers overflow in one order of additions and not in the other"
-    if status == "different" and _is_random(pair, case):
+    if status == "different" and _is_random(seen, at):
         return "not run", "it draws random numbers, different ones each time"
     if status not in ("different", "loses range") or truth is not None:
         return status, reason
@@ -232,12 +232,10 @@ def _is_not_finite(before: Array, after: Array, elements: Array | None) -> bool:
     return not (np.isfinite(before[elements]) | np.isfinite(after[elements])).any()
 
 
-def _is_random(pair: Pair, case: Case) -> bool:
-    """Whether the source draws random numbers; a Dropout does so only in training mode."""
-    drawing = [node for node in walk(pair.nodes) if node.op_type in RANDOM]
-    told = (node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else "" for node in drawing)
-    values = (case.feeds.get(name, pair.constants[0].get(name)) for name in told if name)
-    return any(node.op_type != "Dropout" for node in drawing) or any(value is None or np.any(value) for value in values)
+def _is_random(seen: Seen, at: int) -> bool:
+    """Whether the source draws random numbers, so that it gives others of the same inputs."""
+    draws = any(node.op_type in RANDOM for node in walk(seen.pair.nodes))
+    return draws and not identical(seen.source.run(seen.case.feeds, None)[at], seen.expected[at])
 
 
 def _judge_parts(tally: Tally, seen: Seen, before: Any, after: Any) -> None:

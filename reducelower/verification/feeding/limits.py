@@ -9,6 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
+from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.feeding.held import FEW, constants_of, held_in, keys_of, tables_of, texts_of, vectors_of
 from reducelower.verification.feeding.roles import HANDING_ON, Role, roles_of, vectors
@@ -17,7 +18,7 @@ from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.conditions import conditions
 
-__all__ = ["FED", "INTEGERS", "Limits", "becoming", "limits_of", "open_to_special", "takes_any", "takes_empty"]
+__all__ = ["INTEGERS", "Limits", "limits_of", "takes_any", "with_called"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _OF_ANYTHING = of_kind("ignoring values")
@@ -28,16 +29,11 @@ _OF_ANY_RANK = of_kind("any rank")
 _HANDING_ON = of_kind("handing on")
 _STEPS = of_kind("stepping")
 
-INTEGERS = frozenset(
-    getattr(TensorProto, name)
-    for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "INT4", "UINT4")
-    if hasattr(TensorProto, name)
-)
+INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 """Integer types, by number."""
 
 
-FED = 7
-"""The largest size that is fed to every region."""
+_FED = 7  # the largest size that is fed to every region
 _OF_SIZE = 140_000
 _MOST_BOUNDS = 4
 
@@ -133,10 +129,10 @@ def limits_of(pair: Pair) -> Limits:
     both: list[NodeProto] = []
     for nodes, place in ((pair.nodes, pair.before), (pair.replacement, pair.after)):
         flat = list(walk(nodes))
-        called = _with_bodies(flat, place.model)
+        called = with_called(flat, place.model)
         both += called
-        limits.where |= becoming(flat, column("where")) & free
-        limits.divisors |= becoming(flat, column("divisors")) & integers
+        limits.where |= _becoming(flat, column("where")) & free
+        limits.divisors |= _becoming(flat, column("divisors")) & integers
         roles = roles_of(reversed(flat)).items()
         # The class that is ignored is the source's, and of data that the region computes the sizes are not known.
         known = {role.data for role in limits.roles.values()} & (free | pair.constants[0].keys())
@@ -150,12 +146,14 @@ def limits_of(pair: Pair) -> Limits:
         for node in reversed(called):
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
-            limits.divisors |= becoming(flat, column("divisors"), HANDING_ON) & free
+            limits.divisors |= _becoming(flat, column("divisors"), HANDING_ON) & free
     whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
     limits.where |= whole & free - integers
     limits.divisors -= limits.where
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
-    limits.takes_empty = takes_empty(both)
+    limits.takes_empty = conditions().feeds_empty and all(
+        node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in both
+    )
     limits.takes_any = takes_any(both)
     found = list(held_in(pair))
     held = [value for value in found if value.dtype.kind in "iuf"]
@@ -178,7 +176,7 @@ def limits_of(pair: Pair) -> Limits:
     return limits
 
 
-def _with_bodies(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
+def with_called(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
     """Nodes with those of the functions that they call."""
     called = reached(nodes, functions_of(model)).values()
     return [*nodes, *walk(inner for function in called for inner in function.node)]
@@ -192,14 +190,7 @@ def _positions(nodes: Iterable[NodeProto]) -> set[int]:
 
 def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
     sizes = sorted({abs(number) for number in whole})
-    return tuple(size for size in sizes if FED < size < _OF_SIZE)[:_MOST_BOUNDS]
-
-
-def takes_empty(nodes: Iterable[NodeProto]) -> bool:
-    """Whether all of these operators are tried on empty tensors."""
-    return conditions().feeds_empty and all(
-        node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes
-    )
+    return tuple(size for size in sizes if _FED < size < _OF_SIZE)[:_MOST_BOUNDS]
 
 
 def takes_any(nodes: Iterable[NodeProto]) -> bool:
@@ -207,13 +198,8 @@ def takes_any(nodes: Iterable[NodeProto]) -> bool:
     return all(node.op_type in _OF_ANY_RANK and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
-def open_to_special(nodes: Iterable[NodeProto]) -> str:
-    """The first operator whose page leaves open what NaN and infinities do; empty where none does."""
-    return next((node.op_type for node in nodes if node.domain in DEFAULT_DOMAINS and _leaves_open(node)), "")
-
-
 def _leaves_open(node: NodeProto) -> bool:
-    """Whether the operator is one of those, or scatters the smaller or larger of two values."""
+    """Whether the page of an operator leaves open what NaN and infinities do: which of two values is smaller, say."""
     scatters = (item.s for item in node.attribute if item.name == "reduction" and node.op_type.startswith("Scatter"))
     return node.op_type in _OPEN or any(kind in (b"min", b"max") for kind in scatters)
 
@@ -223,14 +209,15 @@ def _note(node: NodeProto, limits: Limits) -> None:
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, window(node))
-    limits.open_to_special = limits.open_to_special or open_to_special([node])
+    if not limits.open_to_special and _leaves_open(node):
+        limits.open_to_special = node.op_type
     if node.op_type == "Cast":
         limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
     limits.rounds_to_integers |= node.op_type in of_kind("rounding")
     limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
 
 
-def becoming(
+def _becoming(
     nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]], through: Collection[str] | None = None
 ) -> set[str]:
     """The values that reach one of these inputs, through whatever computes with them, or by some operators alone."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from reducelower.verification.running.runtimes import OnnxRuntime, Session, try_
 from reducelower.verification.running.source import Source, giving
 from reducelower.verification.running.wider import InDouble
 
-__all__ = ["DRAWS", "Exactness", "Move", "disturbed", "explained", "moved_by"]
+__all__ = ["DRAWS", "Exactness", "Move", "explained", "moved_by"]
 
 _SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
@@ -37,11 +36,11 @@ class Move:
     flipped: float = _MOST_FLIPPED
 
 
-def disturbed(feeds: Mapping[str, Any], seed: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """The same inputs with every float moved by one or two last places, several times over."""
+def _disturbed(feeds: Mapping[str, Any], seed: Sequence[int], draws: int) -> Iterator[dict[str, Any]]:
+    """The same inputs with every float moved by one or two last places, so many times."""
     if not any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
         return
-    for draw in range(DRAWS):
+    for draw in range(draws):
         rng = np.random.default_rng([*seed, draw, 1])
         yield {name: _moved(value, rng) for name, value in feeds.items()}
 
@@ -60,7 +59,7 @@ def moved_by(
 ) -> dict[int, Move]:
     """How far the elements of each result move, by the number of the result, when inputs are moved so many times."""
     reach: dict[int, Array] = {}
-    for other in islice(disturbed(feeds, seed), draws):
+    for other in _disturbed(feeds, seed, draws):
         for at, (before, after) in enumerate(zip(results, try_run(session, other) or (), strict=False)):
             move = _distance(before, after)
             if move is not None:

@@ -27,7 +27,7 @@ from reducelower.verification.lemmas.substitution import Substituted, is_same, s
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.result import SiteVerification
+from reducelower.verification.result import DISTANCES, SiteVerification
 from reducelower.verification.running.source import OutOfTimeError
 from reducelower.verification.running.weights import held_array, is_held
 
@@ -239,9 +239,8 @@ def _joined(one: SiteVerification, other: SiteVerification) -> SiteVerification:
         worse,
         cases=one.cases + other.cases,
         values=one.values + other.values,
-        max_ulp=max(one.max_ulp, other.max_ulp),
-        max_absolute=max(one.max_absolute, other.max_absolute),
         is_proved=one.is_proved and other.is_proved,
+        **{name: max(getattr(one, name), getattr(other, name)) for name in DISTANCES},
     )
 
 

@@ -6,13 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.filling import refilled
+from reducelower.verification.feeding.limits import with_called
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
@@ -109,22 +110,13 @@ _OF_PROBABILITIES = of_kind("drawing by probability")  # their pages leave open 
 
 def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
     """The values of the main graph that are computed from what some operators draw, in functions too."""
-    drawing = {("", kind) for kind in kinds}
-    while found := {
-        (item.domain, item.name)
-        for item in model.functions
-        if (item.domain, item.name) not in drawing and any(_kind(node) in drawing for node in walk(item.node))
-    }:
-        drawing |= found
     names: set[str] = set()
     for node in model.graph.node:
-        if any(_kind(inner) in drawing for inner in walk([node])) or not names.isdisjoint(read_by(node)):
+        inside = with_called([*walk([node])], model)
+        draws = any(inner.op_type in kinds and inner.domain in DEFAULT_DOMAINS for inner in inside)
+        if draws or not names.isdisjoint(read_by(node)):
             names.update(name for name in node.output if name)
     return names
-
-
-def _kind(node: NodeProto) -> tuple[str, str]:
-    return "" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type
 
 
 def _identical(left: Array | None, right: Array | None) -> bool:
