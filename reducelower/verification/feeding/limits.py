@@ -61,8 +61,6 @@ class Limits:
         takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
         least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
             the operators behind it.
-        is_carried: whether both sides are one node for two versions of its operator, so that less will show the
-            difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
         sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
         bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
@@ -88,7 +86,6 @@ class Limits:
     takes_any: bool = True
     least: int = 1
     has_steps: bool = False
-    is_carried: bool = False
     sizes: frozenset[int] = frozenset()
     bounds: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
@@ -163,7 +160,6 @@ def limits_of(pair: Pair) -> Limits:
     if limits.has_steps:
         limits.tables = tables_of(held)
         limits.wholes = vectors_of(held)
-    limits.is_carried = pair.is_carried
     limits.only_moves = all(node.op_type in _HANDING_ON for node in both)
     numbers = {
         item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()

@@ -28,7 +28,6 @@ _WIDER = 300
 """A size that no type of eight bits holds."""
 _MOST_WIDER = 2_000  # elements
 _SIZES = 6  # that others are tried in the place of
-_OF_CARRIED = 2
 _TRUTHS = 3  # bool inputs, tried in every combination
 _ROWS = 500  # sets, to reach every row of a table
 _NEXT = 4  # sizes that a window is tried along
@@ -36,7 +35,7 @@ _OVERLAPPING = 60  # sets of boxes, few of which overlap by as much as a constan
 _DISTINCT = (3, 2, 5, 4, 7, 6)
 _ALONE = ("wide", "large", "small", "zeros", "negative", "NaN", "infinity")
 _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings of several")
-_CARRIED = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
+_OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
 _ORDINARY = ("random", "true")
 _BESIDE = ("mixed", "wide", "negative", "around constants")
@@ -103,8 +102,8 @@ class Sets(Bases):
         fillings = self._fillings
         kinds = list(dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds))
         count = max((base.feeds[name].size for name in fillings), default=0)
-        if self.limits.is_carried or count > LARGE:
-            kinds = [kind for kind in kinds if kind in _CARRIED]
+        if count > LARGE:
+            kinds = [kind for kind in kinds if kind in _OF_LARGE]
         if self.limits.only_moves:
             kinds = [kind for kind in kinds if kind in _MOVED]
         elif count < _FEW:
@@ -195,8 +194,7 @@ class Sets(Bases):
     def _other_sizes(self, base: Base, accepts: Accepts) -> Iterator[Case]:
         """Other sizes: 1, one more, 0, those beside what is held, in the place of each, if the source takes them."""
         seen = {tuple(base.sizes.values())}
-        tried = self._sizes_of_carried(base) if self.limits.is_carried else self._all_sizes(base)
-        for at, (sizes, most) in enumerate(tried):
+        for at, (sizes, most) in enumerate(self._all_sizes(base)):
             key = tuple(sizes.values())
             if key in seen or count_of(base, sizes) > most:
                 continue
@@ -212,10 +210,6 @@ class Sets(Bases):
             for number, kind in enumerate(() if is_plain else beside):
                 if kind in kinds:
                     yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
-
-    def _sizes_of_carried(self, base: Base) -> Iterator[tuple[dict[str, int], int]]:
-        for name, size in [*base.sizes.items()][:_OF_CARRIED]:
-            yield from (({**base.sizes, name: to}, _MOST_WIDER) for to in (size + 1, *self._zero()))
 
     def _all_sizes(self, base: Base) -> Iterator[tuple[dict[str, int], int]]:
         """Sizes, and how many elements an input may have there."""
