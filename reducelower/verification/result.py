@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from reducelower.lines import Line, Tone, as_text
@@ -27,8 +27,6 @@ __all__ = [
 
 Verdict = Literal["equivalent", "different", "not shown"]
 """What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
-
-_INTERNAL = "internal"  # fields that are left out of reports
 
 DISTANCES = ("max_ulp", "max_absolute", "max_relative")
 """The fields that say how far apart two sides are."""
@@ -117,7 +115,6 @@ class SiteVerification(InNotebooks):
             specification's bodies do.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
         is_proved: whether it holds for all values and sizes, by structure or since every value was tried.
-        varies: whether any of its results was another one of the same shape in another set of values.
     """
 
     op_type: str
@@ -138,7 +135,6 @@ class SiteVerification(InNotebooks):
     is_chosen: bool = False
     limit: str = ""
     is_proved: bool = False
-    varies: bool = field(default=False, metadata={_INTERNAL: True})
 
     def __repr__(self) -> str:
         """One line: where it stands, and the result."""
@@ -419,8 +415,7 @@ def _distance(ulp: int) -> str:
 def to_plain(value: Any) -> Any:
     """Dataclasses, tuples and floats as values that `json.dumps` writes as standard JSON."""
     if is_dataclass(value) and not isinstance(value, type):
-        told = (item.name for item in fields(value) if not item.metadata.get(_INTERNAL))
-        return {name: to_plain(getattr(value, name)) for name in told}
+        return {item.name: to_plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, (tuple, list)):
         return [to_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -97,8 +97,6 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
             if not still_differs or finding.status == "not run":
                 found = replace(known[at], rule=finding.rule, op_type=finding.op_type, is_chosen=finding.is_chosen)
                 break
-            if known[at].varies:
-                break
         judged.setdefault(key, (found, []))[1].append(region)
     return [
         (replace(found, nodes=nodes_of(region.pair.site for region in members)), members)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from reducelower.verification.feeding.held import held_in
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.judging.compare import compare_outputs, is_slight
-from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
+from reducelower.verification.judging.conditioning import Exactness, Move, moved_by
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import RANDOM, of_kind
@@ -65,7 +65,6 @@ class Seen:
     witness: Witness
     exactness: Exactness
     are_apart: bool
-    drawn: dict[int, Mapping[int, Move]] = field(default_factory=dict)
 
     @property
     def pair(self) -> Pair:
@@ -90,19 +89,19 @@ class Seen:
         """Ways to find out how far rounding moves one result, the cheapest first."""
         if not is_float(self.expected[at]) and self._rounds_nothing:
             return ()  # a tie goes one way or another
-        when_inputs_do = partial(self._when_inputs_do, at)
-        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), partial(self._mixed, self.expected[at])
+        return partial(self._when_inputs_do, at), partial(self._mixed, self.expected[at])
 
     @cached_property
     def _rounds_nothing(self) -> bool:
         return self.exactness.holds(self.case.feeds)
 
-    def _when_inputs_do(self, at: int, draws: int) -> Move | None:
-        if draws not in self.drawn:
-            self.setup.clock.check()
-            seed = [self.setup.sets.seed, at]
-            self.drawn[draws] = moved_by(self.source, self.case.feeds, self.expected, seed, draws)
-        move, value = self.drawn[draws].get(at), self.expected[at]
+    @cached_property
+    def _moves(self) -> Mapping[int, Move]:
+        self.setup.clock.check()
+        return moved_by(self.source, self.case.feeds, self.expected, self.setup.sets.seed)
+
+    def _when_inputs_do(self, at: int) -> Move | None:
+        move, value = self._moves.get(at), self.expected[at]
         if move is None or not is_float(value):
             return move
         # Rounding is small against the inputs or the result. A larger move is a jump, as of an If.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text
 from reducelower.model.text import short
-from reducelower.numerics.measure import identical, is_float
+from reducelower.numerics.measure import is_float
 from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import limits_of
@@ -98,17 +98,8 @@ class Tally:
     lost: list[Case] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
-    varies: bool = False
     bound: float = 0.0
     is_defined_so: bool = True
-    first: dict[object, Any] = field(default_factory=dict)
-
-    def see(self, results: Sequence[Any]) -> None:
-        """Note whether a result is another one than the first of its shape."""
-        for at, value in enumerate(results):
-            if not self.varies and isinstance(value, np.ndarray):
-                known = self.first.setdefault((at, value.shape), value)
-                self.varies = known is not value and not identical(known, value)
 
     def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
         """Keep the worst status, with the first reason for it."""
@@ -125,7 +116,7 @@ class Tally:
         self.runtime = found.runtime or self.runtime
         for name in ("cases", "values", "refused", "kept", "lost"):
             setattr(self, name, getattr(self, name) + getattr(found, name))
-        for name in ("varies", *DISTANCES):
+        for name in DISTANCES:
             setattr(self, name, max(getattr(self, name), getattr(found, name)))
         self.notes |= found.notes
         self.limits |= found.limits
@@ -149,7 +140,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
     )
 
 
-_TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", "example_inputs", "varies", *DISTANCES)
+_TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", "example_inputs", *DISTANCES)
 
 
 def _holds(tally: Tally) -> str:

@@ -136,7 +136,6 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            self._tally.see(expected)
             kept += held_bytes(case.feeds.values()) + 2 * held_bytes(expected)  # and the distances of these
             sides = self._left.session, expected, results, self._witness, self._exactness, self._are_apart
             judge_case(self._tally, Seen(self._setup, case, self._reduction, *sides))

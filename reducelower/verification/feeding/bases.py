@@ -23,7 +23,7 @@ from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, 
 from reducelower.verification.regions.places import Dims, any_size
 from reducelower.verification.running.memory import most_elements
 
-__all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases", "count_of", "is_large"]
+__all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases", "is_large"]
 
 LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 MANY = 1000  # elements, of which some lie close to a step
@@ -55,10 +55,9 @@ class Base:
         """The shapes of the inputs at these sizes."""
         return {name: _shape(dims, sizes) for name, dims in self.dims.items()}
 
-    @property
-    def count(self) -> int:
-        """Elements of the largest input."""
-        return max((value.size for value in self.feeds.values()), default=0)
+    def count(self, sizes: Mapping[str, int] | None = None) -> int:
+        """Elements of the largest input, at these sizes or its own."""
+        return max(map(prod, self.shapes(self.sizes if sizes is None else sizes).values()), default=0)
 
 
 @dataclass
@@ -89,12 +88,12 @@ class Bases:
         base = Base(dims, sizes, sample)
         large = sorted(dim for dim, size in sizes.items() if size > _SMALL)
         tried: list[dict[str, int]] = []
-        if large and base.count > LARGE // 40:
+        if large and base.count() > LARGE // 40:
             tried = [sizes | {dim: min(sizes[dim], _SMALL + 2 * at) for at, dim in enumerate(large)}]
-        elif base.count < _SOME:
+        elif base.count() < _SOME:
             more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, _SOME + 1))
-            tried = [each for each in more if _SOME <= count_of(base, each) <= LARGE][:1]
-            alone = ({dim: size * (_SOME // max(base.count, 1) + 1)} for dim, size in sizes.items())
+            tried = [each for each in more if _SOME <= base.count(each) <= LARGE][:1]
+            alone = ({dim: size * (_SOME // max(base.count(), 1) + 1)} for dim, size in sizes.items())
             tried += [sizes | each for each in alone][:DRAWS]
         found = (self._at(base, each, suits) for each in tried if not self.known)
         return next(filter(None, found), base)
@@ -149,10 +148,10 @@ class Bases:
             for spec in specs
         }
         empty = Base(dims, {}, {})
-        most = max(LARGE * 50, count_of(empty, dict.fromkeys(next(bindings(specs)), 1)))
+        most = max(LARGE * 50, empty.count(dict.fromkeys(next(bindings(specs)), 1)))
         for sizes in self._candidates(specs, empty):
             fitting = {name: max(size, self.limits.least) for name, size in sizes.items()}
-            if count_of(empty, fitting) <= most and (found := self._at(empty, fitting, accepts)) is not None:
+            if empty.count(fitting) <= most and (found := self._at(empty, fitting, accepts)) is not None:
                 return found
         return None
 
@@ -162,7 +161,7 @@ class Bases:
         first = ladder[0]
         for factor in range(2, _SOME + 1):
             more = {name: size * factor for name, size in first.items()}
-            if count_of(empty, more) >= _SOME > count_of(empty, first):
+            if empty.count(more) >= _SOME > empty.count(first):
                 yield more
                 break
         yield first
@@ -249,8 +248,3 @@ def _like_the_others(specs: Sequence[InputSpec]) -> Iterator[dict[str, int]]:
 
 def _shape(dims: Dims, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(dim if isinstance(dim, int) else sizes[str(dim)] for dim in dims)
-
-
-def count_of(base: Base, sizes: Mapping[str, int]) -> int:
-    """Elements of the largest input."""
-    return max((prod(shape) for shape in base.shapes(sizes).values()), default=0)

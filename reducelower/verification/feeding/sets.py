@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.types.sizes import Size
-from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases, count_of, is_large
+from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases, is_large
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
 from reducelower.verification.regions.places import Dims
 
@@ -183,7 +183,7 @@ class Sets(Bases):
         """Other values of operands that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
         told = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
-        draws = 2 * DRAWS if base.count >= _FEW else 8 * DRAWS
+        draws = 2 * DRAWS if base.count() >= _FEW else 8 * DRAWS
         for draw in range(draws if told else 0):
             rng = np.random.default_rng([self.seed, 6, draw])
             case = self._case(base, "other places", dict.fromkeys(self._fillings, "random"), 6, draw)
@@ -196,7 +196,7 @@ class Sets(Bases):
         seen = {tuple(base.sizes.values())}
         for at, (sizes, most) in enumerate(self._all_sizes(base)):
             key = tuple(sizes.values())
-            if key in seen or count_of(base, sizes) > most:
+            if key in seen or base.count(sizes) > most:
                 continue
             seen.add(key)
             found = self._at(base, sizes, accepts, at)
@@ -206,7 +206,7 @@ class Sets(Bases):
             beside: tuple[str, ...] = _BESIDE if self.limits.has_steps or most == _MOST else () if at else ("mixed",)
             beside += ("random",) * (DRAWS if most == _MOST else 0)  # each row of a table is to be taken
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
-            is_plain = 0 in key or self.limits.only_moves or found.count > LARGE
+            is_plain = 0 in key or self.limits.only_moves or found.count() > LARGE
             for number, kind in enumerate(() if is_plain else beside):
                 if kind in kinds:
                     yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
@@ -231,7 +231,7 @@ class Sets(Bases):
             yield dict.fromkeys(names, 0), LARGE
         for to in sorted({bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}):
             everywhere = dict.fromkeys(names, to)
-            if count_of(base, everywhere) <= _MOST // 16:
+            if base.count(everywhere) <= _MOST // 16:
                 yield everywhere, _MOST
             else:
                 yield from (({**dict.fromkeys(names, other), name: to}, _MOST) for name in names for other in (2, 1))

@@ -16,12 +16,11 @@ from reducelower.verification.running.runtimes import OnnxRuntime, Session, try_
 from reducelower.verification.running.source import Source, giving
 from reducelower.verification.running.wider import InDouble
 
-__all__ = ["DRAWS", "Exactness", "Move", "explained", "moved_by"]
+__all__ = ["Exactness", "Move", "explained", "moved_by"]
 
 _SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
-DRAWS = 4
-"""How many times values are moved: by chance one draw may leave an element where it is."""
+_DRAWS = 4  # by chance one draw may leave an element where it is
 _MOST_FLIPPED = 0.01
 
 
@@ -36,12 +35,12 @@ class Move:
     flipped: float = _MOST_FLIPPED
 
 
-def _disturbed(feeds: Mapping[str, Any], seed: Sequence[int], draws: int) -> Iterator[dict[str, Any]]:
-    """The same inputs with every float moved by one or two last places, so many times."""
+def _disturbed(feeds: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
+    """The same inputs with every float moved by one or two last places, several times over."""
     if not any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
         return
-    for draw in range(draws):
-        rng = np.random.default_rng([*seed, draw, 1])
+    for draw in range(_DRAWS):
+        rng = np.random.default_rng([seed, draw, 1])
         yield {name: _moved(value, rng) for name, value in feeds.items()}
 
 
@@ -54,12 +53,10 @@ def _moved(value: Any, rng: np.random.Generator) -> Any:
         return (wide * (1 + eps * rng.choice(_STEPS, value.shape))).astype(value.dtype)
 
 
-def moved_by(
-    session: Session, feeds: Mapping[str, Any], results: Sequence[Any], seed: Sequence[int], draws: int = DRAWS
-) -> dict[int, Move]:
-    """How far the elements of each result move, by the number of the result, when inputs are moved so many times."""
+def moved_by(session: Session, feeds: Mapping[str, Any], results: Sequence[Any], seed: int) -> dict[int, Move]:
+    """How far the elements of each result move, by the number of the result, when inputs are moved."""
     reach: dict[int, Array] = {}
-    for other in _disturbed(feeds, seed, draws):
+    for other in _disturbed(feeds, seed):
         for at, (before, after) in enumerate(zip(results, try_run(session, other) or (), strict=False)):
             move = _distance(before, after)
             if move is not None:

@@ -6,23 +6,20 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
 
 from reducelower.model.graph import walk
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.scope.node import blank
 from reducelower.types import Inference
 from reducelower.types.known import Known
 from reducelower.verification.inputs.made import InputSpec, tensor_dims
 from reducelower.verification.lemmas.substitution import Stayed
-from reducelower.verification.operators import column
 from reducelower.verification.regions.cut import renamed
 from reducelower.verification.regions.numbering import captured, content
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair
+from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims, Place
 
 __all__ = ["Lemma", "lemmas_of", "named_sizes", "sizes_told", "told"]
@@ -37,18 +34,16 @@ class Lemma:
 
     Attributes:
         entry: the first of the rewrites that say it.
-        bound: the values of operands that say where or how much, where the model holds them as constants.
         places: all of the rewrites.
     """
 
     entry: Entry
-    bound: Mapping[str, Array]
     places: list[Applied] = field(default_factory=list)
 
     @cached_property
     def operands(self) -> list[str]:
         """What either side reads from around, as blanks; a name that is no blank is one of the model."""
-        known = {*self.entry.added, *self.entry.constants, *self.bound}
+        known = {*self.entry.added, *self.entry.constants}
         read = [*captured([self.entry.node]), *captured(self.entry.nodes)]
         return [name for name in dict.fromkeys(read) if name not in known]
 
@@ -69,7 +64,7 @@ class Lemma:
         """Both sides, for operands of these types; values have the names that they have at the first place."""
         entry, first = self.entry, self.places[0]
         names = {**(first.names or {}), **{name: f"after/{name}" for name in (*entry.added, *entry.derived)}}
-        held = {names[name]: value for name, value in {**entry.constants, **self.bound}.items()}
+        held = {names[name]: value for name, value in entry.constants.items()}
         more = {names[name]: numpy_helper.to_array(value) for name, value in entry.added.items()}
         inputs = [InputSpec(names[name], *types[name]) for name in self.operands]
         sides = [_renamed([entry.node], names), _renamed(entry.nodes, names)]
@@ -102,51 +97,18 @@ def _place(opset: int) -> Place:
 
 def lemmas_of(source: ModelProto, applied: Iterable[Applied], stayed: Iterable[Stayed], goal: int) -> list[Lemma]:
     """The distinct lemmas behind rewrites of a model, and behind nodes that stay though their page is another."""
-    constants = _Constants(source)
     own = next((item.version for item in source.opset_import if item.domain in DEFAULT_DOMAINS), goal)
     every = [each for each in applied if each.entry is not None]
     every += [_as_applied(each, (own, goal)) for each in stayed]
     found: dict[Hashable, Lemma] = {}
     keys: dict[int, Hashable] = {}
     for each in every:
-        entry, names = each.entry, each.names
-        assert entry is not None and names is not None
-        bound = constants.bound(entry, names)
+        entry = each.entry
+        assert entry is not None
         if id(entry) not in keys:
             keys[id(entry)] = _key(entry)
-        key = keys[id(entry)], tuple((name, value.tobytes(), value.shape) for name, value in sorted(bound.items()))
-        found.setdefault(key, Lemma(entry, bound)).places.append(each)
+        found.setdefault(keys[id(entry)], Lemma(entry)).places.append(each)
     return list(found.values())
-
-
-class _Constants:
-    """The small constants of a main graph."""
-
-    def __init__(self, model: ModelProto) -> None:
-        free = {value.name for value in model.graph.input} if model.ir_version >= 4 else set()
-        self._tensors = {
-            tensor.name: tensor
-            for tensor in model.graph.initializer
-            if tensor.name not in free and np.prod(tensor.dims, dtype=np.int64) <= SMALL_CONSTANT
-        }
-        self._tensors |= {
-            node.output[0]: attribute.t
-            for node in model.graph.node
-            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS
-            for attribute in node.attribute
-            if attribute.name == "value"
-        }
-
-    def bound(self, entry: Entry, names: Mapping[str, str]) -> dict[str, Array]:
-        """The operands of a node that say where or how much, and are constants that nothing was asked about."""
-        places = column("where").get(entry.node.op_type, ())
-        found = {}
-        for at, name in enumerate(entry.node.input):
-            if at in places and name and name not in entry.constants and names[name] in self._tensors:
-                tensor = self._tensors[names[name]]
-                if tensor.data_location != TensorProto.EXTERNAL:
-                    found[name] = numpy_helper.to_array(tensor)
-        return found
 
 
 def _as_applied(stayed: Stayed, opsets: tuple[int, int]) -> Applied:
