@@ -5,7 +5,9 @@ Weights and inner values are widened, and values made from other types are limit
 outputs of the model keep their types, and operators of other domains may look at the bits, so such models are not
 changed.
 
-Sources: the pages of QuantizeLinear (21, 25), DequantizeLinear (21, 25), Cast (25).
+Sources: the pages of QuantizeLinear (21, 25), DequantizeLinear (21, 25), Cast (25), and that of 4-bit types among the
+technical details: a cast to them rounds floats to the nearest integer, ties to even, where one to 8 bits truncates.
+onnxruntime rounds with 2 bits as well (and takes ties away from zero).
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.document import Document
 from reducelower.model.graph import walk
 from reducelower.model.names import Names
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.numbers import FIRST_FLOATS
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
 from reducelower.model.skeleton import open_skeleton
 from reducelower.scope.values import loaded
 from reducelower.types import infer
@@ -53,6 +56,9 @@ _NARROW: Mapping[int, _Narrow] = {
 _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dtype", 2)}
 """Operators that turn values of one element type into another: the attribute that names it, and the input that has
 it."""
+
+
+_CASTS = ("Cast", "CastLike")
 
 
 def without_narrow_integers(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
@@ -93,7 +99,12 @@ def _widen_all(
                 value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type].wide
         computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output)
         inner.update(name for name in computed if types.get(name) in absent)
-        fitted = [each for node in graph.node for each in _fitted(node, absent.get(_made(node, types)), names)]
+        fitted: list[NodeProto] = []
+        for node in graph.node:
+            narrow = absent.get(_made(node, types))
+            if narrow is not None and node.op_type in _CASTS:
+                fitted += _rounded(node, types[node.input[0]], names)
+            fitted += _fitted(node, narrow, names)
         del graph.node[:]
         graph.node.extend(fitted)
     return frozenset(inner)
@@ -146,6 +157,8 @@ def _are_all_inside(model: ModelProto, absent: Collection[int], types: Mapping[s
         if node.domain in DEFAULT_DOMAINS and node.op_type != "BitCast":
             if (like := _is_like(node)) and not types.get(like):
                 return False
+            if node.op_type in _CASTS and _made(node, types) in absent and not types.get(node.input[0]):
+                return False  # floats are rounded
         else:
             outside.update(node.input, node.output)
     return not any(types.get(name) in absent for name in outside)
@@ -163,6 +176,19 @@ def _widen(tensor: TensorProto, wide: int, folder: DataFolder | None) -> None:
             tensor.ClearField(field)
         tensor.raw_data = held.raw_data
     tensor.data_type = wide
+
+
+def _rounded(node: NodeProto, given: int, names: Names) -> Iterator[NodeProto]:
+    """What rounds the floats that a cast takes, which takes them rounded from then on; nothing for other types."""
+    if not element_type_name(given).startswith(("float", "double", "bfloat")):
+        return
+    taken = node.input[0]
+    if given not in FIRST_FLOATS:  # which Round takes at every opset version
+        wide = names.fresh(node.output[0], "/float")
+        yield make_node("Cast", [taken], [wide], to=_T.FLOAT)
+        taken = wide
+    node.input[0] = names.fresh(node.output[0], "/rounded")
+    yield make_node("Round", [taken], [node.input[0]])
 
 
 def _fitted(node: NodeProto, narrow: _Narrow | None, names: Names) -> Iterator[NodeProto]:

@@ -64,7 +64,17 @@ def cast(to: int, lowest: int) -> tuple[ModelProto, np.ndarray]:
     return made(text), ((np.trunc(X * 9).astype(np.int64) - lowest) % 16 + lowest).astype(np.float32)
 
 
+def rounded(to: int, lowest: int, given: int) -> tuple[ModelProto, np.ndarray]:
+    """Floats are rounded to the nearest integer, ties to even, and then lose their high bits."""
+    text = f"""<ir_version: 10, opset_import: ["": 21]> g (float[4,6] x) => (float[4,6] y) <float f = {{2.5}}>
+        {{ m = Mul (x, f)  h = Cast <to = {given}> (m)  c = Cast <to = {to}> (h)  y = Cast <to = 1> (c) }}"""
+    exact = np.round((X * np.float32(2.5)).astype(helper.tensor_dtype_to_np_dtype(given)).astype(np.float64))
+    return made(text), ((exact.astype(np.int64) - lowest) % 16 + lowest).astype(np.float32)
+
+
 CASES = {
+    "cast of float to int4": lambda: rounded(TensorProto.INT4, -8, TensorProto.FLOAT),
+    "cast of double to uint4": lambda: rounded(TensorProto.UINT4, 0, TensorProto.DOUBLE),
     "by channel": by_channel,
     "by block": by_block,
     "activations": activations,
@@ -82,6 +92,12 @@ def test_every_bit_is_the_same_in_eight_bits(case: str, target: int) -> None:
     np.testing.assert_allclose(run(converted), expected, rtol=1e-6)
     if "cast" not in case:  # onnxruntime does not cast to four bits as the page says
         np.testing.assert_array_equal(run(converted), run(model))
+
+
+@pytest.mark.parametrize("given", ["FLOAT16", "BFLOAT16", "FLOAT8E4M3FN"])
+def test_narrow_floats_are_rounded_as_well(given: str) -> None:
+    model, expected = rounded(TensorProto.INT4, -8, getattr(TensorProto, given))
+    np.testing.assert_array_equal(run(reducelower.convert_version(model, 20)), expected)
 
 
 @pytest.mark.parametrize("target", [9, 18])

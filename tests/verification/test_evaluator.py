@@ -148,3 +148,12 @@ BOTH = 'RNN <direction = "bidirectional", hidden_size = 4> (x, w, r)'
 )
 def test_what_it_gets_wrong_as_it_stands_is_no_evidence(text: str, opset: int, wrong: list[str]) -> None:
     assert wrong_in_reference(model(text, opset)) == wrong
+
+
+@pytest.mark.parametrize("cast", ["Cast <to = 22> (x)", "CastLike (x, k)"])
+def test_floats_are_rounded_on_the_way_to_four_bits(cast: str) -> None:
+    """The page of these types: to the nearest, ties to even; whole numbers lose their high bits, as in Cast."""
+    text = "g (float[7] x) => (float[7] y) { h = Constant <value_ints = [1]> ()  k = Cast <to = 22> (h)"
+    given = model(f"{text}  c = {cast}  y = Cast <to = 1> (c) }}", 21)
+    (found,) = Evaluator(given).run(None, {"x": np.float32([0.5, 0.6, 1.5, 2.5, -1.5, -7.9, 9])})
+    assert found.tolist() == [0, 1, 2, 2, -2, -8, -7]

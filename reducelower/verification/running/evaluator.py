@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
+    op_cast,
+    op_cast_like,
     op_clip,
     op_log_softmax,
     op_loop,
@@ -26,6 +28,7 @@ from reducelower.numerics.measure import Array
 __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
+_FEW_BITS = {getattr(TensorProto, name, None) for name in ("INT4", "UINT4", "INT2", "UINT2")}  # some onnx lack the last
 _FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
 
 
@@ -36,6 +39,29 @@ class Pow(op_pow.Pow):
         with np.errstate(all="ignore"):
             found = np.where((a == -np.inf) & (b == 0.5), np.inf, np.power(a, b))
         return (found.astype(a.dtype),)
+
+
+def _rounded(x: Array, to: int) -> Array:
+    """What is cast to fewer than 8 bits, floats as the page of these types has them: to the nearest, ties to even."""
+    is_rounded = to in _FEW_BITS and x.dtype.kind in "fV" and helper.np_dtype_to_tensor_dtype(x.dtype) not in _FEW_BITS
+    return np.rint(x.astype(np.float64)) if is_rounded else x
+
+
+class Cast(op_cast.Cast_25):
+    """It truncates floats that it casts to integers of 4 and 2 bits."""
+
+    def _run(self, x: Array, to: int, saturate: bool = True, round_mode: str = "up") -> tuple[Array]:  # type: ignore[override]
+        found: tuple[Array] = super()._run(_rounded(x, to), to, saturate, round_mode)  # type: ignore[no-untyped-call]
+        return found
+
+
+class CastLike(op_cast_like.CastLike_25):
+    """As Cast."""
+
+    def _run(self, x: Array, y: Array, saturate: bool = True, **_: Any) -> tuple[Array]:
+        to = helper.np_dtype_to_tensor_dtype(y.dtype)
+        found: tuple[Array] = super()._run(_rounded(x, to), y, saturate)  # type: ignore[no-untyped-call]
+        return found
 
 
 class Clip(op_clip.Clip_11):
@@ -117,4 +143,4 @@ class Evaluator(ReferenceEvaluator):
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 
-_RIGHT: list[type[OpRun]] = [Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear]
+_RIGHT: list[type[OpRun]] = [Cast, CastLike, Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear]
