@@ -86,9 +86,9 @@ def _of_pairs(found: Matched) -> Iterator[_Found]:
         details = [] if at in found.alike else [*_attributes(found, at, other)]
         connected: list[str] = []
         for position, name, new in found.changed_inputs.get(at, ()):
-            if found.is_free(name, new):
-                continue  # reported by the region that computes it
-            sentence = f"{_input(left, at, position)}: {_value(left, name)} -> {_value(right, new)}"
+            if found.is_free(name, new) or position >= len(left.nodes[at].input):
+                continue  # reported by the region that computes it, or in the graph inside that reads it
+            sentence = f"{_input(left, at, position)}: {_other_values(left, name, right, new)}"
             is_constant = _is_fixed(left, name) and _is_fixed(right, new)
             (details if is_constant else connected).append(_with_distance(sentence, left, name, right, new))
         if details or connected:
@@ -108,7 +108,7 @@ def _of_outputs(found: Matched) -> Iterator[_Found]:
         if found.same(name, other):
             continue
         if not found.is_free(name, other):
-            detail = f"output {shown(name)!r}: {_value(left, name)} -> {_value(right, other)}"
+            detail = f"output {shown(name)!r}: {_other_values(left, name, right, other)}"
             yield len(left.nodes), Change("connected otherwise", (), (), (detail,), ((left.path, name),)), [], []
 
 
@@ -201,6 +201,21 @@ def _value(side: Side, name: str) -> str:
     return (_constant(side, name) or f"value {shown(name)!r}") if name else _NOT_GIVEN
 
 
+def _other_values(left: Side, name: str, right: Side, other: str) -> str:
+    """Two values that differ; of the same name, by what computes them."""
+    one, two = _value(left, name), _value(right, other)
+    if one == two and name in left.producers and other in right.producers:
+        one, two = (f"{text} of {_origin(side, each)}" for text, side, each in ((one, left, name), (two, right, other)))
+    return f"{one} -> {two}"
+
+
+def _origin(side: Side, name: str) -> str:
+    """What computes a value: the operator, and which of several outputs it is."""
+    node = side.nodes[side.producers[name]]
+    which = f", output {side.outputs_at[name]}" if len(node.output) > 1 else ""
+    return f"{operator_name(node)} {shown(side.label(side.producers[name]))!r}{which}"
+
+
 def _constant(side: Side, name: str) -> str:
     """The text of a constant, read once for all of the same value; empty for any other value."""
     number = side.constants.get(name)
@@ -230,6 +245,9 @@ def _with_distance(sentence: str, left: Side, name: str, right: Side, other: str
     differ = before != after
     if before.dtype.kind == "f":
         differ &= ~(np.isnan(before) & np.isnan(after))
+        if not differ.any():
+            differ = np.signbit(before) != np.signbit(after)
+            return f"{sentence}, {int(differ.sum()):,} of {before.size:,} values differ in the sign of zero or NaN"
     text = f"{sentence}, {int(differ.sum()):,} of {before.size:,} values differ"
     return text + _by_how_much(before[differ], after[differ])
 

@@ -67,9 +67,17 @@ class Matched:
         return self.pairs.get(producer, -2) == other and self.left.outputs_at[left] == self.right.outputs_at[right]
 
     def inputs(self, left: int) -> list[tuple[int, str, str]]:
-        """Position and names of the inputs in which two matched nodes differ."""
+        """Position and names of the inputs in which two matched nodes differ.
+
+        What the graphs inside read from around them comes after the inputs, where both read values of the same names.
+        """
         node, other = self.left.nodes[left], self.right.nodes[self.pairs[left]]
         names, others = list(node.input), list(other.input)
+        if len(names) == len(others):
+            inside, inside_other = self.left.reads[left][len(names) :], self.right.reads[self.pairs[left]][len(names) :]
+            if inside == inside_other:
+                names += inside
+                others += inside_other
         if len(names) == len(others) and all(map(self.same, names, others)):
             return []
         if node.op_type in COMMUTATIVE and node.domain in DEFAULT_DOMAINS and len(names) == len(others) == 2:
@@ -98,7 +106,7 @@ def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matche
     _pair(found, left.exact, right.exact, same_count=False)
     found.exact = frozenset(found.pairs)
     _by_kinds(found)
-    return min(found, named, key=_size)
+    return min(named, found, key=_size)
 
 
 def _by_names(found: Matched) -> None:
@@ -137,15 +145,16 @@ def _is_least(found: Matched) -> bool:
     if not kinds[0].isdisjoint(kinds[1]):
         return False
     return not any(_is_rewired(found, at) for at in found.changed_inputs) and all(
-        found.same(name, other) or found.is_free(name, other) for name, other in found.outputs
+        found.same(*each) or found.is_free(*each) for each in found.outputs
     )
 
 
 def _size(found: Matched) -> int:
-    """How many nodes differ."""
+    """How many nodes and outputs differ."""
     alone = len(found.left.nodes) + len(found.right.nodes) - 2 * len(found.pairs)
     pairs = [at for at in found.pairs if at not in found.exact]
-    return alone + sum(not _is_of_kind(found, at) or _is_rewired(found, at) for at in pairs)
+    outputs = sum(not found.same(*each) and not found.is_free(*each) for each in found.outputs)
+    return alone + outputs + sum(not _is_of_kind(found, at) or _is_rewired(found, at) for at in pairs)
 
 
 def _is_rewired(found: Matched, at: int) -> bool:

@@ -141,10 +141,11 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
     nested = [(at, other) for at, other in found.pairs.items() if may_hold_graphs(left.nodes[at])]
     if not nested:
         return
-    # Subgraphs may read values that are computed here.
-    for mark, side in enumerate((left, right)):
+    # Subgraphs may read values that are computed here. Of one name they are the same there, if not matched with others:
+    # the nodes that compute them are told.
+    for side in (left, right):
         for name in side.producers:
-            side.numbers.setdefault(name, table.of(("computed", mark, side.path, name)))
+            side.numbers.setdefault(name, table.of(("computed", left.path, name)))
     for at, other in found.pairs.items():
         for name, new in zip(left.nodes[at].output, right.nodes[other].output, strict=False):
             if name and new:

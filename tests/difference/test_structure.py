@@ -406,14 +406,57 @@ def test_outputs_that_change_places_with_their_names_differ_in_names_alone() -> 
     assert not found.changes
 
 
-def test_a_branch_that_reads_a_new_value_of_an_old_name_differs() -> None:
-    text = """g (float[2] x, bool c) => (float[2] y, float[2] r) { %s
-        y = If (c) <then_branch = t () => (float[2] a) { a = Abs (p) },
-                    else_branch = e () => (float[2] b) { b = Abs (x) }> }"""
-    before = model(text % "p = Exp (x)  r = Identity (p)")
-    after = model(text % "r = Exp (x)  p = Neg (x)")
-    inside = [change for change in difference(before, after).changes if change.nodes[0][0] != "graph"]
-    assert [change.kind for change in inside] == ["connected otherwise"]
+READ_IN_BRANCHES = """g (float[2] x, bool c) => (float[2] y) { v = Abs (x)
+    y = If (c) <then_branch = t () => (float[2] p) { p = Neg (v) }, else_branch = e () => (float[2] q) { q = Relu (v) }>
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [
+        ("v = Tanh (x)", ("replaced", ("Abs",), ("Tanh",))),
+        ("w = Abs (x)  v = Neg (w)", ("added", (), ("Neg",))),
+        ("v = Identity (x)", ("replaced", ("Abs",), ("Identity",))),
+    ],
+)
+def test_what_branches_read_is_told_where_it_is_computed(new: str, told: tuple[str, ...]) -> None:
+    assert kinds(difference(model(READ_IN_BRANCHES), put(READ_IN_BRANCHES, "v = Abs (x)", new))) == [told]
+
+
+def test_a_branch_that_reads_what_another_node_computes_differs() -> None:
+    text = READ_IN_BRANCHES.replace("v = Abs (x)", "v = Abs (x)  w = Tanh (x)")
+    (change,) = difference(model(text), put(text, "Neg (v)", "Neg (w)")).changes
+    assert (change.kind, change.details) == ("connected otherwise", ("input X: value 'v' -> value 'w'",))
+
+
+def test_outputs_that_change_places_are_told_by_what_computes_them() -> None:
+    text = "g (float[2] x) => (float[2] a, float[2] b) { a = Relu (x)  b = Neg (x) }"
+    swapped = "g (float[2] x) => (float[2] a, float[2] b) { b = Relu (x)  a = Neg (x) }"
+    details = [change.details for change in difference(model(text), model(swapped)).changes]
+    assert details == [
+        ("output 'a': value 'a' of Relu 'Relu#0' -> value 'a' of Neg 'Neg#1'",),
+        ("output 'b': value 'b' of Neg 'Neg#1' -> value 'b' of Relu 'Relu#0'",),
+    ]
+    text = "g (float[2] x) => (float[1] a, float[1] b) { a, b = Split (x) }"
+    first, _ = difference(model(text), put(text, "a, b =", "b, a =")).changes
+    told = "output 'a': value 'a' of Split 'Split#0', output 0 -> value 'a' of Split 'Split#0', output 1"
+    assert first.details == (told,)
+
+
+def test_of_equal_nodes_the_one_that_changed_is_told() -> None:
+    text = "g (float[2] x, float[2] z) => (float[2] p, float[2] q) { [one] p = Sub (x, z)  [two] q = Sub (x, z) }"
+    (change,) = difference(model(text), put(text, "[one] p = Sub (x, z)", "[one] p = Sub (z, x)")).changes
+    assert change.nodes == (("graph", "one"),)
+
+
+def test_the_sign_of_a_zero_is_a_difference_that_is_named() -> None:
+    def scaled(by: list[float]) -> ModelProto:
+        given = model("g (float[2] x) => (float[2] y) { y = Mul (x, k) }")
+        given.graph.initializer.append(numpy_helper.from_array(np.float32(by), "k"))
+        return given
+
+    (change,) = difference(scaled([0.0, 1.0]), scaled([-0.0, 1.0])).changes
+    assert change.details[0].endswith("1 of 2 values differ in the sign of zero or NaN")
 
 
 def test_changes_come_in_the_order_of_the_first_model() -> None:
