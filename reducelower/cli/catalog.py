@@ -100,9 +100,12 @@ def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
 def _try(book: RuleBook, operator: str | None) -> int:
     """Run rules and print the error for each element type; return 1 if a result was wrong."""
     from reducelower.rulebook.boundaries import boundaries_of
+    from reducelower.rulebook.boundary_validation import check_boundaries
     from reducelower.rulebook.trial import test_rules
 
     own = boundaries_of(book.directory)
+    if own is not None:
+        check_boundaries(own)
     if own is not None and (operator is None or operator in own.operators):
         from reducelower.conformance.boundary_trial import try_boundaries
 

@@ -80,7 +80,7 @@ _SUMMED: Mapping[Verdict, str] = {
     "kept": "kept",
     "rewrite": "to convert",
     "refused": "refused",
-    "unreadable": "unreadable",
+    "unreadable": "not read or written",
     "failed": "failed",
 }
 """What a summary calls a verdict."""

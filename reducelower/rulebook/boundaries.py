@@ -209,9 +209,14 @@ class Boundaries:
     def _rows(self) -> Mapping[str, list[Row]]:
         path = self.folder / ROWS
         found: dict[str, list[Row]] = {}
-        for op_types, rows in (tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}).items():
-            for op_type in op_types.split():
-                found.setdefault(op_type, []).extend(map(_row, rows))
+        try:
+            for op_types, rows in (tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}).items():
+                for op_type in op_types.split():
+                    found.setdefault(op_type, []).extend(map(_row, rows if isinstance(rows, list) else [rows]))
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise RuleError(f"is not TOML: {error}", path) from None
+        except RuleError as error:
+            raise RuleError(error.reason, path) from None
         return found
 
     @cached_property
@@ -270,7 +275,12 @@ def _is_helper(source: Source) -> bool:
     return not source.function.overload
 
 
-def _row(written: Mapping[str, Any]) -> Row:
+def _row(written: Any) -> Row:
+    if not isinstance(written, Mapping):
+        raise RuleError(f"{written!r} is no row: a row is a table with 'at' and 'why'")
+    for name, kind in (("at", str), ("why", str)):
+        if not isinstance(written.get(name), kind):
+            raise RuleError(f"a row does not say {name!r} as text")
     try:
         occasion = Occasion.of(written["at"])
     except ValueError as error:

@@ -8,9 +8,10 @@ from onnx import NodeProto
 
 from reducelower.errors import RuleError
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import is_runtime_name, opset_of, schema_in_force, versions
+from reducelower.model.schemas import is_runtime_name, opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.boundaries import ITS_BODY, Boundaries, BoundaryRule, Occasion
+from reducelower.rulebook.boundaries import ITS_BODY, ROWS, Boundaries, BoundaryRule, Occasion
+from reducelower.rulebook.guards import unknown_name
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.specializing import OWN
 
@@ -34,31 +35,41 @@ def check_boundaries(book: Boundaries) -> None:
     """
     for op_type in book.operators:
         for row in book.rows(op_type):
-            _check_occasion(op_type, row.occasion, RuleError)
+            try:
+                _check_occasion(op_type, row.occasion)
+            except RuleError as error:
+                raise RuleError(error.reason, book.folder / ROWS) from None
         for rule in book.rules(op_type):
             _check_rule(op_type, rule)
 
 
-def _check_occasion(op_type: str, occasion: Occasion, error: type[RuleError]) -> None:
+def _check_occasion(op_type: str, occasion: Occasion) -> None:
     known = versions(op_type)
     boundary = occasion.boundary(op_type)
     if not known and not is_runtime_name(op_type):
-        raise error(f"{op_type} is no operator of ONNX")
+        raise RuleError(f"{op_type} is no operator of ONNX")
     if occasion.way in ("below", "from") and boundary not in known[1:]:
         which = ", ".join(map(str, known[1:])) or "none"
-        raise error(f"{op_type} has no boundary {occasion.at} (it changed at: {which})")
+        raise RuleError(f"{op_type} has no boundary {occasion.at} (it changed at: {which})")
 
 
 def _check_rule(op_type: str, rule: BoundaryRule) -> None:
     source = rule.source
     try:
-        _check_occasion(op_type, rule.occasion, RuleError)
+        _check_occasion(op_type, rule.occasion)
     except RuleError as error:
         raise source.error(error.reason, "overload") from None
     if rule.occasion.way == "lacking" and rule.opset != _RETYPED:
         raise source.error(
             f"a body for an element type that is lacking is written for opset {_RETYPED}", "opset_import"
         )
+    function, stated = source.function, set[str]()
+    for version in versions(op_type):
+        found = schema(op_type, version)
+        stated |= set() if found is None else set(found.attributes)
+    header = {*function.attribute, *(attribute.name for attribute in function.attribute_proto)}
+    if unknown := unknown_name(rule.occasion.guard or "True", {*function.input, *function.output}, stated | header):
+        raise source.error(f"the guard asks about {unknown!r}, which is no input, output or attribute", "overload")
     _check_body(source, rule.helpers, set())
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
+from inspect import signature
 from typing import Any, TypeAlias
 
 from onnx import TensorProto
@@ -22,7 +23,7 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.rulebook.questions import NUMBERS, QUESTIONS
 
-__all__ = ["check_guard", "evaluated", "filled", "read_as_constants"]
+__all__ = ["check_guard", "evaluated", "filled", "read_as_constants", "unknown_name"]
 
 Expression: TypeAlias = ast.expr
 
@@ -60,6 +61,33 @@ def check_guard(text: str) -> str:
             | ast.List | ast.Subscript | ast.expr_context | ast.boolop | ast.unaryop | ast.cmpop | ast.operator,
         ):  # fmt: skip
             return f"{ast.unparse(inner)!r} is not allowed in a guard"
+        if isinstance(inner, ast.BinOp) and type(inner.op) not in _COMBINED:
+            return f"{ast.unparse(inner)!r} is not allowed in a guard"
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and not _takes(inner.func.id, inner.args):
+            return f"{ast.unparse(inner)!r} has too few or too many arguments"
+    return ""
+
+
+def _takes(question: str, arguments: Sequence[Expression]) -> bool:
+    try:
+        signature(QUESTIONS[question][0]).bind(None, *arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def unknown_name(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
+    """The first name in a guard that stands for nothing; empty if there is none."""
+    tree = _parsed(text)
+    asked = {id(each): each.id for call in ast.walk(tree) if isinstance(call, ast.Call) for each in call.args
+             if isinstance(each, ast.Name)}  # fmt: skip
+    called = {id(call.func) for call in ast.walk(tree) if isinstance(call, ast.Call)}
+    values = {*attributes, *NUMBERS, *CLASSES, *_TYPES}
+    for inner in ast.walk(tree):
+        if isinstance(inner, ast.Name) and id(inner) not in called:
+            known = values | {*operands, "first", "second"} if id(inner) in asked else values
+            if inner.id not in known:
+                return inner.id
     return ""
 
 

@@ -105,7 +105,7 @@ def test_many_models_have_a_bar_and_a_sum(models: Path, tmp_path: Path) -> None:
     (folder / "[red]broken.onnx").write_bytes(b"no model")
     seen = on_a_terminal("convert", folder, "--output-dir", tmp_path / "out", "--opset", 13, "--no-verify")
     assert "6/6" in seen
-    assert "6 models: 5 converted, 1 unreadable; 5 nodes rewritten" in seen
+    assert "6 models: 5 converted, 1 not read or written; 5 nodes rewritten" in seen
     assert "[red]broken.onnx" in seen
 
 

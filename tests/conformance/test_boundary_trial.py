@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError
+from reducelower.cli import run
 from reducelower.conformance.boundary_trial import BoundaryTrial, try_boundaries
 from reducelower.rulebook import RuleError, load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
@@ -161,6 +162,11 @@ def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> N
         (SHAPE.replace("below 15", "below 16"), "Shape has no boundary 16"),
         (SHAPE.replace("start == 1", "starts(data)"), "'starts' is nothing that a guard asks"),
         (SHAPE.replace("start == 1", "start =="), "cannot be read as a guard"),
+        (SHAPE.replace("start == 1", "begin == 1"), "asks about 'begin', which is no input, output or attribute"),
+        (SHAPE.replace("start == 1", "rank(sizes) == 1"), "asks about 'sizes', which is no input"),
+        (SHAPE.replace("start == 1", "type(data) in real"), "asks about 'real'"),
+        (SHAPE.replace("start == 1", "rank() == 1"), r"'rank\(\)' has too few or too many arguments"),
+        (SHAPE.replace("start == 1", "start / 2"), "'start / 2' is not allowed in a guard"),
         (SHAPE.replace("below 15", "under 15"), "says neither"),
         (SHAPE.replace("Slice (", "Slices ("), "no operator Slices"),
         (SHAPE.replace("(sizes,", "(size,"), "'size', which nothing before it gives"),
@@ -174,3 +180,31 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_line(tmp_path: Path, written
     with pytest.raises(reducelower.RuleError, match=says) as raised:
         check_boundaries(own)
     assert raised.value.line
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ('Concat = [{ at = "from 4"', "is not TOML"),
+        (b"\xff", "is not TOML"),
+        ("Concat = 3", "3 is no row"),
+        ('Concat = [{ why = "so" }]', "does not say 'at' as text"),
+        ('Concat = [{ at = "from 4" }]', "does not say 'why' as text"),
+        ('Concat = [{ at = "from 5", why = "so" }]', "Concat has no boundary 5"),
+        ('Nothing = [{ at = "from 5", why = "so" }]', "Nothing is no operator of ONNX"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said_with_its_file(tmp_path: Path, written: str | bytes, says: str) -> None:
+    path = tmp_path / "versions" / "attributes.toml"
+    path.parent.mkdir()
+    path.write_bytes(written if isinstance(written, bytes) else written.encode())
+    own = boundaries_of(tmp_path)
+    assert own is not None
+    with pytest.raises(RuleError, match=says) as raised:
+        check_boundaries(own)
+    assert raised.value.path == path
+
+
+def test_trying_a_folder_says_what_is_wrong_with_it_as_converting_does(tmp_path: Path) -> None:
+    rules = folder(tmp_path, Shape=SHAPE.replace("below 15", "below 16"))
+    assert run(["rules", "--test", str(rules)]) == 2
