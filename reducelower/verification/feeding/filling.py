@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -28,6 +29,7 @@ FAR_UP, FAR_DOWN = "far above one", "far below one"
 _OVER = "over "
 _ROOM = 48  # elements, which the inputs of a region have in all
 _FAR = frozenset({"NaN", "only NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
+_EPSILON = 1e-3  # below, a constant is taken for one
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
 
@@ -169,10 +171,18 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "zeros": made(lambda shape, rng: np.zeros(shape)),
         "ones": made(lambda shape, rng: np.ones(shape)),
     }
+    if filling.limits.has_steps:
+        found["off steps"] = made(_beside(_steps(filling.limits.constants)))
+        found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.limits.constants)), shape))
     if filling.limits.tables:
+        found["from tables"] = made(_beside(filling.limits.tables))
         found |= {f"above tables, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.tables, 1 + 1e-5)}
         found |= {f"below tables, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.tables, 1 - 1e-5)}
     found |= {f"keys, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.keys)}
+    halfway = [number for number in _between_all(filling.limits.constants) if abs(number) < largest / 4]
+    if filling.limits.has_steps and halfway:
+        # None of them lies on a step, where rounding decides.
+        found["between constants"] = made(lambda shape, rng: rng.choice(np.array(halfway), shape))
     if near:
         found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
     for constant in filling.limits.constants[:4]:
@@ -183,6 +193,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             found[f"below {constant:g}"] = made(_scaled(constant - step))
         if filling.limits.has_steps and not float(constant).is_integer():
             found[f"ties of {constant:g}"] = made(_ties(constant))
+    for constant in filling.limits.constants:
+        if 0 < constant < _EPSILON:
+            # An epsilon is added to a mean of squares.
+            found[f"roots of {constant:g}"] = made(_normal(constant**0.5))
     for element_type in sorted(filling.limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         bounds = np.array(lowest_and_highest(integer), np.float64)
@@ -225,6 +239,10 @@ def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.
     return lambda shape, rng: rng.uniform(least, most, shape)
 
 
+def _normal(deviation: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    return lambda shape, rng: rng.standard_normal(shape) * deviation
+
+
 def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
     """Values up to an end in every element, so that sums and means are on one side of a constant too."""
     return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
@@ -234,6 +252,22 @@ def _ties(step: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
     """A half of a step and a few times that, whose quotients by the step are exact, so that rounding breaks no ties."""
     pool = step * np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])
     return lambda shape, rng: rng.choice(pool, shape, p=[0.3, 0.3, *[0.4 / 6] * 6])
+
+
+def _steps(constants: Sequence[float]) -> list[float]:
+    """Steps and halves of steps, by one and by the constants."""
+    steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
+    return [step * count / 2 for step in steps for count in range(-9, 10)]
+
+
+def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values off others by a tenth to a millionth of their own size."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
+        return rng.choice(np.array(values), shape) * (1 + distance)
+
+    return draw
 
 
 def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
@@ -246,6 +280,13 @@ def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
             beside = (constant + sign * step for step in steps for sign in (-1, 1))
             found += [constant, -constant, *(value for value in beside if abs(value) < largest)]
     return found
+
+
+def _between_all(constants: Sequence[float]) -> list[float]:
+    """Values halfway between neighbouring constants, and one beyond either end."""
+    known = sorted(constants)
+    ends = [known[0] - abs(known[0]) / 2 - 1, known[-1] + abs(known[-1]) / 2 + 1] if known else []
+    return [*ends, *(low / 2 + high / 2 for low, high in pairwise(known))]
 
 
 def _whole(values: Sequence[float], lowest: int, highest: int) -> list[float]:

@@ -38,7 +38,7 @@ _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings 
 _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
 _ORDINARY = ("random", "true")
-_BESIDE = ("mixed", "wide", "negative", "around constants")
+_BESIDE = ("mixed", "wide", "negative", "around constants", "off steps", "from tables", "between constants")
 _SPECIAL = frozenset({"infinity", "NaN", "only NaN"})
 
 
