@@ -89,7 +89,7 @@ def _of_pairs(found: Matched) -> Iterator[_Found]:
             if found.is_free(name, new) or position >= len(left.nodes[at].input):
                 continue  # reported by the region that computes it, or in the graph inside that reads it
             sentence = f"{_input(left, at, position)}: {_other_values(left, name, right, new)}"
-            is_constant = _is_fixed(left, name) and _is_fixed(right, new)
+            is_constant = left.is_fixed(name) and right.is_fixed(new)
             (details if is_constant else connected).append(_with_distance(sentence, left, name, right, new))
         if details or connected:
             change = Change(
@@ -190,11 +190,6 @@ def _attribute(node: NodeProto, name: str) -> str:
 
 def _input(side: Side, at: int, position: int) -> str:
     return f"input {input_name(side.nodes[at], position, side.opsets.get('', 1))}"
-
-
-def _is_fixed(side: Side, name: str) -> bool:
-    """Whether an input is absent or constant."""
-    return not name or bool(_constant(side, name))
 
 
 def _value(side: Side, name: str) -> str:

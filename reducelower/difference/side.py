@@ -131,8 +131,10 @@ class Side:
         return producer is not None and producer not in matched
 
     def is_fixed(self, name: str) -> bool:
-        """Whether an input is absent, or a constant of this graph."""
-        return not name or name in self.constants
+        """Whether an input is absent, or a constant of this graph or of one around it."""
+        if not name or name in self.constants:
+            return True
+        return name not in self.producers and self.place.constant(name) is not None
 
     def label(self, at: int) -> str:
         """The name of a node, or its operator and position if it has none."""

@@ -236,16 +236,14 @@ def _specified(
         result, inner = np.log(total(data.astype(np.float64))), float(np.finfo(np.float64).eps)
     elif op_type == "ReduceLogSum":
         result, inner = np.log(total(data).astype(np.float64)), eps
-    elif op_type == "ReduceL1":
-        result, inner = total(np.abs(data)), eps
-    elif op_type == "ReduceSumSquare":
-        result, inner = total(data * data), eps
+    elif op_type in ("ReduceL1", "ReduceSumSquare"):
+        terms = np.abs(data) if op_type == "ReduceL1" else data * data
+        result, inner = total(terms), eps
     else:
         return None, None
     if not is_float(data):
         value = result.astype(data.dtype).astype(np.longdouble)
         if result.dtype.kind in "iu":
-            terms = np.abs(data) if op_type == "ReduceL1" else data * data
             whole = np.sum(terms.astype(np.longdouble), axis=axes, keepdims=keepdims)
             # What a sum beyond the range gives is not specified: onnxruntime adds in double, and cuts or wraps.
             return value, np.where(whole == value, _added_in_double(value, count), np.inf)

@@ -36,6 +36,8 @@ _COMBINED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
 }  # fmt: skip
 
+_OPERATIONS = frozenset[type[ast.AST]]({*_COMPARED, *_COMBINED, ast.Not, ast.USub, ast.And, ast.Or})
+
 _TYPES: Mapping[str, int] = {
     element_type_name(number): number for number in TensorProto.DataType.values() if number != TensorProto.UNDEFINED
 }
@@ -59,13 +61,20 @@ def check_guard(text: str) -> str:
             inner,
             ast.BoolOp | ast.UnaryOp | ast.BinOp | ast.Compare | ast.Call | ast.Name | ast.Constant | ast.Tuple
             | ast.List | ast.Subscript | ast.expr_context | ast.boolop | ast.unaryop | ast.cmpop | ast.operator,
-        ):  # fmt: skip
-            return f"{ast.unparse(inner)!r} is not allowed in a guard"
-        if isinstance(inner, ast.BinOp) and type(inner.op) not in _COMBINED:
+        ) or not _OPERATIONS.issuperset(map(type, _operations(inner))):  # fmt: skip
             return f"{ast.unparse(inner)!r} is not allowed in a guard"
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and not _takes(inner.func.id, inner.args):
             return f"{ast.unparse(inner)!r} has too few or too many arguments"
     return ""
+
+
+def _operations(tree: ast.AST) -> Sequence[ast.AST]:
+    match tree:
+        case ast.BoolOp(op=op) | ast.UnaryOp(op=op) | ast.BinOp(op=op):
+            return [op]
+        case ast.Compare(ops=ops):
+            return ops
+    return ()
 
 
 def _takes(question: str, arguments: Sequence[Expression]) -> bool:

@@ -167,6 +167,8 @@ def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> N
         (SHAPE.replace("start == 1", "type(data) in real"), "asks about 'real'"),
         (SHAPE.replace("start == 1", "rank() == 1"), r"'rank\(\)' has too few or too many arguments"),
         (SHAPE.replace("start == 1", "start / 2"), "'start / 2' is not allowed in a guard"),
+        (SHAPE.replace("start == 1", "start is 1"), "'start is 1' is not allowed in a guard"),
+        (SHAPE.replace("start == 1", "+start == 1"), r"'\+start' is not allowed in a guard"),
         (SHAPE.replace("below 15", "under 15"), "says neither"),
         (SHAPE.replace("Slice (", "Slices ("), "no operator Slices"),
         (SHAPE.replace("(sizes,", "(size,"), "'size', which nothing before it gives"),

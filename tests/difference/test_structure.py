@@ -378,6 +378,7 @@ def test_what_lies_around_a_branch_may_have_other_names() -> None:
     assert difference(model(text), put(other, "float w", "float v")).same
     (change,) = difference(model(text), put(text, "{1}", "{3}")).changes
     assert "Mul" in change.before[0]
+    assert (change.kind, change.details) == ("changed", ("input B: 1 -> 3",))
 
 
 def test_nodes_of_one_kind_are_told_apart_by_what_is_next_to_them() -> None:

@@ -100,6 +100,13 @@ def test_narrow_floats_are_rounded_as_well(given: str) -> None:
     np.testing.assert_array_equal(run(reducelower.convert_version(model, 20)), expected)
 
 
+def test_what_is_cast_from_a_type_that_is_not_known_is_refused() -> None:
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["": 21, "other": 1]> g (float[4] x) => (float[4] y) {
+        h = other.Op (x)  c = Cast <to = 22> (h)  y = Cast <to = 1> (c) }""")
+    with pytest.raises(reducelower.ConversionError, match="int4"):
+        reducelower.convert_version(model, 18)
+
+
 @pytest.mark.parametrize("target", [9, 18])
 @pytest.mark.parametrize("case", CASES)
 def test_what_became_of_it_is_verified(case: str, target: int) -> None:

@@ -28,7 +28,7 @@ from reducelower.numerics.measure import Array
 __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
-_FEW_BITS = {getattr(TensorProto, name, None) for name in ("INT4", "UINT4", "INT2", "UINT2")}  # some onnx lack the last
+_FEW_BITS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
 _FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
 
 
