@@ -112,12 +112,12 @@ def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matche
 def _by_names(found: Matched) -> None:
     """Match what is written alike, or computes a value of the same name."""
     left, right = found.left, found.right
-    written, others = left.written(), right.written()
-    for text in written.keys() & others.keys():
-        found.add(written[text], others[text])
-    changed = {
-        name for name in left.read if left.numbers.get(name) != right.numbers.get(name)
-    }  # one name for two values
+    others = right.written()
+    for text, at in left.written().items():  # in this order, which is told
+        if text in others:
+            found.add(at, others[text])
+    # The values of different constants may have one name.
+    changed = {name for name in left.read if left.numbers.get(name) != right.numbers.get(name)}
     found.alike = {at for at in found.pairs if changed.isdisjoint(left.reads[at])}
     for name, other in right.producers.items():
         at = left.producers.get(name, -1)

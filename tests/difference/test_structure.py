@@ -466,6 +466,19 @@ def test_changes_come_in_the_order_of_the_first_model() -> None:
     assert [kind for kind, _, _ in kinds(difference(model(text), model(after)))] == ["replaced", "added"]
 
 
+def test_changes_in_branches_come_in_the_order_of_the_nodes_that_hold_them() -> None:
+    operators = ["Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"]
+    branches = [
+        f"r{at} = If (c) <then_branch = t () => (float[2] a{at}) {{ a{at} = {op} (x, w) }}, "
+        f"else_branch = e () => (float[2] b{at}) {{ b{at} = Neg (x) }}>"
+        for at, op in enumerate(operators)
+    ]
+    total = f"y = Sum ({', '.join(f'r{at}' for at in range(len(operators)))})"
+    text = f"g (float[2] x, bool c) => (float[2] y) <float w = {{1}}> {{ {'  '.join([*branches, total])} }}"
+    found = difference(model(text), put(text, "{1}", "{3}"))
+    assert [change.before[0].partition(" ")[0] for change in found.changes] == operators
+
+
 def test_an_identity_is_not_taken_for_the_node_that_it_reads() -> None:
     before = "g (float[2] x) => (float[2] y) { a = Relu (x)  i = Identity (a)  b = Relu (x)  y = Add (i, b) }"
     after = "g (float[2] x) => (float[2] y) { c = Relu (x)  d = Relu (x)  y = Add (c, d) }"
