@@ -12,7 +12,7 @@ from reducelower.adapters import ops
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema, versions
-from reducelower.rulebook.boundaries import BoundaryRule, Row
+from reducelower.rulebook.boundaries import BoundaryRule
 from reducelower.rulebook.reading import Source
 
 __all__ = ["Boundary", "boundaries"]
@@ -48,8 +48,7 @@ def boundaries(op_type: str) -> Iterator[Boundary]:
 def _boundary(crossing: Crossing) -> Boundary:
     far = (crossing.boundary, crossing.boundary - 1)
     way = "{} to {}".format(*(far if crossing.down else reversed(far)))
-    rules = [each for each in crossing.rules if isinstance(each, BoundaryRule)]
-    rows = [each for each in crossing.rules if isinstance(each, Row)]
+    rules, rows = crossing.rules
     text = "\n\n".join(_written(rules))
     said = list(dict.fromkeys([rule.source.function.doc_string for rule in rules] + [row.why for row in rows]))
     if len(said) > _MOST_SAID:

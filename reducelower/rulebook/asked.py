@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,22 @@ _CORRECT = "correct the rule: it can ask about what the node reads, and not abou
 
 
 class Asked:
-    """A node that a rule's guard is asked about: its operands and attributes, by the names that the rule gives them."""
+    """A node that a rule's guard is asked about: its operands and attributes, by the names that the rule gives them.
+
+    Attributes:
+        terms: which terms of guards hold, by their text; of use to all rules that give the same names.
+    """
 
     def __init__(self, function: FunctionProto, node: NodeProto, scope: Scope, opset: int) -> None:
         self.function = function
         self.node = node
         self.scope = scope
         self.opset = opset
-        places = {"first": 0, "second": 1} | {name: place for place, name in enumerate(function.input)}
-        given = dict(enumerate(node.input))
-        self._operands = {name: given.get(place, "") for name, place in places.items()}
-        self._yielded = {name: place for place, name in enumerate(function.output)}
+        self.terms: dict[str, bool] = {}
+        first, second, *_ = *node.input, "", ""
+        named = dict(zip_longest(function.input, node.input[: len(function.input)], fillvalue=""))
+        self._operands = {"first": first, "second": second, **named}
+        self._yielded = dict(zip(function.output, count()))
 
     def within(self, names: Mapping[str, str]) -> Asked:
         """The same node asked about where a body has names of its own: for inputs of the rule, for none, or for others.
@@ -39,6 +45,7 @@ class Asked:
         About others, which the body computes, nothing can be asked.
         """
         inner = copy(self)
+        inner.terms = {}
         inner._operands = {name: operand for name, operand in self._operands.items() if name not in names}
         for name, meant in names.items():
             if not meant or self.is_input(meant):

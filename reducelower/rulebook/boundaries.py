@@ -24,12 +24,15 @@ from reducelower.model.graph import read_by
 from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
-from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants
+from reducelower.rulebook.guards import check_guard, evaluated, filled, holds, read_as_constants
 from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
 from reducelower.rulebook.specializing import reason_and_hint, specialized, with_all
 from reducelower.scope.body import AnyScope
 
-__all__ = ["ITS_BODY", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "boundaries_of", "shipped"]
+__all__ = [
+    "ITS_BODY", "NOTHING_TRIED", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "Tried", "boundaries_of",
+    "first_that_holds", "shipped",
+]  # fmt: skip
 
 Way: TypeAlias = Literal["below", "from", "absent", "lacking"]
 
@@ -146,6 +149,11 @@ class BoundaryRule:
         """The opset version of its body."""
         return opset_of(self.source.function)
 
+    @cached_property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names that it gives to inputs and outputs."""
+        return tuple(self.source.function.input), tuple(self.source.function.output)
+
     def read_version(self, op_type: str) -> int:
         """The version of the operator that an expression of it reads; 0 if it reads all."""
         return self.occasion.boundary(op_type)
@@ -163,18 +171,52 @@ class BoundaryRule:
         Raises:
             RefusedError: the rule refuses it.
         """
-        function, guard = with_all(self.source.function, node), self.occasion.guard
-        asked = Asked(function, node, scope, opset)
-        if guard and not evaluated(guard, asked):
-            return None
+        found = first_that_holds((self,), node, scope, opset)
+        return None if found is None else found[1]
+
+    def _written(self, asked: Asked, scope: AnyScope) -> list[NodeProto] | ItsBody:
+        function, node = with_all(self.source.function, asked.node), asked.node
         if (first := function.node[0]).op_type == ITS_BODY:
             return ItsBody(*reason_and_hint(first, asked))
-        known = {name for name in read_as_constants(guard) if asked.is_input(name)}
+        known = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
         body = specialized(function, self.helpers, asked, known)
         nodes = write_out(function, body, node, scope)
         read = {name for made in nodes for name in read_by(made)}
         scope.release(*(name for name in node.input if name and name not in read))
         return nodes
+
+
+def first_that_holds(
+    rules: Iterable[BoundaryRule], node: NodeProto, scope: AnyScope, opset: int
+) -> tuple[BoundaryRule, list[NodeProto] | ItsBody] | None:
+    """The first rule whose guard holds for a node, and what it gives; None if none does.
+
+    What rules have in common is asked once for all of them.
+
+    Raises:
+        RefusedError: the rule refuses the node.
+    """
+    asked_by: dict[tuple[tuple[str, ...], tuple[str, ...]], Asked] = {}
+    for rule in rules:
+        asked = asked_by.get(rule.names)
+        if asked is None:
+            asked = asked_by[rule.names] = Asked(with_all(rule.source.function, node), node, scope, opset)
+        if holds(rule.occasion.guard, asked):
+            return rule, rule._written(asked, scope)
+    return None
+
+
+class Tried(NamedTuple):
+    """What is tried at a boundary: of rules the first whose guard holds, then of rows all whose guard holds."""
+
+    rules: tuple[BoundaryRule, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.rows)
+
+
+NOTHING_TRIED = Tried()
 
 
 class Boundaries:
@@ -243,12 +285,15 @@ class Boundaries:
         """Every row for an operator."""
         return self._rows.get(op_type, ())
 
-    def at(self, op_type: str, boundary: int, *, down: bool) -> tuple[Row | BoundaryRule, ...]:
-        """What is tried at a boundary, rules first."""
-        way = "below" if down else "from"
-        entries: list[Row | BoundaryRule] = [*self.rules(op_type), *self.rows(op_type)]
-        return tuple(
-            each for each in entries if each.occasion.way == way and each.occasion.boundary(op_type) == boundary
+    def at(self, op_type: str, boundary: int, *, down: bool) -> Tried:
+        """What is tried at a boundary."""
+
+        def is_tried(occasion: Occasion) -> bool:
+            return occasion.way == ("below" if down else "from") and occasion.boundary(op_type) == boundary
+
+        return Tried(
+            tuple(rule for rule in self.rules(op_type) if is_tried(rule.occasion)),
+            tuple(row for row in self.rows(op_type) if is_tried(row.occasion)),
         )
 
     def expressions(self, op_type: str) -> tuple[BoundaryRule, ...]:

@@ -23,7 +23,7 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.rulebook.questions import NUMBERS, QUESTIONS
 
-__all__ = ["check_guard", "evaluated", "filled", "read_as_constants", "unknown_name"]
+__all__ = ["check_guard", "evaluated", "filled", "holds", "read_as_constants", "unknown_name"]
 
 Expression: TypeAlias = ast.expr
 
@@ -108,8 +108,26 @@ def read_as_constants(text: str) -> Sequence[str]:
     return _AS_CONSTANT.findall(text)
 
 
+@cache
+def _terms(guard: str) -> tuple[tuple[str, Expression], ...]:
+    """What all has to hold where a guard does, in order, each as text as well."""
+    tree = _parsed(guard) if guard else ast.BoolOp(ast.And(), [])
+    parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
+    return tuple((ast.unparse(part), part) for part in parts)
+
+
+def holds(guard: str, asked: Asked) -> bool:
+    """Whether a guard holds for a node; one term of it is looked at after the other, and none twice for a node."""
+    for text, term in _terms(guard):
+        if text not in asked.terms:
+            asked.terms[text] = bool(_evaluated(term, asked))
+        if not asked.terms[text]:
+            return False
+    return True
+
+
 def evaluated(text: str, asked: Asked) -> Any:
-    """The value of a guard, or of another expression, for a node."""
+    """The value of an expression for a node."""
     return _evaluated(_parsed(text), asked)
 
 
