@@ -168,7 +168,7 @@ class _Cuts:
     def _claims(self) -> dict[tuple[str, int], Claim]:
         left, right = (side.proto for side in self._sides)
         inferences = Inference(lambda: left), Inference(lambda: right)
-        claims = align(left, right, self._plan, dropped=(), by_name=True, inferences=inferences).claims
+        claims = align(left, right, self._plan, dropped=(), inferences=inferences).claims
         return {(claim.site.graph, claim.site.index): claim for claim in claims if claim.site is not None}
 
     def of(self, site: Site) -> Region | None:

@@ -78,6 +78,6 @@ def test_a_small_model_with_functions_imports_every_domain_once() -> None:
     after = model("g (float[N] x) => (float[N] y) { y = local.own (x) }", functions=own)
     after.opset_import[0].domain = "ai.onnx"
     inferences = Inference(lambda: before), Inference(lambda: after)
-    (claim,) = align(before, after, None, dropped=(), by_name=True, inferences=inferences).claims
+    (claim,) = align(before, after, None, dropped=(), inferences=inferences).claims
     ((_, small),) = small_models(cut_region(claim).pair)
     assert sorted(item.domain for item in small.opset_import) == ["", "local"]

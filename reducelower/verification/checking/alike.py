@@ -26,14 +26,10 @@ Judged = list[tuple[SiteVerification, list[Region]]]
 """Findings, each with the regions that it is about."""
 
 
-def grouped(alignment: Alignment, clock: Clock, most: int | None) -> tuple[list[list[Region]], Judged] | None:
-    """The regions of an alignment, those together that are alike but for sizes, and findings on what cannot be cut.
-
-    None where they have more than `most` nodes.
-    """
+def grouped(alignment: Alignment, clock: Clock) -> tuple[list[list[Region]], Judged]:
+    """The regions of an alignment, those together that are alike but for sizes, and findings on what cannot be cut."""
     groups: dict[object, list[Region]] = {}
     left: dict[tuple[str, str, str], list[Site]] = {}
-    size = 0
     for claim in alignment.claims:
         clock.check()
         try:
@@ -42,9 +38,6 @@ def grouped(alignment: Alignment, clock: Clock, most: int | None) -> tuple[list[
             site = claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0)
             left.setdefault((site.op_type, site.rule, error.reason), []).append(site)
             continue
-        size += len(region.pair.nodes) + len(region.pair.replacement)
-        if most is not None and size > most:
-            return None
         groups.setdefault(region.pair.key, []).append(region)
     return list(groups.values()), [
         (SiteVerification(op_type, rule, op_type, nodes_of(sites), "not run", reason), [])

@@ -5,13 +5,12 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from onnx import ModelProto
 
-from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
 from reducelower.plan import CHOSEN, Plan
 from reducelower.types import Inference
@@ -26,10 +25,7 @@ from reducelower.verification.running.source import OutOfTimeError
 __all__ = ["Regions", "losses", "verify_regions"]
 
 _ROUNDS = 4
-_OVERLAP = 4
-_MANY = 32  # regions that differ where one name or another is misleading
 _IN_DETAIL = 8  # regions that differ, of two models of which no plan says what was done
-_SPARE_NODES = 4000
 
 
 @dataclass(frozen=True)
@@ -39,14 +35,12 @@ class Regions:
     Attributes:
         findings: one per distinct region, in graph order of the first of each.
         aligned: tells what the models have in common.
-        evens_out: whether a region differs by itself, and a larger one that it is part of does not.
-        unseen: why not all regions, or not all ways to align the models, were tried; empty where they were.
+        unseen: why not all regions were tried; empty where they were.
         shared: how many values both models compute alike, if that is known without the alignment.
     """
 
     findings: tuple[SiteVerification, ...]
     aligned: Callable[[], Alignment]
-    evens_out: bool = False
     unseen: str = ""
     shared: int | None = None
 
@@ -96,33 +90,25 @@ def verify_regions(
     inferences = Inference(lambda: before), Inference(lambda: after)
     checker = checker or Checker()
     first: _Round | None = None
-    unseen = ""
-    for by_name in (True, False):
-        dropped: dict[tuple[str, str], tuple[Claim, SiteVerification]] = {}
-        for _ in range(_ROUNDS):
-            if first is not None and checker.clock.over:
-                return _undecided(first, _no_time_to_align(checker.clock))
-            alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
-            _leave_out(alignment, settled)
-            most = None if first is None else _most_nodes(before, after)
-            found = _judge(alignment, plan, checker, on_progress, most)
-            first = first or found
-            if found.left:
-                told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
-                return _undecided(first, told)
-            if found.is_too_much:
-                unseen = unseen or _too_much(most or 0)
-                break
-            failing = found.failing()
-            if all(finding.ok for finding, _ in found.judged):
-                return replace(found.regions, evens_out=bool(dropped))
-            if len(failing) >= _MANY or not failing.keys() - dropped.keys():
-                break
-            dropped |= failing
-        if plan is not None:
-            break  # a conversion keeps names
+    dropped: dict[Hashable, Claim] = {}
+    for _ in range(_ROUNDS):
+        if first is not None and checker.clock.over:
+            return _undecided(first, _no_time_to_align(checker.clock))
+        alignment = align(before, after, plan, dropped=dropped, inferences=inferences)
+        _leave_out(alignment, settled)
+        found = _judge(alignment, plan, checker, on_progress)
+        first = first or found
+        if found.left:
+            told = _no_time_for(found, checker.clock) if found is first else _no_time_to_align(checker.clock)
+            return _undecided(first, told)
+        if all(finding.ok for finding, _ in found.judged):
+            return found.regions
+        failing = found.failing()
+        if not failing.keys() - dropped.keys():
+            break
+        dropped |= failing
     assert first is not None
-    return _undecided(first, unseen) if unseen else first.regions
+    return first.regions
 
 
 def _leave_out(alignment: Alignment, settled: Collection[tuple[str, int]]) -> None:
@@ -145,32 +131,22 @@ class _Round:
         alignment: what the models have in common.
         judged: the findings.
         left: how many regions were not run since the time was over.
-        is_too_much: whether none was run, since together they are many times as large as the models.
     """
 
     alignment: Alignment
     judged: Judged
     left: int = 0
-    is_too_much: bool = False
 
     @property
     def regions(self) -> Regions:
         """The findings without the regions that they are about."""
         return Regions(tuple(finding for finding, _ in self.judged), lambda: self.alignment)
 
-    def failing(self) -> dict[tuple[str, str], tuple[Claim, SiteVerification]]:
+    def failing(self) -> dict[Hashable, Claim]:
         """The claims that do not hold and can be dropped, by their keys."""
-        return {
-            region.claim.key: (region.claim, finding)
-            for finding, regions in self.judged
-            if not finding.ok
-            for region in regions
-            if _is_guess(region)
-        }
-
-
-def _is_guess(region: Region) -> bool:
-    return region.claim.site is None and not region.claim.is_output
+        regions = (region for finding, regions in self.judged if not finding.ok for region in regions)
+        claims = (region.claim for region in regions)
+        return {key: claim for claim in claims if claim.site is None and not claim.is_output for key in claim.keys}
 
 
 def _undecided(first: _Round, unseen: str) -> Regions:
@@ -206,25 +182,13 @@ def _no_time_to_align(clock: Clock) -> str:
     )
 
 
-def _too_much(most: int) -> str:
-    return (
-        f"not all ways to align the models were tried, since regions of more than {most:,} nodes differ in some; give "
-        "what is meant to be the same the same names in both models"
-    )
-
-
-def _most_nodes(before: ModelProto, after: ModelProto) -> int:
-    """How many nodes regions may have in all, in alignments after the first: so many overlap where little is alike."""
-    return _SPARE_NODES + _OVERLAP * sum(1 for model in (before, after) for _ in all_nodes(model))
-
-
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
     """Where the forms that a caller chose lose range, of a conversion that is not verified: one sentence each."""
     chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
     inferences = Inference(lambda: before), Inference(lambda: after)
-    alignment = align(before, after, chosen, dropped=(), by_name=True, inferences=inferences)
+    alignment = align(before, after, chosen, dropped=(), inferences=inferences)
     alignment.claims[:] = [claim for claim in alignment.claims if claim.site is not None]
-    found = _judge(alignment, chosen, Checker(), None, None)
+    found = _judge(alignment, chosen, Checker(), None)
     return tuple(finding.loss for finding, _ in found.judged if finding.status == "loses range")
 
 
@@ -233,9 +197,8 @@ def _judge(
     plan: Plan | None,
     checker: Checker,
     on_progress: Callable[[int, int], None] | None,
-    most: int | None,
 ) -> _Round:
-    """Every distinct region of an alignment with its finding, as far as the time goes; `most` nodes in all of them."""
+    """Every distinct region of an alignment with its finding, as far as the time goes."""
     judged: Judged = []
     for site in alignment.missing:
         reason = "the replacement computes none of its outputs"
@@ -243,10 +206,7 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        found = grouped(alignment, checker.clock, most)
-        if found is None:
-            return _Round(alignment, judged, is_too_much=True)
-        groups, uncut = found
+        groups, uncut = grouped(alignment, checker.clock)
         judged += uncut
         left = sum(map(len, groups))
         checker.watch(region.pair for group in groups for region in group)

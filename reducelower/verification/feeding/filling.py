@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +16,7 @@ from reducelower.numerics.measure import Array, is_float, lowest_and_highest, sm
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, random_array
 
-__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling", "refilled", "sprinkled"]
+__all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling", "sprinkled"]
 
 Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
 
@@ -77,16 +77,6 @@ class Filling:
     @cached_property
     def _ways(self) -> dict[str, Maker]:
         return _ways(self)
-
-
-def refilled(feeds: Mapping[str, Any], kind: str, seed: tuple[int, ...]) -> dict[str, Array]:
-    """Values of a kind for each tensor of numbers among inputs."""
-    found = {}
-    for at, (name, value) in enumerate(feeds.items()):
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            spec = InputSpec(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-            found[name] = Filling(spec, Limits()).values(kind, value.shape, (*seed, at))
-    return found
 
 
 def _plain(element_type: int, values: Values) -> Maker:

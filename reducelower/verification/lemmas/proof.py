@@ -62,7 +62,7 @@ def verify_rewrites(
         inferences = Inference(lambda: before), Inference(lambda: after)
         return Regions(
             tuple(findings),
-            lambda: align(before, after, plan, dropped=(), by_name=True, inferences=inferences),
+            lambda: align(before, after, plan, dropped=(), inferences=inferences),
             shared=len(before.graph.node) - sum(path == "graph" for path, _ in places),
         )
     rest = verify_regions(before, after, plan, checker=checker, on_progress=on_progress, settled=places)

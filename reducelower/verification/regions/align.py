@@ -3,14 +3,14 @@
 Both are numbered with one table (`numbering`), the second with guesses: a value that has a counterpart in the first (by
 name, by the order of like nodes, or because a plan says so) takes its number, and where it is computed otherwise, that
 the two are equal becomes a *claim*. Guesses may be wrong, names may be misleading: a claim that does not hold is
-dropped, and those downstream of it become larger. The claims that are left are what the proof is made of. Outputs of
-the models are always claims, unless they are the same by construction.
+dropped and another counterpart looked for; without one, the claims downstream become larger. The claims that are left
+are what the proof is made of. Outputs of the models are always claims, unless they are the same by construction.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -68,9 +68,9 @@ class Claim:
     is_output: bool = False
 
     @property
-    def key(self) -> tuple[str, str]:
-        """What tells claims apart."""
-        return self.level.path, self.pairs[0][0]
+    def keys(self) -> list[tuple[str, str, str]]:
+        """What tells guesses apart: where they are made, and the names on both sides."""
+        return [(self.level.path, *pair) for pair in self.pairs]
 
 
 @dataclass
@@ -95,17 +95,16 @@ def align(
     after: ModelProto,
     plan: Plan | None,
     *,
-    dropped: Collection[tuple[str, str]],
-    by_name: bool,
+    dropped: Collection[Hashable],
     inferences: tuple[Inference, Inference],
 ) -> Alignment:
     """Align two models, whose inputs and outputs correspond by name.
 
     Claims that turned out not to hold are `dropped` by their keys, and not made again; the sites of a plan become
-    claims in any case. By name, equal names are a reason to claim that values are equal.
+    claims in any case. Values of equal names are claimed to be equal, and what these leave over in the order of nodes.
     """
     sites = () if plan is None else plan.sites
-    return _Aligner((before, after), inferences, sites, frozenset(dropped), by_name).run()
+    return _Aligner((before, after), inferences, sites, frozenset(dropped)).run()
 
 
 def _own(numbers: Numbers) -> Mapping[str, int]:
@@ -117,8 +116,7 @@ class _Aligner:
     _models: tuple[ModelProto, ModelProto]
     _inferences: tuple[Inference, Inference]
     _sites: Sequence[Site]
-    _dropped: frozenset[tuple[str, str]]
-    _by_name: bool
+    _dropped: frozenset[Hashable]
     _table: Table = field(default_factory=Table)
     _opened: set[tuple[str, str]] = field(default_factory=set)
     _found: Alignment = field(default_factory=Alignment)
@@ -214,20 +212,19 @@ class _Aligner:
         return found
 
     def _guesses(self, level: Level, outputs: Mapping[str, str]) -> dict[str, str]:
-        """Counterparts in the first model, by names of values in the second."""
+        """Counterparts in the first model, by names of values in the second: by name, and else by order.
+
+        Once a guess was dropped, names may be misleading, and are asked last.
+        """
         left = {name for node in level.left.holder.node for name in node.output if name}
         right = [name for node in level.right.holder.node for name in node.output if name]
-        guesses = dict(outputs)
-        if self._by_name:
-            guesses.update((name, name) for name in right if name in left and name not in outputs)
-        taken = set(guesses.values())
+        named = {name: name for name in right if name in left and (level.path, name, name) not in self._dropped}
+        guesses = {**({} if self._dropped else named), **outputs}
         if any(name not in guesses for name in right):
-            guesses.update(self._by_order(level, guesses.keys(), taken))
-        return {
-            name: counterpart
-            for name, counterpart in guesses.items()
-            if name in outputs or (level.path, counterpart) not in self._dropped
-        }
+            in_order = list(self._by_order(level, guesses.keys(), set(guesses.values())))
+            guesses |= {name: other for name, other in in_order if (level.path, other, name) not in self._dropped}
+        taken = set(guesses.values())
+        return {name: name for name in named if name not in taken} | guesses
 
     def _by_order(self, level: Level, known: Collection[str], taken: Collection[str]) -> Iterator[tuple[str, str]]:
         """Nodes of one kind with the same attributes and constants, if both sides have as many of them."""

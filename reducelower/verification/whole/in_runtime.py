@@ -19,7 +19,7 @@ from reducelower.verification.running.reference_gaps import no_evidence
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.borders import at_borders, first_difference
-from reducelower.verification.whole.looks import as_regions, random_outputs, searched, without_slight
+from reducelower.verification.whole.looks import as_regions, random_outputs, without_slight
 from reducelower.verification.whole.question import Question, compared, differ, where_run
 from reducelower.verification.whole.runs import Request, Run, inner_values, run_result, run_source
 
@@ -141,8 +141,6 @@ def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
 
 def _judge(question: Question, left: Run, right: Run) -> Verification:
     outputs = compared(question, left, right)
-    if not differ(outputs) and question.hides:
-        outputs = searched(question, left, right, outputs)
     if differ(outputs):
         outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
     outputs = as_regions(outputs, question.regions)

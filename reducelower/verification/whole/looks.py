@@ -1,4 +1,4 @@
-"""Second looks at whole models: random operators, what a region was asked to lose, other inputs, two runtimes."""
+"""Second looks at whole models: random operators, what a region was asked to lose, two runtimes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,16 @@ from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
-from reducelower.verification.feeding.filling import refilled
 from reducelower.verification.feeding.limits import with_called
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
-from reducelower.verification.whole.borders import at_borders
-from reducelower.verification.whole.question import Question, compared, differ, far_apart
+from reducelower.verification.whole.question import Question, far_apart
 from reducelower.verification.whole.runs import Run
 
-__all__ = ["as_regions", "random_outputs", "searched", "without_slight"]
-
-_SETS = 60  # of inputs, on which a difference is looked for
-_KINDS = ("random", "mixed", "wide", "large")
+__all__ = ["as_regions", "random_outputs", "without_slight"]
 
 
 def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
@@ -42,28 +37,6 @@ def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list
             item = replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
         found.append(item)
     return found
-
-
-def searched(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
-    """Look for inputs on which a region shows that differs by itself; both runs then end with the first of them."""
-    accepted = {value.name for value in question.after.proto.graph.input} & left.cases[0].keys()
-    first, given, seed = left.cases[0], question.request.given, question.request.seed
-    for at in range(_SETS):
-        feeds = {**first, **refilled(first, _KINDS[at % len(_KINDS)], (seed, 301, at)), **given}
-        try:
-            question.clock.check()
-            before = left.session.run(feeds, question.clock.left)
-            after = right.session.run({name: feeds[name] for name in accepted}, question.clock.left)
-        except OutOfTimeError:
-            break
-        except CannotRunError:
-            continue
-        found = replace(left, cases=[feeds], results=[before]), replace(right, cases=[feeds], results=[after])
-        if differ(compared(question, *found)) and differ(at_borders(question, *found, compared(question, *found))):
-            for run, results in ((left, before), (right, after)):
-                run.cases, run.results = [*run.cases[: len(run.results)], feeds], [*run.results, results]
-            return compared(question, left, right)
-    return outputs
 
 
 def without_slight(

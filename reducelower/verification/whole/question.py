@@ -52,14 +52,6 @@ class Question:
         return self.regions is not None and not self.holds and all(item.ok for item in self.regions.findings)
 
     @property
-    def hides(self) -> bool:
-        """Whether a region differs by itself, and neither on what its surroundings gave it nor in a larger one."""
-        regions = self.regions
-        return regions is not None and (
-            regions.evens_out or any(item.status == "not run" and item.cases for item in regions.findings)
-        )
-
-    @property
     def output_names(self) -> list[str]:
         """The outputs of the source, in graph order."""
         return [value.name for value in self.before.proto.graph.output]
