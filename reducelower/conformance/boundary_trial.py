@@ -17,7 +17,7 @@ import numpy as np
 from onnx import ModelProto, defs
 
 from reducelower.api import convert_version, legalize
-from reducelower.errors import ConversionError
+from reducelower.errors import ConversionError, RuleError
 from reducelower.legalization.tidying import is_repeatable
 from reducelower.model.schemas import opset_of, versions
 from reducelower.options import Target
@@ -123,6 +123,9 @@ def _compare(
             trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: refused, {reason}")
         else:
             trial.refused += 1
+        return
+    except RuleError as error:
+        trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: {error.reason}")
         return
     found = _run(outcome.model, feeds)
     if found is None:

@@ -6,18 +6,19 @@ as before, and equal nodes are rewritten equally, so it is enough to check each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from onnx import NodeProto, checker
 from onnx.shape_inference import InferenceError
 
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, RuleError
 from reducelower.legalization.memo import Outcome
 from reducelower.model.document import Document
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import element_type_name, parse_element_type
 from reducelower.model.skeleton import skeleton
+from reducelower.rulebook.reading import Place
 from reducelower.scope.node import NodeScope
 
 __all__ = ["new_objection", "objects_to_stated", "refuse_invalid", "refuse_types_not_allowed"]
@@ -26,11 +27,16 @@ _IR_VERSION = 10
 """An IR version that allows everything a rule may write."""
 
 
-def refuse_invalid(outcome: Outcome, opset: int) -> None:
-    """Refuse an outcome if the checker objects to a node of it, by its schema at the target's opset version."""
+def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()) -> None:
+    """Refuse an outcome if the checker objects to a node of it, by its schema at the target's opset version.
+
+    Raises:
+        RuleError: the checker objects, and rules of the user's own wrote it; the first is named.
+        RefusedError: the checker objects to what was written without such rules.
+    """
     context = checker.DEFAULT_CONTEXT.__class__()
     context.ir_version = _IR_VERSION
-    for node in outcome.nodes or ():
+    for node in walk(outcome.nodes or ()):
         if any(True for _ in subgraphs(node)):
             continue  # its subgraphs read outer values, which are not here
         context.opset_imports = {"": opset, node.domain: opset}
@@ -38,6 +44,9 @@ def refuse_invalid(outcome: Outcome, opset: int) -> None:
             checker.check_node(node, context)
         except checker.ValidationError as error:
             wrong = str(error).splitlines()[0]
+            if own_rules:
+                said = f"what it writes for {outcome.op_type} is not valid at opset {opset}: {wrong}"
+                raise RuleError(said, *own_rules[0]) from None
             raise RefusedError(f"its replacement is not valid at opset {opset}: {wrong}") from None
 
 

@@ -14,14 +14,24 @@ from typing import TypeAlias
 from onnx import FunctionProto, NodeProto
 
 from reducelower.adapters import constants
-from reducelower.errors import Refusal, RefusedError
+from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
 from reducelower.legalization.dead_branches import NeverRun, branch_never_taken, replace_refused
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
 from reducelower.legalization.legality import Treatment
-from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, in_blanks, put_in_own_names, scope_of
+from reducelower.legalization.memo import (
+    NOTHING,
+    Memo,
+    Outcome,
+    ReadNode,
+    in_blanks,
+    put_in_own_names,
+    real_names,
+    scope_of,
+)
+from reducelower.legalization.memo.template import fill
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.legalization.quantized_pairs import are_written_out, with_quantized
@@ -192,6 +202,7 @@ class GraphPass:
         """Legalize a node by rules, teach the memo, and apply the result."""
         node, scope = in_blanks(read), scope_of(read, edit.scope)
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
+        earlier = len(self._rewriter.rules.applied)
         try:
             settled, label, unmended = self._settled(settle, node, scope)
             nodes = None if settled is None else tidied(settled, outputs, scope, sets_apart=isinstance(label, Label))
@@ -201,10 +212,12 @@ class GraphPass:
             label = "" if nodes is None else label
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
             if self._checks:
-                refuse_invalid(outcome, self.goal)
+                refuse_invalid(outcome, self.goal, self._rewriter.rules.applied[earlier:])
         except RefusedError as refused:
             # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
+        except RuleError as wrong:
+            raise RuleError(fill(wrong.reason, real_names(read)), wrong.path, wrong.line) from None
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 

@@ -15,7 +15,7 @@ from onnx import GraphProto, NodeProto, defs
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import ItsBody, moved
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, RuleError
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
@@ -106,6 +106,9 @@ class NodeRewriter:
                     "repair moves it: --repair, or reducelower.repair",
                 )
         if treatment.refusal:
+            if scope.is_made and self.rules.applied and schema(node.op_type, opset) is None:
+                said = f"what it writes is for opset {opset}, which does not have {node.op_type}"
+                raise RuleError(said, *self.rules.applied[-1])
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
         if treatment.expand:
@@ -195,6 +198,7 @@ class NodeRewriter:
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
         label = rule.name
+        self.rules.note_expanded(rule)
         outcome, opset = moved(node, opset, rule.opset, scope)
         if outcome is not None:
             return self.settle_all(outcome, opset, scope), label
@@ -232,6 +236,9 @@ class NodeRewriter:
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:
+            own = self.rules.boundaries.expressions(node.op_type) if self.rules.boundaries is not None else ()
+            if own:
+                raise own[0].source.error(f"it leads back to {node.op_type}, which opset {self.goal} lacks")
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
         op_type = node.op_type
         nodes, written, label = decompose.replacement(node, opset, scope, self.rules.boundaries)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from reducelower.errors import ConversionError, Refusal, UnreadableModelError
+from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
 from reducelower.legalization.attempts import attempt
 from reducelower.legalization.passes import attempt_until_settled
 from reducelower.model.document import Document
@@ -80,7 +80,14 @@ def _readable(source: Document) -> ModelProto:
 def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
     """Return a function that tells whether the model can be legalized at another opset version, for the same target."""
     trials = source.for_trials()
-    return lambda opset: not attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals
+
+    def fits_at(opset: int) -> bool:
+        try:
+            return not attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals
+        except RuleError:  # of a rule that the conversion asked for did not need
+            return False
+
+    return fits_at
 
 
 def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:

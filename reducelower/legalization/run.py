@@ -8,7 +8,7 @@ from functools import partial
 
 from onnx import ModelProto
 
-from reducelower.errors import Refusal
+from reducelower.errors import Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
@@ -45,6 +45,7 @@ from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
+from reducelower.rulebook.reading import Place
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
@@ -122,7 +123,8 @@ def run(
     operators = graph_pass.operators_met if settings.validate else ()
     doubts = memo.doubts if settings.validate else ()
     problem = _refuse_untyped_functions(draft, source) if goal.opset < _CASTS_TELL_TYPES else None
-    problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, lenient=lenient)
+    own_rules = rules.applied if settings.validate else ()
+    problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
     if not problem:
         model.ir_version = new_ir(draft, settings.ir_version, opset, goal.opset)
         problem = fit_ir_version(draft, goal) or fit_ml_version(draft, goal)
@@ -164,12 +166,17 @@ def _misfit(
     goal: int,
     doubts: Sequence[str],
     operators: Iterable[str],
+    own_rules: Sequence[Place],
     *,
     lenient: bool,
 ) -> Refusal | None:
     """The objection of strict inference to the whole model, if something in it may be the cause.
 
-    That is a doubtful rewrite, an If branch, or an operator that inference does not know at the model's opset version.
+    That is a doubtful rewrite, an If branch, an operator that inference does not know at the model's opset version, or
+    rules of the user's own.
+
+    Raises:
+        RuleError: inference objects, and rules of the user's own were applied.
     """
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
     if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and draft.may_hold("If"):
@@ -178,10 +185,14 @@ def _misfit(
     if not in_doubt:
         in_doubt = next((op_type for op_type in sorted(operators) if _is_inferred_only_at(goal, op_type, opset)), "")
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
-    if not in_doubt or (lenient and source.objection):
+    if not (in_doubt or own_rules) or (lenient and source.objection):
         return None
     if not (wrong := new_objection(source, draft.document())):
         return None
+    if own_rules:
+        first, *others = dict.fromkeys(own_rules)
+        beside = "".join(f", or what {path}:{line} writes" for path, line in others)
+        raise RuleError(f"what it writes{beside} does not fit the model: {wrong}", *first)
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
 
 

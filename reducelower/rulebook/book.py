@@ -16,7 +16,7 @@ from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.text import did_you_mean
 from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding, binding_type, claim_of
 from reducelower.rulebook.helpers import Helpers, read_out
-from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
+from reducelower.rulebook.reading import HELPERS, NOWHERE, SUFFIX, VERSIONS, Place, Source, home, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
 __all__ = [
@@ -48,7 +48,7 @@ class Rule:
         axes: names of the attributes for axes of a node, which depend on its rank.
         needs_element_type: whether the element type of the data is needed to choose this rule or to bind its
             attributes.
-        path: file of the rule; None for one given as an object.
+        place: where the rule stands.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Rule:
     bindings: tuple[str, ...] = ()
     axes: tuple[str, ...] = ()
     needs_element_type: bool = False
-    path: Path | None = None
+    place: Place = NOWHERE
 
     @property
     def claim(self) -> Claim:
@@ -245,7 +245,7 @@ class RuleBook:
             bindings=bindings,
             axes=axes,
             needs_element_type=bool(bindings) or not alone or function.overload != ANY,
-            path=source.path,
+            place=source.place,
         )
 
 

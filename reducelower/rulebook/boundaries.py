@@ -25,13 +25,13 @@ from reducelower.model.schemas import opset_of, schema, schema_in_force, version
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import check_guard, evaluated, filled, holds, read_as_constants
-from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Source, home, read_rules
+from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Place, Source, home, read_rules
 from reducelower.rulebook.specializing import reason_and_hint, specialized, with_all
 from reducelower.scope.body import AnyScope
 
 __all__ = [
-    "ITS_BODY", "NOTHING_TRIED", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "Tried", "boundaries_of",
-    "first_that_holds", "shipped",
+    "ITS_BODY", "NOTHING_TRIED", "OPERATORS", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "Tried",
+    "boundaries_of", "first_that_holds", "shipped",
 ]  # fmt: skip
 
 Way: TypeAlias = Literal["below", "from", "absent", "lacking"]
@@ -41,7 +41,8 @@ ROWS = "attributes.toml"
 ITS_BODY = "ItsBody"
 
 _OCCASION = re.compile(r"(below|from|absent|lacking)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
-_OPERATORS = re.compile(r"# operators: (.+)")
+OPERATORS = "# operators: "
+"""What stands before the operators that the first line of a file names, where its own name is not that of one."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,14 @@ def _signature(op_type: str, opset: int) -> FunctionProto:
 class Row:
     """Edits of attributes, or a refusal."""
 
+    place: Place
     occasion: Occasion
     why: str
     sets: Mapping[str, Any] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
     refuse: str = ""
     hint: str = ""
+    applied: list[Place] | None = field(default=None, repr=False, compare=False)
 
     def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> None:
         """Edit a node, if the guard holds.
@@ -122,6 +125,8 @@ class Row:
             drop_attribute(node, name)
         for name, value in values.items():
             set_attribute(node, name, int(value) if isinstance(value, bool) else value)
+        if self.applied is not None:
+            self.applied.append(self.place)
 
 
 class ItsBody(NamedTuple):
@@ -143,6 +148,7 @@ class BoundaryRule:
     occasion: Occasion
     helpers: Mapping[str, Source] = field(repr=False)
     book: str = ""
+    applied: list[Place] | None = field(default=None, repr=False, compare=False)
 
     @property
     def opset(self) -> int:
@@ -181,6 +187,8 @@ class BoundaryRule:
         known = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
         body = specialized(function, self.helpers, asked, known)
         nodes = write_out(function, body, node, scope)
+        if self.applied is not None:
+            self.applied.append(self.source.place)
         read = {name for made in nodes for name in read_by(made)}
         scope.release(*(name for name in node.input if name and name not in read))
         return nodes
@@ -220,7 +228,11 @@ NOTHING_TRIED = Tried()
 
 
 class Boundaries:
-    """The boundary rules of a folder; the file of an operator is parsed when it is first asked for."""
+    """The boundary rules of a folder; the file of an operator is parsed when it is first asked for.
+
+    Attributes:
+        applied: where the rules stand that were applied; None for those of the package, which outlast runs.
+    """
 
     def __init__(self, folder: Path, helpers: Mapping[str, Source], *, name: str = "") -> None:
         """Find the files, by their names or by the operators that their first lines name.
@@ -232,6 +244,7 @@ class Boundaries:
         """
         self.folder = folder
         self.name = name
+        self.applied: list[Place] | None = [] if name else None
         self._given_helpers = helpers
         self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
 
@@ -242,8 +255,9 @@ class Boundaries:
             if path.stem == HELPERS:
                 continue
             with path.open(encoding="utf-8") as file:
-                said = _OPERATORS.match(file.readline())
-            for op_type in said[1].split() if said else [path.stem]:
+                said = file.readline()
+            names = said.removeprefix(OPERATORS).split() if said.startswith(OPERATORS) else [path.stem]
+            for op_type in names:
                 found.setdefault(op_type, []).append(path)
         return found
 
@@ -252,13 +266,17 @@ class Boundaries:
         path = self.folder / ROWS
         found: dict[str, list[Row]] = {}
         try:
-            for op_types, rows in (tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}).items():
-                for op_type in op_types.split():
-                    found.setdefault(op_type, []).extend(map(_row, rows if isinstance(rows, list) else [rows]))
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            tables = tomllib.loads(text)
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise RuleError(f"is not TOML: {error}", path) from None
-        except RuleError as error:
-            raise RuleError(error.reason, path) from None
+        lines = text.splitlines()
+        for op_types, rows in tables.items():
+            line = next((at for at, each in enumerate(lines, 1) if each.strip('"').startswith(op_types)), None)
+            for row in rows if isinstance(rows, list) else [rows]:
+                read = _row(row, Place(path, line), self.applied)
+                for op_type in op_types.split():
+                    found.setdefault(op_type, []).append(read)
         return found
 
     @cached_property
@@ -311,7 +329,7 @@ class Boundaries:
             if _is_helper(source):
                 continue
             try:
-                yield BoundaryRule(source, Occasion.of(source.function.overload), helpers, self.name)
+                yield BoundaryRule(source, Occasion.of(source.function.overload), helpers, self.name, self.applied)
             except ValueError as error:
                 raise source.error(str(error), "overload") from None
 
@@ -320,20 +338,26 @@ def _is_helper(source: Source) -> bool:
     return not source.function.overload
 
 
-def _row(written: Any) -> Row:
+_IN_A_ROW: Mapping[str, tuple[type, str]] = {
+    "at": (str, "as text"), "why": (str, "as text"), "set": (dict, "as a table"), "drop": (list, "as a list"),
+    "refuse": (str, "as text"), "hint": (str, "as text"),
+}  # fmt: skip
+
+
+def _row(written: Any, place: Place, applied: list[Place] | None) -> Row:
     if not isinstance(written, Mapping):
-        raise RuleError(f"{written!r} is no row: a row is a table with 'at' and 'why'")
-    for name, kind in (("at", str), ("why", str)):
-        if not isinstance(written.get(name), kind):
-            raise RuleError(f"a row does not say {name!r} as text")
+        raise RuleError(f"{written!r} is no row: a row is a table with 'at' and 'why'", *place)
+    said = {"set": {}, "drop": [], "refuse": "", "hint": "", **written}
+    for name, (kind, how) in _IN_A_ROW.items():
+        if not isinstance(said.get(name), kind):
+            raise RuleError(f"a row does not say {name!r} {how}", *place)
+    if unknown := said.keys() - _IN_A_ROW.keys():
+        raise RuleError(f"a row has no {min(unknown)!r} (known: {', '.join(_IN_A_ROW)})", *place)
     try:
-        occasion = Occasion.of(written["at"])
+        occasion = Occasion.of(said["at"])
     except ValueError as error:
-        raise RuleError(str(error)) from None
-    return Row(
-        occasion, written["why"], written.get("set", {}), tuple(written.get("drop", ())), written.get("refuse", ""),
-        written.get("hint", ""),
-    )  # fmt: skip
+        raise RuleError(str(error), *place) from None
+    return Row(place, occasion, said["why"], said["set"], tuple(said["drop"]), said["refuse"], said["hint"], applied)
 
 
 @cache

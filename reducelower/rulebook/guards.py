@@ -23,7 +23,7 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.rulebook.questions import NUMBERS, QUESTIONS
 
-__all__ = ["check_guard", "evaluated", "filled", "holds", "read_as_constants", "unknown_name"]
+__all__ = ["asked_in", "check_guard", "evaluated", "filled", "holds", "read_as_constants", "what_is_wrong"]
 
 Expression: TypeAlias = ast.expr
 
@@ -85,8 +85,15 @@ def _takes(question: str, arguments: Sequence[Expression]) -> bool:
     return True
 
 
-def unknown_name(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
-    """The first name in a guard that stands for nothing; empty if there is none."""
+def what_is_wrong(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
+    """What is wrong with a guard that may ask about these; empty if nothing is."""
+    if wrong := check_guard(text):
+        return wrong
+    unknown = _unknown_name(text, operands, attributes)
+    return f"it asks about {unknown!r}, which is no input, output or attribute" if unknown else ""
+
+
+def _unknown_name(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
     tree = _parsed(text)
     asked = {id(each): each.id for call in ast.walk(tree) if isinstance(call, ast.Call) for each in call.args
              if isinstance(each, ast.Name)}  # fmt: skip
@@ -174,6 +181,14 @@ def _named(name: str, asked: Asked) -> Any:
     return _TYPES[name] if name in _TYPES else asked.attribute(name)
 
 
+_ASKED = re.compile(r"\{([^{}!]+)(!r)?\}")
+
+
+def asked_in(sentence: str) -> Sequence[str]:
+    """What stands in braces in a sentence."""
+    return [found[1] for found in _ASKED.finditer(sentence)]
+
+
 def filled(sentence: str, asked: Asked) -> str:
     """A sentence with what stands in braces replaced by its value for a node."""
 
@@ -181,4 +196,4 @@ def filled(sentence: str, asked: Asked) -> str:
         value = evaluated(found[1], asked)
         return repr(value) if found[2] else str(value)
 
-    return re.sub(r"\{([^{}!]+)(!r)?\}", shown, sentence)
+    return _ASKED.sub(shown, sentence)

@@ -7,14 +7,14 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from onnx import AttributeProto, FunctionProto, parser
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import attribute_type, opset_of
 
-__all__ = ["HELPERS", "SUFFIX", "VERSIONS", "Source", "complete_references", "home", "read_rules"]
+__all__ = ["HELPERS", "NOWHERE", "SUFFIX", "VERSIONS", "Place", "Source", "complete_references", "home", "read_rules"]
 
 SUFFIX = ".onnxtxt"
 """The suffix of rule files; the rest of the file name is the operator."""
@@ -26,6 +26,16 @@ HELPERS = "helpers"
 """The stem of the file with helper functions for all rules of a folder."""
 
 _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
+
+
+class Place(NamedTuple):
+    """Where a rule stands; nowhere for one given as an object."""
+
+    path: Path | None
+    line: int | None
+
+
+NOWHERE = Place(None, None)
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,11 @@ class Source:
     first: int = 1
     helpers: tuple[Source, ...] = ()
 
+    @property
+    def place(self) -> Place:
+        """Where the function starts."""
+        return Place(self.path, self.first if self.path else None)
+
     def written_for(self, overload: str) -> Source:
         """The same function with another overload."""
         function = deepcopy(self.function)
@@ -60,7 +75,7 @@ class Source:
                 for number, line in enumerate(source.lines[source.first - 1 :], start=source.first):
                     if pattern.search(line):
                         return RuleError(reason, source.path, number)
-        return RuleError(reason, self.path, self.first if self.path else None)
+        return RuleError(reason, *self.place)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import parse_element_type
 from reducelower.rulebook.boundaries import Boundaries, boundaries_of
+from reducelower.rulebook.reading import Place
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Rules:
     def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
         """Take the name of the book, and the element types in which nothing may be computed."""
         self._book = book
+        self._expanded: list[Place] = []
         self._forbidden = frozenset(map(parse_element_type, without_types))
 
     @property
@@ -46,10 +48,34 @@ class Rules:
 
     @cached_property
     def boundaries(self) -> Boundaries | None:
-        """The rules of version boundaries that the book has of its own."""
-        if isinstance(self._book, str) and self._book in SHIPPED:
+        """The rules of version boundaries that the book has of its own, checked.
+
+        Raises:
+            RuleError: one of them is wrong.
+        """
+        if not self.is_own:
             return None
-        return boundaries_of(self.book.directory) if self.book.name not in SHIPPED else None
+        found = boundaries_of(self.book.directory)
+        if found is not None:
+            from reducelower.rulebook.boundary_validation import check_boundaries
+
+            check_boundaries(found)
+        return found
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the book is one of the user's."""
+        return not (isinstance(self._book, str) and self._book in SHIPPED) and self.book.name not in SHIPPED
+
+    @property
+    def applied(self) -> Sequence[Place]:
+        """Where the rules of the user's own stand that were applied so far, a place as often as its rule was."""
+        return [*self._expanded, *((self.boundaries and self.boundaries.applied) or ())]
+
+    def note_expanded(self, rule: Rule) -> None:
+        """Note that a rule was applied, if it is one of the user's own."""
+        if self.is_own and rule.name.startswith(f"{self.book.name}/"):
+            self._expanded.append(rule.place)
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
         """The rule for a node.

@@ -156,6 +156,10 @@ def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> N
     assert [node.op_type for node in outcome.model.graph.node] == ["Shape", "Slice"]
 
 
+def with_body(body: str) -> str:
+    return f"{SHAPE.partition('{')[0]}{{\n  {body}\n}}\n"
+
+
 @pytest.mark.parametrize(
     ("written", "says"),
     [
@@ -172,6 +176,24 @@ def test_a_rule_of_ones_own_goes_before_that_of_the_package(tmp_path: Path) -> N
         (SHAPE.replace("below 15", "under 15"), "says neither"),
         (SHAPE.replace("Slice (", "Slices ("), "no operator Slices"),
         (SHAPE.replace("(sizes,", "(size,"), "'size', which nothing before it gives"),
+        (SHAPE.replace("Shape <start", "Size <start"), "the file is named after Shape, the function is for Size"),
+        (SHAPE.replace("Shape <start,", "Shape <start, begin,"), "'begin' is no attribute of Shape"),
+        (SHAPE.replace("(data) => (shape)", "(data, more) => (shape)"), "Shape has 1 inputs, the rule has 2"),
+        (SHAPE.replace("(data) => (shape)", "(data) => (shape, more)"), "Shape has 1 outputs, the rule has 2"),
+        (SHAPE.replace("  shape = ", "  sizes = "), "'sizes' is given twice"),
+        (SHAPE.replace("  shape = ", "  other = "), "nothing gives the output 'shape'"),
+        (SHAPE.replace("Shape (data)\n  ", "Shape (data, data)\n  "), "Shape does not take 2 inputs"),
+        (SHAPE.replace("all sizes", "sizes {begin}"), "asks about 'begin', which is no input, output or attribute"),
+        (with_body('shape = Refuse <reason = "no {begin}"> ()'), "asks about 'begin', which is no input"),
+        (with_body('shape = Refuse <reason = "no {rank(}"> ()'), "cannot be read as a guard"),
+        (with_body('shape = Refuse <hint = "no"> ()'), "Refuse needs the attribute 'reason'"),
+        (with_body('shape = Refuse <reason = "no", why = "so"> ()'), "Refuse has no attribute 'why'"),
+        (with_body('shape = Answer <to = "size(begin)"> ()'), "asks about 'begin'"),
+        (with_body("shape = SizeAlong (data)"), "SizeAlong needs the attribute 'axis'"),
+        (with_body("shape = Rank ()"), "Rank does not take 0 inputs"),
+        (with_body("shape = Cast <to = @kind> (data)"), "nothing gives @kind"),
+        (ASKING.replace("Asked (negated, data)", "Asked (negated)"), "the helper Asked has 2 inputs, not 1"),
+        (ASKING.replace("Shape (whole)", "Asked (whole, data)"), "the helper Asked calls itself"),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_said_with_its_line(tmp_path: Path, written: str, says: str) -> None:
@@ -194,6 +216,11 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_line(tmp_path: Path, written
         ('Concat = [{ at = "from 4" }]', "does not say 'why' as text"),
         ('Concat = [{ at = "from 5", why = "so" }]', "Concat has no boundary 5"),
         ('Nothing = [{ at = "from 5", why = "so" }]', "Nothing is no operator of ONNX"),
+        (ROW.replace("set =", "sets ="), "a row has no 'sets'"),
+        (ROW.replace('{ axis = "axis - 1" }', "3"), "does not say 'set' as a table"),
+        (ROW.replace("{ axis =", "{ place ="), "Concat has no attribute 'place'"),
+        (ROW.replace("axis - 1", "place - 1"), "asks about 'place', which is no input, output or attribute"),
+        (ROW.replace("set", 'refuse = "no {place}", set'), "asks about 'place'"),
     ],
 )
 def test_what_is_wrong_with_a_row_is_said_with_its_file(tmp_path: Path, written: str | bytes, says: str) -> None:
@@ -210,3 +237,65 @@ def test_what_is_wrong_with_a_row_is_said_with_its_file(tmp_path: Path, written:
 def test_trying_a_folder_says_what_is_wrong_with_it_as_converting_does(tmp_path: Path) -> None:
     rules = folder(tmp_path, Shape=SHAPE.replace("below 15", "below 16"))
     assert run(["rules", "--test", str(rules)]) == 2
+
+
+@pytest.mark.parametrize(("body", "opset"), [("Self (X)", 13), ("Celu (X)", 13), ("Celu (X)", 8)])
+def test_a_rule_for_an_absent_operator_that_writes_it_is_to_blame(tmp_path: Path, body: str, opset: int) -> None:
+    """Whether the body ends is told when it is written out; Self says at once that it does not."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[3] x) => (float[3] y) { y = Celu (x) }'
+    )
+    rules = folder(tmp_path, Celu=CELU.replace("Elu <alpha: float = @alpha> (X)", body).replace(": 8]", f": {opset}]"))
+    with pytest.raises(RuleError, match="Celu") as raised:
+        reducelower.convert_version(model, 11, rules=rules)
+    assert raised.value.path == rules / "versions" / "Celu.onnxtxt"
+    assert raised.value.line
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("shape = Transpose <perm = 3> (data)", "for Shape is not valid at opset 13"),
+        ("other = Cast (data)\n  shape = Shape (other)", "Required attribute 'to' is missing"),
+        ("shape = Relu (data)", "does not fit the model"),
+        ("other = Expand (data, data)\n  shape = Shape (other)", "does not fit the model"),
+    ],
+)
+def test_a_rule_that_writes_what_is_not_valid_is_to_blame(tmp_path: Path, body: str, says: str) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2,3] x) => (int64[n] y) { y = Shape <start = 1> (x) }'
+    )
+    rules = folder(tmp_path, Shape=with_body(body))
+    with pytest.raises(RuleError, match=says) as raised:
+        reducelower.convert_version(model, 13, rules=rules)
+    assert raised.value.path == rules / "versions" / "Shape.onnxtxt"
+    assert raised.value.line == 1
+
+
+def test_a_row_that_writes_what_is_not_valid_is_to_blame(tmp_path: Path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[n] y) { y = Concat <axis = 0> (x, x) }'
+    )
+    rules = folder(tmp_path, attributes="# mine\n" + ROW.replace("axis == 1", "axis == 0").replace('"axis - 1"', "7"))
+    with pytest.raises(RuleError, match="does not fit the model") as raised:
+        reducelower.convert_version(model, 12, rules=rules)
+    assert raised.value.path == rules / "versions" / "attributes.toml"
+    assert raised.value.line == 2
+
+
+def test_a_body_that_is_not_valid_at_its_node_is_to_blame(tmp_path: Path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2,3] x) => (float[1,1] y) { y = ReduceL1 (x) }'
+    )
+    (tmp_path / "ReduceL1.onnxtxt").write_text(
+        """<domain: "mine", opset_import: ["" : 18]>
+ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
+{
+  turned = Transpose <perm = [0, 0]> (data)
+  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (turned, axes)
+}
+"""
+    )
+    with pytest.raises(RuleError, match="does not fit the model") as raised:
+        reducelower.expand(model, rules=tmp_path)
+    assert (raised.value.path, raised.value.line) == (tmp_path / "ReduceL1.onnxtxt", 1)

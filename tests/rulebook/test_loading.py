@@ -97,7 +97,7 @@ def test_a_folder_is_a_book_and_only_the_file_asked_for_is_read(tmp_path: Path) 
     rule = book.find("ReduceMin", TensorProto.FLOAT)
     assert rule is not None
     assert rule.name == f"{tmp_path.name}/ReduceMin"
-    assert rule.path == tmp_path / "ReduceMin.onnxtxt"
+    assert rule.place.path == tmp_path / "ReduceMin.onnxtxt"
     assert rule.identity == "ReduceMin(x) = -ReduceMax(-x)"
     assert rule.opset == 18
     with pytest.raises(RuleError):

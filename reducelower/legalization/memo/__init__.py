@@ -21,7 +21,7 @@ from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.memory import Memory, Places
 from reducelower.legalization.memo.outcome import NOTHING, Outcome, entry_of, in_blanks, scope_of
 from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
-from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
+from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal, real_names
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import ALL_OPERANDS, NodeScope
@@ -37,6 +37,7 @@ __all__ = [
     "in_blanks",
     "put_in_own_names",
     "read_node",
+    "real_names",
     "scope_of",
 ]
 

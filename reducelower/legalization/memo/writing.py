@@ -22,10 +22,11 @@ from reducelower.model.value_info import entry
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import Added, blank
 
-__all__ = ["Writing", "put_in_own_names", "put_refusal"]
+__all__ = ["Writing", "put_in_own_names", "put_refusal", "real_names"]
 
 
-def _real_names(read: ReadNode) -> dict[str, str]:
+def real_names(read: ReadNode) -> dict[str, str]:
+    """The names of a node by their blanks."""
     real = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
     real[NAME_BLANK] = read.names[-1].decode()
     return real
@@ -34,7 +35,7 @@ def _real_names(read: ReadNode) -> dict[str, str]:
 def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
     """Record why a node cannot be legalized, with its own names."""
     assert outcome.refusal is not None
-    real = _real_names(read)
+    real = real_names(read)
     reason, hint = fill(outcome.refusal.reason, real), fill(outcome.refusal.hint, real)
     edit.refuse(index, real[NAME_BLANK], outcome.op_type, reason, hint)
 
@@ -87,7 +88,7 @@ class Writing:
         self._names = graph.ground.names
         self._operands = len(read.names) - 1
         # A constant may be named after an operand; the first node that reads it decides.
-        real = _real_names(read)
+        real = real_names(read)
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
         self._template = outcome.template(self._operands)
         self._is_bytes = self._template.is_bytes
@@ -227,7 +228,7 @@ class Writing:
         is_claimed = self._claim(read.names)
         if is_claimed and self._is_bytes:
             return None
-        real = {**_real_names(read), **self._fixed}
+        real = {**real_names(read), **self._fixed}
         tails = self._template.tails or {}
         for stem, tail, name in self.outcome.derived:
             if is_claimed:
