@@ -451,7 +451,7 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
 
 def _with_fit(plan: Plan, fit: Fitted) -> Plan:
     """The plan with what was done to the model as a whole."""
-    return replace(plan, fitted=fit.done, notes=(*fit.done, *plan.notes))
+    return replace(plan, fitted=(*fit.done, *plan.fitted), notes=(*fit.done, *plan.notes))
 
 
 def legalized(document: Document, settings: Settings, *, report: bool = False) -> tuple[Document, Plan]:

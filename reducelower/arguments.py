@@ -10,7 +10,7 @@ from typing import Any
 
 from reducelower.model.text import did_you_mean
 
-__all__ = ["LARGEST_RANK", "check_arguments", "integer", "name_set", "said"]
+__all__ = ["LARGEST_RANK", "check_arguments", "domain_versions", "integer", "name_set", "said"]
 
 _LONGEST = 60
 
@@ -66,6 +66,23 @@ def name_set(name: str, value: Any) -> frozenset[str]:
         if not isinstance(item, str):
             raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
     return names
+
+
+def domain_versions(value: Any) -> frozenset[tuple[str, int]]:
+    """Versions by domain, of a mapping or of pairs.
+
+    Raises:
+        TypeError: it is neither, or a version is no int.
+        ValueError: a version is negative, or the domain is one of ONNX's own.
+    """
+    pairs = list(value.items()) if isinstance(value, Mapping) else list(value)
+    for domain, version in pairs:
+        integer(f"domains[{domain!r}]", version, 1)
+        if version < 0:
+            raise ValueError(f"domains[{domain!r}] must be a version, or 0 for none, not {version}")
+        if domain in ("", "ai.onnx") or domain.startswith("ai.onnx."):
+            raise ValueError(f"domains are those of vendors; {domain!r} is ONNX's own, whose version `opset` says")
+    return frozenset(pairs)
 
 
 def _names(name: str, value: Any) -> None:

@@ -34,6 +34,8 @@ class Target:
             runtime's preferred one, whichever takes fewer rewrites.
         assume_nonempty: no dimension is zero when the model runs, so that nothing is written for emptiness. A runtime
             that refuses an If that the tool adds makes the same assumption.
+        domains: versions of other domains, such as ``{"com.vendor": 1}``, for which the rule book has rules; 0 where
+            nothing of the domain may remain.
 
     Raises:
         TypeError: a field is not of its type, such as a string for `without`.
@@ -45,6 +47,7 @@ class Target:
     without_types: frozenset[str] = frozenset()
     runtime: Runtime | None = None
     assume_nonempty: bool = False
+    domains: frozenset[tuple[str, int]] = frozenset()
 
     if TYPE_CHECKING:
 
@@ -55,12 +58,13 @@ class Target:
             without_types: Iterable[str] = (),
             runtime: Runtime | str | None = None,
             assume_nonempty: bool = False,
+            domains: Mapping[str, int] | Iterable[tuple[str, int]] = (),
         ) -> None:
-            """Take any collection of names, and a runtime by its name."""
+            """Take any collection of names, a runtime by its name, and a mapping for the versions of domains."""
 
     def __post_init__(self) -> None:
         """Check what a caller may confuse; a collection of names becomes a set, a name the runtime."""
-        from reducelower.arguments import integer, name_set
+        from reducelower.arguments import domain_versions, integer, name_set
 
         if isinstance(self.runtime, str):
             from reducelower.runtimes import load_runtime
@@ -70,6 +74,7 @@ class Target:
             integer("opset", self.opset, 13)
         object.__setattr__(self, "without", name_set("without", self.without))
         object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
+        object.__setattr__(self, "domains", domain_versions(self.domains))
 
 
 @dataclass(frozen=True)

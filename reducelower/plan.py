@@ -79,7 +79,7 @@ class Plan(InNotebooks):
         refusals: every reason why there is no output; empty when there is one.
         carried: how many nodes are unchanged.
         ir_version: IR version before and after.
-        fitted: what was done to the model as a whole so that the runtime it is for takes it, in sentences.
+        fitted: what was done to the model as a whole so that it fits the target, in sentences.
         notes: sentences about the model as a whole that a user should act on; every surface shows each as a ``note``.
         left: what looks like an operator that was to be raised and stays, as sentences: details.
         unmended: what goes wrong for some values, such as very large ones, on the runtime it is for, or comes in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
     book = load_book(folder or book_name)
     if folder:
         book.check()
-        return _try(book, operator)
+        return _try(book, operator, as_json=as_json)
     at_boundaries = list(boundaries(operator)) if operator else []
     if operator is None:
         wanted = [rule for name in book.operators for rule in book.rules(name)]
@@ -97,35 +98,45 @@ def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
     return found
 
 
-def _try(book: RuleBook, operator: str | None) -> int:
-    """Run rules and print the error for each element type; return 1 if a result was wrong."""
+def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
+    """Run rules and print how each fared; return 1 if a result was wrong."""
+    tried = list(_tried(book, operator))
+    if as_json:
+        for rule, what, outcome, wrong in tried:
+            data_result(json.dumps({"rule": rule, "tried": what, "outcome": outcome, "wrong": list(wrong)}))
+    else:
+        for line in columns(each[:3] for each in tried):
+            result(line)
+    for rule, what, _, wrong in tried:
+        for sentence in wrong[:_MOST_SHOWN]:
+            problem(f"{rule}, {what}: {sentence}")
+    return int(any(wrong for *_, wrong in tried))
+
+
+def _tried(book: RuleBook, operator: str | None) -> Iterator[tuple[str, str, str, Sequence[str]]]:
+    """Each rule, what it was tried on, how it fared, and a sentence for each wrong result."""
+    from reducelower.conformance.boundary_trial import try_boundaries, try_expansion
     from reducelower.rulebook.boundaries import boundaries_of
     from reducelower.rulebook.boundary_validation import check_boundaries
-    from reducelower.rulebook.trial import test_rules
+    from reducelower.rulebook.trial import has_truth, try_operator
 
     own = boundaries_of(book.directory)
     if own is not None:
         check_boundaries(own)
-    if own is not None and (operator is None or operator in own.operators):
-        from reducelower.conformance.boundary_trial import try_boundaries
-
-        tried = list(try_boundaries(book, own, operator))
-        for line in columns((f"{book.name}/{each.operator}", each.way, each.outcome) for each in tried):
-            result(line)
-        for each in tried:
-            for sentence in each.wrong[:_MOST_SHOWN]:
-                problem(f"{book.name}/{each.operator}: {sentence}")
-        if operator is not None or not book.own:
-            return int(any(each.wrong for each in tried))
-    if operator is not None:
+    named = [each for each in book.own if operator in (None, each)]
+    if operator is not None and not named and (own is None or not own.names(operator)):
         _rules_for(book, operator)
-    report = test_rules(book, None if operator is None else [operator])
-    for line in columns((trial.rule, trial.element_type, trial.outcome) for trial in report.trials):
-        result(line)
-    for trial in report.trials:
-        for sentence in trial.wrong[:_MOST_SHOWN]:
-            problem(f"{trial.rule} on {trial.element_type}: {sentence}")
-    return 0 if report.passed else 1
+    if own is not None and (operator is None or own.names(operator)):
+        for fared in try_boundaries(book, own, operator):
+            yield f"{book.name}/{fared.operator}", fared.way, fared.outcome, fared.wrong
+    for op_type in named:
+        if has_truth(op_type):
+            yield from (
+                (each.rule, each.element_type, each.outcome, each.wrong) for each in try_operator(book, op_type)
+            )
+        else:
+            fared = try_expansion(book, op_type)
+            yield f"{book.name}/{op_type}", fared.way, fared.outcome, fared.wrong
 
 
 @click.command("targets")

@@ -66,7 +66,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
       reducelower check models/ --opset 13 --format github
       reducelower check model.onnx --for openvino
     """
-    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without"))
+    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without", "domains"))
     if asks_nothing and options["ir_version"] in ("auto", "keep"):
         if options["require_target"] or options["reports"] or options["form"] == "github":
             raise click.UsageError("say what to check for: --opset N, --for NAME, --without OPERATOR or several", ctx)

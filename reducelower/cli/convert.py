@@ -64,7 +64,7 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    says_where = options["opset"] is not None or options["for_runtimes"] or options["inline"]
+    says_where = options["opset"] is not None or any(options[name] for name in ("for_runtimes", "inline", "domains"))
     if not says_where and options["ir_version"] in ("auto", "keep"):
         raise click.UsageError(
             "say what to convert to: --opset N, --for NAME or both; --ir-version N alone changes nothing else", ctx
@@ -104,7 +104,13 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
 
     names = operators or load_book(options["rules"]).reductions
     without_types = frozenset(options["without_types"])
-    target = Target(None, frozenset(names), without_types, assume_nonempty=options["assume_nonempty"])
+    target = Target(
+        None,
+        frozenset(names),
+        without_types,
+        assume_nonempty=options["assume_nonempty"],
+        domains=options["domains"],
+    )
     return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
 
 

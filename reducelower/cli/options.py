@@ -186,6 +186,13 @@ def conversion_options(default_rules: str) -> Sequence[Option]:
             default=default_rules,
             metavar="spec|stable|core|DIR",
         ),
+        _pairs(
+            "--domain",
+            "domains",
+            Integer(min=0),
+            "NAME=N",
+            "Version that another domain comes to by rules of your own; 0 for no node of it.",
+        ),
         option(
             "--assume-nonempty",
             "No dimension is 0 when the model runs: write nothing that asks for it.",
@@ -218,6 +225,7 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
         frozenset(options["without"]),
         frozenset(options["without_types"]),
         assume_nonempty=options["assume_nonempty"],
+        domains=options["domains"],
     )
     if not options["for_runtimes"]:
         return target

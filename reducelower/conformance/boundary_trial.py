@@ -1,8 +1,9 @@
-"""Try rules of version boundaries: onnx's own cases of the operator go over the boundary, and give what they gave.
+"""Try rules on onnx's own cases: of version boundaries, and of operators whose exact results nobody worked out.
 
 Each case of one node is brought to the near side, and over the boundary by the rules, to every opset version from there
 on. onnx.reference runs both, on the values of the case and on edge values; where they differ there, onnxruntime is
-asked. What no rule's guard holds for goes over as the schemas and the shipped rules say, and has to be right as well.
+asked. What no rule has a part in goes over as the schemas and the shipped rules say. An operator that a rule expands is
+compared in the same way with what it was.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import ModelProto, defs
@@ -24,7 +25,7 @@ from reducelower.options import Target
 from reducelower.rulebook import RuleBook
 from reducelower.rulebook.boundaries import Boundaries
 
-__all__ = ["BoundaryTrial", "try_boundaries"]
+__all__ = ["BoundaryTrial", "try_boundaries", "try_expansion"]
 
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, np.inf, -np.inf, np.nan)
 _NOT_AT_EDGES = frozenset({"MaxPool", "QuantizeLinear", "TopK"})
@@ -40,8 +41,8 @@ class BoundaryTrial:
     """How the rules of one operator fared at one boundary.
 
     Attributes:
-        taken: conversions in which a rule's guard held.
-        passed_by: conversions in which none did.
+        taken: conversions in which a rule had a part.
+        passed_by: conversions in which none had.
         refused: conversions that are refused without the rules, too.
         wrong: what came out wrong, a sentence each.
     """
@@ -57,7 +58,9 @@ class BoundaryTrial:
     def outcome(self) -> str:
         """For people."""
         said = f"right in {self.taken} conversions by a rule, {self.passed_by} others"
-        if not self.taken:
+        if not self.taken and not self.passed_by:
+            said = "not tried: onnx has no case of it"
+        elif not self.taken:
             said = f"not tried: no case of onnx took a rule, {self.passed_by} others"
         if self.wrong:
             said = f"wrong in {len(self.wrong)} of {self.taken + self.passed_by + len(self.wrong)} conversions"
@@ -84,67 +87,90 @@ def try_boundaries(
         occasions = [each.occasion for each in own.rules(op_type)] + [each.occasion for each in own.rows(op_type)]
         for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in occasions}):
             at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
-            yield _tried(book, op_type, way, at, at_every_opset=at_every_opset)
+            yield _tried(book, own, op_type, way, at, at_every_opset=at_every_opset)
+    for domain, rules in own.of_domains.items() if operator is None else ():
+        for op_type in rules.operators:
+            occasions = [each.occasion for each in rules.rules(op_type)] + [
+                each.occasion for each in rules.rows(op_type)
+            ]
+            for said in dict.fromkeys(f"{each.way} {each.at}".strip() for each in occasions):
+                yield BoundaryTrial(f"{domain}.{op_type}", said)
 
 
-def _tried(book: RuleBook, op_type: str, way: str, boundary: int, *, at_every_opset: bool) -> BoundaryTrial:
+def try_expansion(book: RuleBook, op_type: str) -> BoundaryTrial:
+    """How the rules that expand an operator fared on onnx's cases of it."""
+    trial = BoundaryTrial(op_type, "expanded")
+    for name, model, feeds in _cases(op_type):
+        _compare(trial, book, (name, model, Target(without={op_type})), _runs(op_type, model, feeds), None)
+    return trial
+
+
+def _tried(
+    book: RuleBook, own: Boundaries, op_type: str, way: str, boundary: int, *, at_every_opset: bool
+) -> BoundaryTrial:
     down = way != "from"
     trial = BoundaryTrial(op_type, f"{boundary} to {boundary - 1}" if down else f"{boundary - 1} to {boundary}")
     goals = range(boundary - 1, _OLDEST - 1, -1) if down else range(boundary, defs.onnx_opset_version() + 1)
     for name, model, feeds in _cases(op_type):
         near = max(boundary, opset_of(model)) if down else boundary - 1
-        try:
-            source = model if opset_of(model) == near else convert_version(model, near)
-        except ConversionError:
+        source = model if opset_of(model) == near else _by_shipped_rules(model, near)
+        if source is None:
             continue  # the near side cannot say it
-        edges = () if op_type in _NOT_AT_EDGES else _at_edges(feeds)
-        for values in (feeds, *edges):
-            wanted = _run(source, values)
-            if wanted is None:
-                continue
-            for goal in goals if at_every_opset else goals[:1]:
-                _compare(trial, book, (name, source, goal), values, wanted)
+        runs = _runs(op_type, source, feeds)
+        for goal in (goals if at_every_opset else goals[:1]) if runs else ():
+            plain = _by_shipped_rules(source, goal) if own.name else None
+            _compare(trial, book, (name, source, Target(goal)), runs, plain)
     return trial
 
 
+_Runs: TypeAlias = "list[tuple[Mapping[str, Any], list[Any]]]"
+
+
+def _runs(op_type: str, source: ModelProto, feeds: Mapping[str, Any]) -> _Runs:
+    """What a model gives for the values of its case, and for edge values where they tell something."""
+    edges = () if op_type in _NOT_AT_EDGES else _at_edges(feeds)
+    found = [(values, _run(source, values)) for values in (feeds, *edges)]
+    return [(values, wanted) for values, wanted in found if wanted is not None]
+
+
 def _compare(
-    trial: BoundaryTrial,
-    book: RuleBook,
-    case: tuple[str, ModelProto, int],
-    feeds: Mapping[str, Any],
-    wanted: list[Any],
+    trial: BoundaryTrial, book: RuleBook, case: tuple[str, ModelProto, Target], runs: _Runs, plain: ModelProto | None
 ) -> None:
-    name, source, goal = case
+    """Try one conversion; `plain` is what comes of it without the user's rules."""
+    name, source, target = case
+    where = "" if target.opset is None else f", from opset {opset_of(source)} to {target.opset}"
     try:
-        outcome = legalize(source, Target(opset=goal), rules=book)
+        outcome = legalize(source, target, rules=book)
     except ConversionError as error:
-        if _is_convertible(source, goal):
-            reason = error.refusals[0].reason if error.refusals else str(error)
-            trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: refused, {reason}")
-        else:
+        if plain is None:
             trial.refused += 1
+        else:
+            reason = error.refusals[0].reason if error.refusals else str(error)
+            trial.wrong.append(f"{name}{where}: refused, {reason}")
         return
     except RuleError as error:
-        trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: {error.reason}")
+        trial.wrong.append(f"{name}{where}: {error.reason}")
         return
-    found = _run(outcome.model, feeds)
-    if found is None:
+    made = outcome.model
+    if made == plain and not any(book.name in site.rule for site in outcome.plan.sites):
+        trial.passed_by += 1
+        return
+    found = [(values, _run(made, values), wanted) for values, wanted in runs]
+    told = [(values, given, wanted) for values, given, wanted in found if given is not None]
+    if not told:
         return  # the evaluator has no such version
-    if not _all_same(found, wanted) and not _agrees_in_onnxruntime(source, outcome.model, feeds):
-        trial.wrong.append(f"{name}, from opset {opset_of(source)} to {goal}: another result than the operator's own")
-    elif any(book.name in site.rule for site in outcome.plan.sites):
+    if all(_all_same(given, wanted) or _agrees_in_onnxruntime(source, made, values) for values, given, wanted in told):
         trial.taken += 1
     else:
-        trial.passed_by += 1
+        trial.wrong.append(f"{name}{where}: another result than the operator's own")
 
 
-def _is_convertible(source: ModelProto, goal: int) -> bool:
-    """Whether the rules that come with the package take a model there."""
+def _by_shipped_rules(source: ModelProto, goal: int) -> ModelProto | None:
+    """What comes of a conversion by the rules that come with the package; None if they refuse it."""
     try:
-        convert_version(source, goal)
+        return convert_version(source, goal)
     except ConversionError:
-        return False
-    return True
+        return None
 
 
 def _agrees_in_onnxruntime(source: ModelProto, result: ModelProto, feeds: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -34,6 +34,7 @@ from reducelower.legalization.memo import (
 from reducelower.legalization.memo.template import fill
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
+from reducelower.legalization.other_domains import Move
 from reducelower.legalization.quantized_pairs import are_written_out, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
@@ -74,6 +75,7 @@ class GraphPass:
         ground: Ground,
         rules: Rules,
         memo: Memo,
+        moves: Mapping[str, Move],
         *,
         checks: bool = True,
         records: bool = False,
@@ -90,7 +92,7 @@ class GraphPass:
         self.nodes = 0
         self._checks = checks
         self._records = records
-        self._rewriter = NodeRewriter(target, rules, repairs=repairs)
+        self._rewriter = NodeRewriter(target, rules, moves, repairs=repairs)
         self._memo = memo
         self.edits: list[Edit] = []
         self._never_run: list[NeverRun] = []
@@ -152,6 +154,8 @@ class GraphPass:
         operators = set(nodes.operators()) - {"Constant"}
         doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, nodes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
+        if self._rewriter.moves:
+            treated = operators  # the list of operators does not tell their domains
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.original, positions)
         if are_written_out(table, self.goal):
@@ -166,8 +170,13 @@ class GraphPass:
                 if is_foreign:
                     self._memo.foreign.add((node.domain, node.op_type))
                 self._walk_inside(edit, index)
-                if treatment is not None and not treatment.is_nothing:
+                if self._rewriter.is_moved(node):
+                    self._work_out_holder(edit, index, self._rewriter.settle_other)
+                elif treatment is not None and not treatment.is_nothing:
                     self._work_out_holder(edit, index, partial(self._settle, treatment))
+            elif self._rewriter.is_moved(node):
+                self._memo.foreign.add((node.domain, node.op_type))
+                self._work_out("operators", edit, index, read, self._rewriter.settle_other)
             elif not is_foreign and node.op_type in doubtful:
                 self._work_out("operators", edit, index, read, partial(self._settle, treatment or Treatment()))
             elif treatment is None or treatment.is_nothing:
@@ -243,7 +252,7 @@ class GraphPass:
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""
         node, scope = edit.scope.node_list[index], NodeScope(edit.scope, None)
-        if node.domain:
+        if node.domain in DEFAULT_DOMAINS:
             node.domain = ""
         op_type = node.op_type
         try:

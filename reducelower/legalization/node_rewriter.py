@@ -7,6 +7,7 @@ legalized in turn, from the opset version for which they were written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,13 @@ from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import ItsBody, moved
 from reducelower.errors import RefusedError, RuleError
 from reducelower.legalization.legality import Treatment, Treatments
+from reducelower.legalization.other_domains import Move, steps_of
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
 from reducelower.model.written_for import written_for
 from reducelower.options import Target
 from reducelower.plan import Label
+from reducelower.rulebook.boundaries import first_that_holds
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope
 
@@ -47,17 +50,21 @@ class NodeRewriter:
     knows of it and shares the rest.
 
     Attributes:
+        moves: other domains that come to another version.
         unmended: sentences about problems on the runtime that no form avoids.
         trial: where the search for a form stands that the nodes belong to; None for nodes of the model.
     """
 
-    def __init__(self, target: Target, rules: Rules, *, repairs: bool = False) -> None:
+    def __init__(
+        self, target: Target, rules: Rules, moves: Mapping[str, Move] | None = None, *, repairs: bool = False
+    ) -> None:
         """Prepare a run; one that `repairs` moves nodes in the form of another opset version, and no others."""
         assert target.opset is not None
         self.target = target
         self.repairs = repairs
         self.goal: int = target.opset
         self.rules = rules
+        self.moves = dict(moves or {})
         self.tables: dict[int, Treatments] = {}
         self.unmended: dict[str, None] = {}
         self.trial: Trial | None = None
@@ -146,6 +153,30 @@ class NodeRewriter:
                 return form, _joined(labels, label)
         return None, labels
 
+    def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
+        """As `settle`, for a node of a domain that comes to another version."""
+        labels: list[str] = []
+        move = self.moves[node.domain]
+        for version, tried in steps_of(node, move, self.rules.boundaries):
+            found = first_that_holds(tried.rules, node, scope, move.version)
+            if found is not None:
+                rule, outcome = found
+                assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
+                inner = copy(self)
+                inner.moves = {**self.moves, node.domain: move.at(version)}
+                return inner.settle_all(outcome, rule.opset, scope), "; ".join([*labels, rule.label(node, scope)])
+            before = node.SerializeToString()
+            for row in tried.rows:
+                row.apply(node, scope, move.version)
+            if node.SerializeToString() != before:
+                labels.append(f"{node.domain} {version}")
+        return None, "; ".join(labels)
+
+    def is_moved(self, node: NodeProto) -> bool:
+        """Whether a node is of a domain that comes to another version."""
+        move = self.moves.get(node.domain)
+        return move is not None and move.version != move.goal and move.concerns(node)
+
     def settle_all(
         self,
         nodes: list[NodeProto],
@@ -171,7 +202,8 @@ class NodeRewriter:
         for node in nodes:
             treatment = table[node.op_type]
             if node.domain not in DEFAULT_DOMAINS:
-                settled.append(node)
+                written = self.settle_other(node, scope)[0] if self.is_moved(node) else None
+                settled += [node] if written is None else written
                 continue
             outcome: list[NodeProto] | None = None
             if treatment is not None:

@@ -18,6 +18,7 @@ from reducelower.legalization.ir_version import (
 )
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
+from reducelower.legalization.other_domains import domains_to_move, move_imports
 from reducelower.legalization.results import applied, splice
 from reducelower.legalization.run_versions import (
     default_imports,
@@ -83,6 +84,9 @@ def run(
     assert goal.opset is not None
     sole_type = partial(sole_element_type, model.graph, draft.census, opset)
     rules = Rules(settings.rules, goal.without_types)
+    domains, problem = domains_to_move(model, source, goal)
+    if problem:
+        return replace(plan, refusals=(problem,))
     kind = None if repairs else _kind_of_run(goal, settings)
     with kept(kind) as memory:
         ground = ground_of(
@@ -98,7 +102,7 @@ def run(
         )
         memo = Memo(memory, remembers=settings.memo)
         graph_pass = GraphPass(
-            draft, goal, ground, rules, memo, checks=settings.validate, records=report, repairs=repairs
+            draft, goal, ground, rules, memo, domains, checks=settings.validate, records=report, repairs=repairs
         )
         try:
             graph_pass.run(opset)
@@ -120,6 +124,8 @@ def run(
     sites = splice(graph_pass.edits, report=report)
     for entry in imports:
         entry.version = goal.opset
+    moved = move_imports(model, domains)
+    plan = replace(plan, fitted=moved, notes=(*moved, *plan.notes))
     operators = graph_pass.operators_met if settings.validate else ()
     doubts = memo.doubts if settings.validate else ()
     problem = _refuse_untyped_functions(draft, source) if goal.opset < _CASTS_TELL_TYPES else None
@@ -215,7 +221,7 @@ def _kind_of_run(target: Target, settings: Settings) -> Hashable:
     """
     if not settings.memo or settings.element_types or settings.ranks:
         return None
-    is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED
+    is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED and not target.domains
     return (target, settings.rules, settings.validate) if is_shipped else None
 
 

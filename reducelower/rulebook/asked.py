@@ -72,9 +72,11 @@ class Asked:
         return self.node.output[place] if place < len(self.node.output) else ""
 
     def default(self, name: str) -> AttributeProto | None:
-        """The default of an attribute, by the operator's schema; None if it has none."""
+        """The default of an attribute, by the operator's schema, or else by the rule; None if it has none."""
         found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
-        known = None if found is None or name not in found.attributes else found.attributes[name].default_value
+        if found is None:
+            return next((said for said in self.function.attribute_proto if said.name == name), None)
+        known = found.attributes[name].default_value if name in found.attributes else None
         return known if known is not None and known.type else None
 
     def defaults(self) -> dict[str, AttributeProto]:

@@ -87,10 +87,11 @@ def _brought(op_type: str, name: str) -> int:
 
 
 @cache
-def _signature(op_type: str, opset: int) -> FunctionProto:
-    """An operator's inputs and outputs by the names in its schema."""
-    found = schema_in_force(op_type, opset, "")
-    assert found is not None
+def _signature(op_type: str, opset: int, domain: str) -> FunctionProto:
+    """An operator's inputs and outputs by the names in its schema; none if there is no schema."""
+    found = schema_in_force(op_type, opset, domain)
+    if found is None:
+        return FunctionProto()
     return FunctionProto(
         input=[formal.name for formal in found.inputs], output=[formal.name for formal in found.outputs]
     )
@@ -115,7 +116,7 @@ class Row:
         Raises:
             RefusedError: the row refuses it.
         """
-        asked = Asked(_signature(node.op_type, opset), node, scope, opset)
+        asked = Asked(_signature(node.op_type, opset, node.domain), node, scope, opset)
         if self.occasion.guard and not evaluated(self.occasion.guard, asked):
             return
         if self.refuse:
@@ -234,19 +235,31 @@ class Boundaries:
         applied: where the rules stand that were applied; None for those of the package, which outlast runs.
     """
 
-    def __init__(self, folder: Path, helpers: Mapping[str, Source], *, name: str = "") -> None:
+    def __init__(self, folder: Path, helpers: Mapping[str, Source], *, name: str = "", domain: str = "") -> None:
         """Find the files, by their names or by the operators that their first lines name.
 
         Args:
             folder: where they are.
             helpers: helper functions for all of them.
             name: what reports call a book of one's own; empty for that of the package.
+            domain: the domain of the operators; empty for the default one.
         """
         self.folder = folder
         self.name = name
         self.applied: list[Place] | None = [] if name else None
+        self.domain = domain
         self._given_helpers = helpers
         self._rules: dict[str, tuple[BoundaryRule, ...]] = {}
+
+    @cached_property
+    def of_domains(self) -> Mapping[str, Boundaries]:
+        """The rules for operators of other domains: a folder inside for each, named after it."""
+        found: dict[str, Boundaries] = {}
+        for path in sorted(self.folder.iterdir()):
+            if path.is_dir() and not path.name.startswith((".", "_")):
+                found[path.name] = Boundaries(path, self.helpers, name=self.name, domain=path.name)
+                found[path.name].applied = self.applied
+        return found
 
     @cached_property
     def _files(self) -> Mapping[str, list[Path]]:
@@ -273,10 +286,10 @@ class Boundaries:
         lines = text.splitlines()
         for op_types, rows in tables.items():
             line = next((at for at, each in enumerate(lines, 1) if each.strip('"').startswith(op_types)), None)
-            for row in rows if isinstance(rows, list) else [rows]:
-                read = _row(row, Place(path, line), self.applied)
-                for op_type in op_types.split():
-                    found.setdefault(op_type, []).append(read)
+            written = rows if isinstance(rows, list) else [rows]
+            read = [_row(row, Place(path, line), self.applied) for row in written]
+            for op_type in op_types.split():
+                found.setdefault(op_type, []).extend(read)
         return found
 
     @cached_property
@@ -290,6 +303,10 @@ class Boundaries:
     def operators(self) -> tuple[str, ...]:
         """The operators with rules or rows, sorted."""
         return tuple(sorted({*self._files, *self._rows}))
+
+    def names(self, op_type: str) -> bool:
+        """Whether an operator has a file, or a row or an empty list of them."""
+        return op_type in self._files or op_type in self._rows
 
     def rules(self, op_type: str) -> tuple[BoundaryRule, ...]:
         """Every rule for an operator, in the order in which they are tried."""

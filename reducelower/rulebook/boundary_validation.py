@@ -9,7 +9,7 @@ from typing import NamedTuple
 from onnx import FunctionProto, NodeProto
 
 from reducelower.errors import RuleError
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import is_runtime_name, opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.boundaries import ITS_BODY, OPERATORS, Boundaries, BoundaryRule, Occasion, Row
@@ -63,12 +63,20 @@ def check_boundaries(book: Boundaries) -> None:
     """
     for op_type in book.operators:
         for row in book.rows(op_type):
-            _check_row(op_type, row)
+            _check_row(op_type, row, book.domain)
         for rule in book.rules(op_type):
-            _check_rule(op_type, rule)
+            _check_rule(op_type, rule, book.domain)
+    for of_domain in book.of_domains.values() if not book.domain else ():
+        check_boundaries(of_domain)
 
 
-def _check_occasion(op_type: str, occasion: Occasion) -> None:
+def _check_occasion(op_type: str, occasion: Occasion, domain: str) -> None:
+    if domain:
+        if occasion.way == "lacking" or not (occasion.at or "2").isdigit() or int(occasion.at or 2) < 2:
+            raise RuleError(
+                f"operators of {domain} have rules 'below N' and 'from N', where N is 2 or more, and 'absent'"
+            )
+        return
     known = versions(op_type)
     boundary = occasion.boundary(op_type)
     if not known and not is_runtime_name(op_type):
@@ -78,11 +86,13 @@ def _check_occasion(op_type: str, occasion: Occasion) -> None:
         raise RuleError(f"{op_type} has no boundary {occasion.at} (it changed at: {which})")
 
 
-def _check_row(op_type: str, row: Row) -> None:
+def _check_row(op_type: str, row: Row, domain: str) -> None:
     try:
-        _check_occasion(op_type, row.occasion)
+        _check_occasion(op_type, row.occasion, domain)
     except RuleError as error:
         raise RuleError(error.reason, *row.place) from None
+    if domain:
+        return  # no schema says which attributes its operators have
     stated = _attributes(op_type)
     known = [found for version in versions(op_type) if (found := schema(op_type, version)) is not None]
     formals = {formal.name for found in known for formal in (*found.inputs, *found.outputs)}
@@ -105,10 +115,10 @@ def _header(function: FunctionProto) -> set[str]:
     return {*function.attribute, *(attribute.name for attribute in function.attribute_proto)}
 
 
-def _check_rule(op_type: str, rule: BoundaryRule) -> None:
+def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     source, function = rule.source, rule.source.function
     try:
-        _check_occasion(op_type, rule.occasion)
+        _check_occasion(op_type, rule.occasion, domain)
     except RuleError as error:
         raise source.error(error.reason, "overload") from None
     names_operators = bool(source.lines) and source.lines[0].startswith(OPERATORS)
@@ -118,6 +128,10 @@ def _check_rule(op_type: str, rule: BoundaryRule) -> None:
         raise source.error(
             f"a body for an element type that is lacking is written for opset {_RETYPED}", "opset_import"
         )
+    if domain:
+        _check_rule_of_domain(rule, domain)
+        _Body(source, rule.helpers, _header(function), "", domain).check()
+        return
     stated = _attributes(op_type)
     for name in function.attribute:
         if stated and name not in stated | _VALUES:
@@ -129,6 +143,18 @@ def _check_rule(op_type: str, rule: BoundaryRule) -> None:
     for text in filter(None, (rule.occasion.guard, *asked_in(function.doc_string))):
         body.check_question(text, {*function.input, *function.output}, "overload")
     body.check()
+
+
+def _check_rule_of_domain(rule: BoundaryRule, domain: str) -> None:
+    source = rule.source
+    if not rule.opset:
+        raise source.error("a rule says for which opset version its body is written", "opset_import")
+    for node in walk(source.function.node):
+        word = node.output[0] if node.output else node.op_type
+        if node.op_type == ITS_BODY:
+            raise source.error(f"no schema says what an operator of {domain} is made of", word)
+        if rule.occasion.way == "absent" and (node.domain or node.op_type == "Self"):
+            raise source.error(f"a rule for 'absent' leaves nothing of {domain}", word)
 
 
 def _check_signature(source: Source, op_type: str) -> None:
@@ -148,6 +174,7 @@ class _Body:
     Attributes:
         attributes: those that stand in it for something, of the operator and of all headers so far.
         absent: the operator, where the target lacks it and the rule is for every node of it: there is no ``Self`` then.
+        domain: the domain of the operator, if that is a vendor's.
         callers: the helpers in which this one is called.
     """
 
@@ -155,6 +182,7 @@ class _Body:
     helpers: Mapping[str, Source]
     attributes: Collection[str]
     absent: str
+    domain: str = ""
     callers: tuple[str, ...] = ()
 
     def check(self) -> None:
@@ -165,7 +193,8 @@ class _Body:
             raise self.source.error(f"nothing gives the output {name!r}", name)
 
     def check_question(self, text: str, operands: Collection[str], word: str) -> None:
-        if wrong := what_is_wrong(text, operands, self.attributes):
+        # No schema says which attributes an operator of a vendor has.
+        if not self.domain and (wrong := what_is_wrong(text, operands, self.attributes)):
             raise self.source.error(wrong, word)
 
     def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:
@@ -193,6 +222,10 @@ class _Body:
                 defined.add(name)
 
     def _check_node(self, node: NodeProto, word: str) -> None:
+        if node.domain:
+            if node.domain != self.domain:
+                raise self.source.error(f"a rule does not write operators of {node.domain}", word)
+            return
         if node.op_type == "Self" and self.absent:
             raise self.source.error(f"the target lacks {self.absent}, so there is no Self", word)
         if node.op_type in self.helpers:

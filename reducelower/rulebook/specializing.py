@@ -170,7 +170,9 @@ class _Body:
         for node in nodes:
             takes_raw = node.op_type in _AS_WRITTEN or node.op_type in self.helpers
             inputs = [self.read(name, frame, as_written=takes_raw) for name in node.input]
-            if node.op_type in OWN:
+            if node.domain:
+                self._operator(node, inputs, frame)
+            elif node.op_type in OWN:
                 OWN[node.op_type](self, node, inputs, frame)
             elif node.op_type in self.helpers:
                 self._call(node.op_type, inputs, node.attribute, node.output, frame)
@@ -238,9 +240,14 @@ class _Body:
         return frame.names[name]
 
     def emit(
-        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Iterable[AttributeProto]
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: Iterable[AttributeProto],
+        domain: str = "",
     ) -> None:
-        node = NodeProto(op_type=op_type, input=inputs, output=outputs)
+        node = NodeProto(op_type=op_type, domain=domain, input=inputs, output=outputs)
         node.attribute.extend(attributes)
         self._types.update(types_of_outputs(node, {}, self.opset, self._types))
         self.done.nodes.append(node)
@@ -250,9 +257,9 @@ class _Body:
         for attribute in attributes:
             if attribute.type == AttributeProto.GRAPH:
                 attribute.g.CopyFrom(self._branch(attribute.g, frame))
-        made = NodeProto(op_type=node.op_type, input=inputs, output=node.output)
+        made = NodeProto(op_type=node.op_type, domain=node.domain, input=inputs, output=node.output)
         made.attribute.extend(attributes)
-        other = self._passed_on(made)
+        other = "" if node.domain else self._passed_on(made)
         if other:
             frame.names[node.output[0]] = "" if other == _ABSENT else other
             return
@@ -261,11 +268,11 @@ class _Body:
             frame.names[node.output[0]] = self.constant(node.output[0], value)
             return
         outputs = [self.yields(name, frame) for name in node.output]
-        if node.op_type == "CastLike":  # which came late, and is known to be a Cast
+        if node.op_type == "CastLike" and not node.domain:  # which came late, and is known to be a Cast
             goal = self._goal(made) or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
             self.emit("Cast", inputs[:1], outputs, [*attributes, helper.make_attribute("to", goal)])
             return
-        self.emit(node.op_type, inputs, outputs, attributes)
+        self.emit(node.op_type, inputs, outputs, attributes, node.domain)
 
     def _passed_on(self, node: NodeProto) -> str:
         """The input that a node passes on as it is; empty if it computes something."""
@@ -291,6 +298,8 @@ class _Body:
 
     def _computed(self, node: NodeProto) -> Array | None:
         """What a node gives, if that is known."""
+        if node.domain:
+            return None
         if node.op_type == "Constant":
             tensor = tensor_of(node)
             return None if tensor is None else numpy_helper.to_array(tensor)
@@ -394,13 +403,15 @@ class _Body:
         names, (taken, given) = list(inputs), (self.function.input, self.function.output)
         surplus = [name for name in taken if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
         more = [name for name in given if name.startswith(f"{node.output[-1]}_and_")]
-        made = NodeProto(op_type=self.asked.node.op_type, input=[*names, *surplus], output=[*node.output, *more])
+        own = self.asked.node
+        made = NodeProto(op_type=own.op_type, domain=own.domain, input=[*names, *surplus], output=[*node.output, *more])
         made.attribute.extend([*kept, *written])
         value = self._computed(made)
         if value is not None:
             frame.names[node.output[0]] = self.constant(node.output[0], value)
             return
-        self.emit(made.op_type, made.input, [self.yields(name, frame) for name in made.output], made.attribute)
+        outputs = [self.yields(name, frame) for name in made.output]
+        self.emit(made.op_type, made.input, outputs, made.attribute, made.domain)
 
     def _rank(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         (name,) = inputs

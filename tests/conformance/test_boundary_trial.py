@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 import reducelower
 from reducelower import ConversionError
 from reducelower.cli import run
-from reducelower.conformance.boundary_trial import BoundaryTrial, try_boundaries
+from reducelower.conformance.boundary_trial import BoundaryTrial, try_boundaries, try_expansion
 from reducelower.rulebook import RuleError, load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
 from reducelower.rulebook.boundary_validation import check_boundaries
@@ -104,6 +105,49 @@ def test_a_rule_for_an_absent_operator_is_tried_below_its_first_version(tmp_path
     (trial,) = tried(folder(tmp_path, Celu=CELU))
     assert trial.way == "12 to 11"
     assert trial.wrong
+
+
+def test_a_rule_has_no_blame_for_what_it_had_no_part_in(tmp_path: Path) -> None:
+    """A conversion that gives another result without the rule as well is not laid at its door."""
+    never = '<domain: "mine", overload: "below 22 if rank(X) == 9", opset_import: ["" : 21]>\nAveragePool (X) => (Y)\n'
+    (trial,) = tried(folder(tmp_path, AveragePool=never + "{\n  Y = Self (X)\n}\n"))
+    assert trial.wrong == []
+    assert trial.taken == 0
+    assert trial.outcome.startswith("not tried: no case of onnx took a rule")
+
+
+COSH = """<domain: "mine", opset_import: ["" : 18]>
+Cosh (x) => (y)
+{
+  up = Exp (x)
+  minus = Neg (x)
+  down = Exp (minus)
+  both = Add (up, down)
+  half = Constant <value_float = 0.5> ()
+  typed = CastLike (half, x)
+  y = Mul (both, typed)
+}
+"""
+
+
+@pytest.mark.parametrize(("both", "is_wrong"), [("Add", False), ("Sub", True)])
+def test_an_operator_without_known_answers_is_tried_on_its_cases(tmp_path: Path, both: str, is_wrong: bool) -> None:
+    (tmp_path / "Cosh.onnxtxt").write_text(COSH.replace("Add", both))
+    trial = try_expansion(load_book(tmp_path), "Cosh")
+    assert bool(trial.wrong) == is_wrong
+    assert bool(trial.taken) != is_wrong
+
+
+@pytest.mark.parametrize(("both", "status", "outcome"), [("Add", 0, "right in 2"), ("Sub", 1, "wrong in 2 of 2")])
+def test_what_rules_come_to_is_data_as_well(
+    tmp_path: Path, both: str, status: int, outcome: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Cosh.onnxtxt").write_text(COSH.replace("Add", both))
+    assert run(["rules", "--test", str(tmp_path), "--json"]) == status
+    line = json.loads(capsys.readouterr().out)
+    assert line["rule"] == f"{tmp_path.name}/Cosh"
+    assert line["outcome"].startswith(outcome)
+    assert len(line["wrong"]) == 2 * status
 
 
 @pytest.mark.parametrize(("asked", "is_refused"), [("data", True), ("whole", False)])

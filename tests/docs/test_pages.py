@@ -35,7 +35,7 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: Path, folder: Path) ->
     missing: list[str] = []
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.title:
-            (folder / block.title).parent.mkdir(exist_ok=True)
+            (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             absent = missing_modules(block.text)

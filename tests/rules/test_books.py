@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from reducelower.rulebook import RuleBook, load_book
-from reducelower.rulebook.trial import Trial, test_rules, try_rule
+from reducelower.rulebook.trial import Trial, try_operator, try_rule
 
 OWN = [
     (name, op_type)
@@ -18,9 +18,9 @@ OWN = [
 ]
 
 
-def trials(name: str, op_type: str) -> tuple[Trial, ...]:
+def trials(name: str, op_type: str) -> list[Trial]:
     functions = [rule.function for rule in load_book(name).rules(op_type)]
-    return test_rules(RuleBook.from_functions(functions, name)).trials
+    return list(try_operator(RuleBook.from_functions(functions, name), op_type))
 
 
 def takes_maximum_of_no_bools() -> bool:

@@ -1,0 +1,98 @@
+"""Domains other than ONNX's own come to another version, by rules that the user has for their operators.
+
+No schema says what such an operator is at which version, so the user's folder does: an operator that it does not name
+is refused, and a node for which no guard holds stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableSequence
+from dataclasses import dataclass
+
+from onnx import ModelProto, NodeProto, OperatorSetIdProto
+
+from reducelower.errors import Refusal, RefusedError
+from reducelower.model.document import Document
+from reducelower.options import Target
+from reducelower.rulebook.boundaries import Boundaries, Tried
+
+__all__ = ["Move", "domains_to_move", "move_imports", "steps_of"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """A domain that comes to another version; version 0 of the goal is none."""
+
+    domain: str
+    version: int
+    goal: int
+    local: frozenset[str] = frozenset()
+
+    def at(self, version: int) -> Move:
+        """What is left of the way from another version on."""
+        return Move(self.domain, version, self.goal, self.local)
+
+    def concerns(self, node: NodeProto) -> bool:
+        """Whether a node is of the domain, and no call of a function of the model."""
+        return node.domain == self.domain and node.op_type not in self.local
+
+
+def domains_to_move(model: ModelProto, source: Document, target: Target) -> tuple[dict[str, Move], Refusal | None]:
+    """What has to come to another version, by domain, and a refusal if the model imports two versions of one."""
+    found: dict[str, Move] = {}
+    for domain, goal in sorted(target.domains):
+        imported = sorted({entry.version for _, entry in _imports(model, domain)})
+        if len(imported) > 1:
+            reason = f"it imports {domain} at versions {' and '.join(map(str, imported))}"
+            return {}, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
+        if imported and imported[0] != goal:
+            local = frozenset(function.name for function in source.message.functions if function.domain == domain)
+            found[domain] = Move(domain, imported[0], goal, local)
+    return found, None
+
+
+def move_imports(model: ModelProto, moves: dict[str, Move]) -> tuple[str, ...]:
+    """Import the new versions; return what was done, in sentences."""
+    for domain, move in moves.items():
+        for imports, entry in list(_imports(model, domain)):
+            entry.version = move.goal
+            if not move.goal and not move.local:
+                imports.remove(entry)
+    return tuple(
+        f"{domain} goes from version {move.version} to {move.goal}." if move.goal else f"Nothing of {domain} remains."
+        for domain, move in moves.items()
+    )
+
+
+def _imports(
+    model: ModelProto, domain: str
+) -> Iterator[tuple[MutableSequence[OperatorSetIdProto], OperatorSetIdProto]]:
+    """The imports of a domain by the model and its functions, each with the list that it stands in."""
+    for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
+        yield from ((imports, entry) for entry in imports if entry.domain == domain)
+
+
+def steps_of(node: NodeProto, move: Move, own: Boundaries | None) -> Iterator[tuple[int, Tried]]:
+    """What is tried for a node on its way, with the version that it is written for.
+
+    Raises:
+        RefusedError: the user's rules do not say what the operator becomes.
+    """
+    rules = None if own is None else own.of_domains.get(move.domain)
+    source, goal, op_type = move.version, move.goal, node.op_type
+    where = f"the folder versions/{move.domain} of your rules"
+    if not goal:
+        if rules is not None:
+            yield 0, Tried(rules.expressions(op_type))
+        raise RefusedError(
+            f"the target has nothing of {move.domain}, and no rule says what this {op_type} becomes",
+            f"write a rule for 'absent' into {where}",
+        )
+    if rules is None or not rules.names(op_type):
+        raise RefusedError(
+            f"nothing says what {op_type} of {move.domain} becomes between versions {source} and {goal}",
+            f"write a rule for it into {where}, or the line '{op_type} = []' into its attributes.toml if it stays",
+        )
+    down = goal < source
+    for boundary in range(source, goal, -1) if down else range(source + 1, goal + 1):
+        yield boundary - 1 if down else boundary, rules.at(op_type, boundary, down=down)
