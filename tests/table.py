@@ -25,13 +25,13 @@ Its fields:
   shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
   two values of different parameters meet. One that is called like a field stands for it.
-- ``let``: names for expressions; ``given``: the values that the nodes read. Expressions are Python, and have the names
+- ``let``: names for expressions; ``given``: the values that the nodes read; a graph those of its inputs. Expressions are Python, and have the names
   of numpy, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
   ``stated``: the sizes that are stated of others, numbers and names.
 - ``gives``: what is expected of each output. Where it is left out, outputs are to be what the source yields. Where a
   row gives nothing to run a ``graph`` with, it is not run.
-- ``becomes``: the operators of the main graph afterwards; ``uses``: some in any graph or function, ``never``: some that
+- ``becomes``: the operators of the main graph afterwards; ``most``: how many nodes it has at most; ``uses``: some in any graph or function, ``never``: some that
   are in none. ``keeps``: the names of the initializers; ``functions_left``: those of the functions;
   ``noted``: a part of a note of the plan; ``chooses``: the opset version that a runtime is given.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
@@ -78,7 +78,7 @@ VOCABULARY = {
 }
 FIELDS = {
     "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "options", "each",
-    "let", "given", "constants", "ranked", "stated", "gives", "becomes", "uses", "never", "keeps", "functions_left",
+    "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps", "functions_left",
     "noted", "chooses", "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
@@ -143,6 +143,7 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
         kinds, everywhere = operators(result), _everywhere(result)
         if "becomes" in row:
             assert kinds == [_filled(kind, chosen) for kind in row["becomes"]], target
+        assert len(kinds) <= row.get("most", len(kinds)), (target, kinds)
         assert not {_filled(kind, chosen) for kind in row.get("never", ())} & everywhere, (target, kinds)
         assert {_filled(kind, chosen) for kind in row.get("uses", ())} <= everywhere, (target, kinds)
         for field, names in (("keeps", result.graph.initializer), ("functions_left", result.functions)):
@@ -196,7 +197,9 @@ def _source(
     feeds = {name: value for name, value in given.items() if name not in held}
     constants = {name: given[name] for name in held}
     if "graph" in row:
-        return parsed(row, chosen, constants), feeds
+        made = parsed(row, chosen, constants)
+        taken = {value.name for value in made.graph.input}
+        return made, {name: value for name, value in feeds.items() if name in taken}
     nodes = parser.parse_graph(f"g () => () {{ {_filled(row['nodes'], chosen)} }}").node
     made = model(nodes, feeds, row["from"], outputs=outputs, constants=constants, ranked=row.get("ranked", ()))
     stated = row.get("stated") or {}
