@@ -125,8 +125,9 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
         names[name] = eval(text, names)
     if row["from"] > defs.onnx_opset_version():
         return
-    given = {name: np.asarray(eval(text, names)) for name, text in row.get("given", {}).items()}
-    names.update(given)
+    given: dict[str, np.ndarray] = {}
+    for name, text in row.get("given", {}).items():
+        given[name] = names[name] = np.asarray(eval(text, names))
     wanted = {name: np.asarray(eval(text, names)) for name, text in row.get("gives", {}).items()}
     source, feeds = _source(row, chosen, given, list(wanted) or ["y"])
     for target in row.get("to", [None]):
