@@ -27,7 +27,7 @@ from reducelower.pipeline.conversion import convert_here, failed
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.versions import versions_of
 
-__all__ = ["Record", "convert_unless_done", "external_facts", "origin_of", "read_record", "write_record"]
+__all__ = ["Record", "convert_unless_done", "origin_of", "read_record"]
 
 _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
 
@@ -38,30 +38,16 @@ class Record:
 
     Attributes:
         origin: SHA-256 of all that the output was made from, see `origin_of`.
-        size, sha256: the output's size in bytes, and its SHA-256.
+        sha256: that of the output.
         external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
             Weights are not read to be converted, nor to be recorded.
         brings: whether that data was brought beside the output. A later run may replace it and no other.
     """
 
     origin: str
-    size: int
     sha256: str
     external: Mapping[str, Sequence[int]]
     brings: bool
-
-    @classmethod
-    def of(cls, origin: str, content: Path | int, external: Mapping[str, Sequence[int]], settings: Settings) -> Record:
-        """The record of an output, by path or as an open file."""
-        return cls(origin, *_content(content), external, settings.external_data != "keep")
-
-    def is_of(self, content: tuple[int, str] | None) -> bool:
-        """Whether this is what it records."""
-        return content == (self.size, self.sha256)
-
-    def is_of_data(self, location: str, facts: Sequence[int] | None) -> bool:
-        """Whether a run brought external data of this size and time of change."""
-        return self.brings and facts is not None and self.external.get(location) == facts
 
 
 def origin_of(source: str, settings: Settings) -> str:
@@ -70,11 +56,11 @@ def origin_of(source: str, settings: Settings) -> str:
     of the libraries it uses."""
     told = {name: value for name, value in asdict(settings).items() if name not in _WITHOUT_CONSEQUENCE}
     told["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
-    whole = [_content(Path(source)), told, dict(versions_of("onnx", "onnxruntime"))]
+    whole = [_sha256(Path(source)), told, dict(versions_of("onnx", "onnxruntime"))]
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
-def external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int]]:
+def _external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int]]:
     """Size and modification time of files with external data; missing ones are left out."""
     found = {}
     for location in locations:
@@ -94,18 +80,13 @@ def read_record(place: str) -> Record | None:
         return None
 
 
-def write_record(record: Record, place: str) -> None:
-    """Write a record, completely or not at all."""
-    text = json.dumps(asdict(record), indent=1, sort_keys=True) + "\n"
-    Path(place).parent.mkdir(parents=True, exist_ok=True)
-    write_whole(Path(place), text)
-
-
-def _content(file: Path | int) -> tuple[int, str]:
-    """The size and the SHA-256 of a file, by path or open."""
+def _sha256(file: Path | int) -> str:
+    """The SHA-256 of a file, by path or open; empty if there is none of that name."""
+    if isinstance(file, Path) and not file.is_file():
+        return ""
     with FileIO(file, closefd=isinstance(file, Path)) as content:
         content.seek(0)
-        return os.fstat(content.fileno()).st_size, hashlib.file_digest(content, "sha256").hexdigest()
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _tree(name: str) -> list[tuple[str, str]]:
@@ -114,7 +95,7 @@ def _tree(name: str) -> list[tuple[str, str]]:
     if not name or not root.exists():
         return []
     paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
-    return [(os.path.relpath(path, root), _content(path)[1]) for path in paths]
+    return [(os.path.relpath(path, root), _sha256(path)) for path in paths]
 
 
 def _plain(value: Any) -> Any:
@@ -136,44 +117,48 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
 
 
 def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
-    origin, earlier = origin_of(task.source, settings), read_record(task.record)
-    found = _content(Path(task.output)) if Path(task.output).is_file() else None
-    if earlier is not None and earlier.origin == origin and earlier.is_of(found) and _has_data(task, earlier):
+    origin, earlier, found = origin_of(task.source, settings), read_record(task.record), _sha256(Path(task.output))
+    is_ours = earlier is not None and earlier.sha256 == found
+    if earlier is not None and is_ours and earlier.origin == origin and _has_data(task, earlier):
         return Outcome(task.source, "kept", task.output)
     records: list[Record] = []
 
     def record(descriptor: int, source: LoadedModel) -> None:
-        facts = external_facts(source.folder, [file.location for file in source.external])
-        made = Record.of(origin, descriptor, facts, settings)
-        is_ours = earlier is not None and earlier.is_of(found)
-        if not (found is None or is_ours or settings.overwrite or made.is_of(found)):
-            raise UnreadableModelError(f"{task.output} exists already, and no run has recorded it; --force replaces it")
-        if made.brings and not settings.overwrite:
-            _refuse_data_in_the_way(task, source, earlier)
+        facts = _external_facts(source.folder, [file.location for file in source.external])
+        made = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep")
+        if not settings.overwrite:
+            if found and not is_ours and made.sha256 != found:
+                raise _of_nobody(task.output)
+            _refuse_data_in_the_way(_beside(task), source if made.brings else None, earlier)
         records.append(made)
 
     # Whether an output, and data beside it, may be replaced is known once the replacement is.
     outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
     if outcome.output:
-        write_record(records[0], task.record)
+        Path(task.record).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(Path(task.record), json.dumps(asdict(records[0]), indent=1, sort_keys=True) + "\n")
     return outcome
 
 
 def _has_data(task: Task, earlier: Record) -> bool:
     """Whether external data is as recorded, next to the model and, if it was brought there, next to the output."""
     folders = [Path(task.source).parent, *([_beside(task)] if earlier.brings else [])]
-    return all(external_facts(folder, earlier.external) == earlier.external for folder in folders)
+    return all(_external_facts(folder, earlier.external) == earlier.external for folder in folders)
 
 
 def _beside(task: Task) -> Path:
     return Path(os.path.realpath(task.output)).parent
 
 
-def _refuse_data_in_the_way(task: Task, source: LoadedModel, earlier: Record | None) -> None:
-    for file in source.external:
-        place, there = _beside(task) / file.location, external_facts(_beside(task), [file.location])
-        is_ours = earlier is not None and earlier.is_of_data(file.location, there.get(file.location))
+def _refuse_data_in_the_way(folder: Path, source: LoadedModel | None, earlier: Record | None) -> None:
+    """Refuse to bring external data to where other data lies that no run brought, or that was changed since."""
+    brought = earlier.external if earlier is not None and earlier.brings else {}
+    for file in source.external if source is not None else ():
+        place, there = folder / file.location, _external_facts(folder, [file.location])
+        is_ours = file.location in brought and there.get(file.location) == brought[file.location]
         if place.exists() and not is_ours and not is_there(file, place):
-            raise UnreadableModelError(
-                f"{place}, the external data, exists already, and no run has recorded it; --force replaces it"
-            )
+            raise _of_nobody(f"{place}, the external data,")
+
+
+def _of_nobody(what: str) -> UnreadableModelError:
+    return UnreadableModelError(f"{what} exists already, and no run has recorded it; --force replaces it")

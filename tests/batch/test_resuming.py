@@ -154,9 +154,9 @@ def test_an_output_that_someone_changed_is_theirs(run: Cli, tmp_path: Path) -> N
         b"null",
         b'{"origin": 1}',
         b"\xff",
-        b'{"origin":"","size":1,"sha256":"","external":1,"brings":true}',
-        b'{"origin":"","size":1,"external":{},"brings":true}',
-        b'{"origin":"","size":1,"sha256":"","external":{},"brings":true,"more":1}',
+        b'{"origin":"","sha256":"","external":1,"brings":true}',
+        b'{"origin":"","external":{},"brings":true}',
+        b'{"origin":"","sha256":"","external":{},"brings":true,"more":1}',
         pytest.param(b"[" * 200_000, id="deep"),
     ],
 )
