@@ -25,15 +25,16 @@ Its fields:
   shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
   two values of different parameters meet. One that is called like a field stands for it.
-- ``let``: names for expressions; ``given``: the values that the nodes read; a graph those of its inputs. Expressions are Python, and have the names
-  of numpy, the parameters, and what stands above.
+- ``let``: names for expressions; ``given``: the values that the nodes read, or of which a graph takes some. Expressions
+  are Python, and have the names of numpy, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
   ``stated``: the sizes that are stated of others, numbers and names.
 - ``gives``: what is expected of each output. Where it is left out, outputs are to be what the source yields. Where a
   row gives nothing to run a ``graph`` with, it is not run.
-- ``becomes``: the operators of the main graph afterwards; ``most``: how many nodes it has at most; ``uses``: some in any graph or function, ``never``: some that
-  are in none. ``keeps``: the names of the initializers; ``functions_left``: those of the functions;
-  ``noted``: a part of a note of the plan; ``chooses``: the opset version that a runtime is given.
+- ``becomes``: the operators of the main graph afterwards; ``most``: how many nodes it has at most; ``uses``: some in
+  any graph or function, ``never``: some that are in none. ``keeps``: the names of the initializers;
+  ``functions_left``: those of the functions; ``noted``: a part of a note of the plan; ``chooses``: the opset version
+  that a runtime is given.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
 - ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
 """
@@ -78,8 +79,8 @@ VOCABULARY = {
 }
 FIELDS = {
     "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "options", "each",
-    "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps", "functions_left",
-    "noted", "chooses", "refused", "by", "rtol", "atol",
+    "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps",
+    "functions_left", "noted", "chooses", "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
 
