@@ -84,7 +84,7 @@ def test_rules_that_compute_something_else_are_wrong(cli: Cli, tmp_path: Path, r
     assert ran.status == 1
     assert "ReduceMin  float " in ran.out
     assert "wrong" in ran.out
-    assert "ReduceMin on double: " in ran.err
+    assert "ReduceMin, double: " in ran.err
 
 
 @pytest.mark.parametrize(
