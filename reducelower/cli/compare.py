@@ -193,8 +193,8 @@ def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -
 
 def _read(path: str) -> ModelProto:
     """A model whose external and large weights are replaced by digests of their values."""
+    from reducelower.difference.digests import digested
     from reducelower.files import read_model
-    from reducelower.verification.regions.numbering import digested
 
     source = read_model(path)
     digested(source.model, source.folder)

@@ -89,7 +89,7 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
     count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. Operators are
     compared at the newer of the two opset versions, so a converted model differs in what was rewritten. Tensors with
-    external data are equal if they refer to the same place; `verification.regions.numbering.digested` compares them by
+    external data are equal if they refer to the same place; `difference.digests.digested` compares them by
     content. The models are not changed.
     """
     table = Table()

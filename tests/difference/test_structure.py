@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from reducelower import convert_version, expand
 from reducelower.difference import Difference, difference
-from reducelower.verification.regions.numbering import digested
+from reducelower.difference.digests import digested
 from tests.verification.models import model
 
 MODELS = Path(__file__).parents[1] / "data" / "models"

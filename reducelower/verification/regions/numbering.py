@@ -12,13 +12,10 @@ from collections import ChainMap
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
-from pathlib import Path
-from typing import IO
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.files.external import external_tensors
 from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import kind_may_hold_graphs, may_hold_graphs, read_from_outside, subgraphs
@@ -29,6 +26,7 @@ from reducelower.verification.running.weights import held_name
 
 __all__ = [
     "COMMUTATIVE",
+    "DIGEST",
     "Functions",
     "Numbers",
     "Table",
@@ -37,7 +35,6 @@ __all__ = [
     "brief",
     "captured",
     "content",
-    "digested",
     "formals",
     "opsets_of",
     "read_by",
@@ -47,7 +44,6 @@ Numbers = MutableMapping[str, int]
 Opsets = Mapping[str, int]
 
 _SHORT = 64
-_BLOCK = 1 << 20
 COMMUTATIVE = of_kind("commutative")
 
 
@@ -250,28 +246,7 @@ _PACKED = frozenset(
 
 
 DIGEST = "digest"
-"""Key under which external data says by its content what it is (see `digested`), wherever it lies."""
-
-
-def digested(model: ModelProto, folder: Path) -> None:
-    """Let every tensor with data in a file of the folder say what is in it, not where, so that values count."""
-    for tensor in external_tensors(model):
-        entries = {item.key: item.value for item in tensor.external_data}
-        with (folder / entries["location"]).open("rb") as file:
-            file.seek(int(entries.get("offset", 0)))
-            digest = _digest_of(file, int(entries.get("length", -1)))
-        del tensor.external_data[:]
-        tensor.external_data.add(key=DIGEST, value=digest.hex())
-
-
-def _digest_of(file: IO[bytes], length: int) -> bytes:
-    """What `brief` gives for the next bytes of a file; all that are left where the length is negative."""
-    digest, head, left = hashlib.blake2b(digest_size=16), b"", length
-    while block := file.read(_BLOCK if left < 0 else min(_BLOCK, left)):
-        digest.update(block)
-        head = head or block
-        left -= len(block) if left >= 0 else 0
-    return head if len(head) <= _SHORT else digest.digest()
+"""Key under which external data says by its content what it is (see `difference.digests`), wherever it lies."""
 
 
 def brief(data: bytes) -> bytes:
