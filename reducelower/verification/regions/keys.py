@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from onnx import NodeProto
-
-from reducelower.model.graph import walk
-from reducelower.numerics.measure import Array
-from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.regions.numbering import attribute_key, brief, read_by
 from reducelower.verification.regions.pairs import Pair, opened
 from reducelower.verification.regions.places import Dims
@@ -22,45 +15,8 @@ def keyed(pair: Pair) -> Pair:
     """The pair with its key, and without calls of functions."""
     pair.nodes = opened(pair, pair.nodes, pair.before, pair.constants[0])
     pair.replacement = opened(pair, pair.replacement, pair.after, pair.constants[1])
-    pair.inputs = _by_grid(_by_letters(pair.inputs, pair.nodes), pair.nodes, pair.constants[0])
     pair.key, pair.sizes = _key_of(pair)
     return pair
-
-
-def _by_letters(inputs: list[InputSpec], nodes: Sequence[NodeProto]) -> list[InputSpec]:
-    """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
-    known = {item.name: item for item in inputs}
-    for node in walk(nodes):
-        said = (item.s.decode() for item in node.attribute if node.op_type == "Einsum" and item.name == "equation")
-        terms = next(said, "").split("->")[0]
-        sizes: dict[str, int | str | None] = {}
-        letters = {
-            name: term.strip() for name, term in zip(node.input, terms.split(","), strict=False) if name in known
-        }
-        for name, term in letters.items():
-            for letter, dim in zip(term, known[name].dims or (), strict=False):
-                sizes[letter] = dim if isinstance(dim, int) else sizes.get(letter, dim)
-        for name, term in letters.items():
-            dims = known[name].dims or (None,) * len(term)
-            if len(dims) == len(term) and term.isalpha():
-                fitting = (
-                    dim if isinstance(dim, int) else sizes.get(at) or at for at, dim in zip(term, dims, strict=True)
-                )
-                known[name] = replace(known[name], dims=tuple(fitting))
-    return list(known.values())
-
-
-def _by_grid(inputs: list[InputSpec], nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> list[InputSpec]:
-    """Matrices of an AffineGrid of known size: one for each of its batch, of two rows in a plane and three in space."""
-    sizes = {
-        node.input[0]: constants[node.input[1]].tolist()
-        for node in walk(nodes)
-        if node.op_type == "AffineGrid" and len(node.input) > 1 and node.input[1] in constants
-    }
-    return [
-        replace(item, dims=(size[0], len(size) - 2, len(size) - 1)) if (size := sizes.get(item.name)) else item
-        for item in inputs
-    ]
 
 
 def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
