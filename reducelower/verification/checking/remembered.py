@@ -94,7 +94,7 @@ class Checker:
         versions = pair.before.model.ir_version, pair.after.model.ir_version
         sizes = tuple(tuple(each) for each in (_sizes(pair), *sets.others))
         shapes = tuple(tuple(value.shape for value in sample.values()) for sample in sets.samples)
-        rests = tuple(sorted(sets.fixed)), tuple(sets.known.values()), tuple(sorted(sets.never_zero))
+        rests = tuple(sorted(sets.fixed)), sets.rests_on_names
         tolerances = tuple(sorted((self.tolerances or {}).items()))
         key = pair.key or keyed(pair).key
         return conditions(), key, sizes, shapes, rests, pair.is_raised, versions, self.seed, tolerances

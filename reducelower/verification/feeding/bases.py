@@ -7,7 +7,7 @@ source takes. What says where or how much is changed with the sizes, or drawn un
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 from onnx import helper
 
 from reducelower.numerics.measure import Array
-from reducelower.types.known import Known
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array
@@ -70,7 +69,7 @@ class Bases:
         seed: seed for random values.
         samples: what the inputs are in a run of the model, at some of the places.
         fixed: sizes on which the replacement may rest.
-        known: what a rewrite rests on of the inputs, in sizes that have names.
+        rests_on_names: whether a rewrite rests on which sizes have one name, so that only the samples say what fits.
         static: whether the sizes are those that are declared.
     """
 
@@ -79,7 +78,7 @@ class Bases:
     seed: int
     samples: Sequence[Mapping[str, Array]] = ()
     fixed: Collection[int] = ()
-    known: Mapping[str, Known] = field(default_factory=dict)
+    rests_on_names: bool = False
     static: bool = False
 
     def _sized(self, sample: Mapping[str, Array], suits: Accepts) -> Base:
@@ -95,7 +94,7 @@ class Bases:
             tried = [each for each in more if _SOME <= base.count(each) <= LARGE][:1]
             alone = ({dim: size * (_SOME // max(base.count(), 1) + 1)} for dim, size in sizes.items())
             tried += [sizes | each for each in alone][:DRAWS]
-        found = (self._at(base, each, suits) for each in tried if not self.known)
+        found = (self._at(base, each, suits) for each in tried if not self.rests_on_names)
         return next(filter(None, found), base)
 
     def _free(self, sample: Mapping[str, Array]) -> tuple[dict[str, Dims], dict[str, int]]:

@@ -7,15 +7,13 @@ well, and in rows that are alike.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 
 import numpy as np
 from onnx import TensorProto
 
 from reducelower.numerics.measure import Array, holds_special, is_float
-from reducelower.types.sizes import Size
 from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases, is_large
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
 from reducelower.verification.regions.places import Dims
@@ -32,7 +30,6 @@ _TRUTHS = 3  # bool inputs, tried in every combination
 _ROWS = 500  # sets, to reach every row of a table
 _NEXT = 4  # sizes that a window is tried along
 _OVERLAPPING = 60  # sets of boxes, few of which overlap by as much as a constant says
-_DISTINCT = (3, 2, 5, 4, 7, 6)
 _ALONE = ("wide", "large", "small", "zeros", "negative", "NaN", "infinity")
 _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings of several")
 _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
@@ -47,13 +44,11 @@ class Sets(Bases):
     """The sets of values for one region or lemma.
 
     Attributes:
-        never_zero: the names of sizes that are never zero.
         others: declared sizes of regions that are alike, each of which is tried on ordinary values.
         alone: whether nothing but the samples is fed.
         reached: inputs that were fed every index of the table that they are for.
     """
 
-    never_zero: Collection[int] = ()
     others: Sequence[Sequence[Dims | None]] = ()
     alone: bool = False
     reached: set[str] = field(default_factory=set)
@@ -79,9 +74,7 @@ class Sets(Bases):
         yield from self._alone(base)
         yield from self._rows(base)
         yield from self._tables(base, accepts)
-        if self.known:
-            yield from self._named_sizes(base, accepts)
-        else:
+        if not self.rests_on_names:
             yield from self._places(base, accepts)
             yield from self._other_sizes(base, accepts)
         yield from self._declared(accepts)
@@ -250,39 +243,3 @@ class Sets(Bases):
             for at, kind in enumerate(_ORDINARY if found is not None else ()):
                 assert found is not None
                 yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 8, at)
-
-    def _named_sizes(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Other sizes, each name with one: different ones, all 1, and 0 for each that may be zero."""
-        atoms = sorted({atom for known in self.known.values() for atom in known.atoms})
-        tried = [[_DISTINCT[(at + shift) % len(_DISTINCT)] for at in range(len(atoms))] for shift in range(2)]
-        tried += [[1] * len(atoms)]
-        for zero, atom in enumerate(atoms[:_SIZES] if self._zero() else ()):
-            if atom not in self.never_zero:
-                tried.append([0 if at == zero else size for at, size in enumerate(tried[0])])
-        for at, sizes in enumerate(tried if atoms else ()):
-            sample = self._of_sizes(base.feeds, dict(zip(atoms, sizes, strict=True)))
-            if sample is not None:
-                shapes = {name: value.shape for name, value in sample.items()}
-                feeds = {**sample, **self._filled(shapes, dict.fromkeys(self._fillings, "random"), 9, at)}
-                if accepts(feeds):
-                    yield Case(f"named sizes {sizes}, {[list(shape) for shape in shapes.values()]}", feeds)
-
-    def _of_sizes(self, sample: Mapping[str, Array], sizes: Mapping[int, int]) -> dict[str, Array] | None:
-        """A sample at these sizes, by name; None where one would be negative."""
-        found = dict(sample)
-        for name, known in self.known.items():
-            value = sample[name]
-            shape = value.shape if known.shape is None else tuple(_number(size, sizes) for size in known.shape)
-            if min(shape, default=0) < 0:
-                return None
-            value = value if shape == value.shape else np.resize(value, shape).astype(value.dtype)
-            if known.elements is not None and None not in known.elements and len(known.elements) == value.size:
-                elements = [_number(size, sizes) for size in known.elements if size is not None]
-                value = np.array(elements, value.dtype).reshape(value.shape)
-            found[name] = value
-        return found
-
-
-def _number(size: Size, sizes: Mapping[int, int]) -> int:
-    """What a size is where those that have names are known."""
-    return sum(factor * prod(sizes[atom] for atom in monomial) for monomial, factor in size.terms)

@@ -22,7 +22,7 @@ from reducelower.verification.regions.numbering import captured, content
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims, Place
 
-__all__ = ["Lemma", "lemmas_of", "named_sizes", "sizes_told", "told"]
+__all__ = ["Lemma", "lemmas_of", "rests_on_names", "sizes_told", "told"]
 
 _IR_VERSION = 10
 """One that allows all that a rule may write."""
@@ -164,8 +164,6 @@ def sizes_told(entry: Entry) -> Iterator[int]:
         yield from (dim for dim in dims or () if isinstance(dim, int))
 
 
-def named_sizes(entry: Entry) -> tuple[dict[str, Known], frozenset[int]]:
-    """What was answered of operands in sizes that have names, and the names of those that are never zero."""
-    known = {operand: answer for _, operand, answer in entry.answers if isinstance(answer, Known)}
-    never = [answer for question, _, answer in entry.answers if question == "never_zero"]
-    return known, frozenset(atom for answer in never if isinstance(answer, frozenset) for atom in answer)
+def rests_on_names(entry: Entry) -> bool:
+    """Whether it was answered which sizes of operands have one name: a rewrite may rest on that."""
+    return any(isinstance(answer, Known) for _, _, answer in entry.answers)

@@ -22,7 +22,7 @@ from reducelower.types import Inference
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.checking.tally import describe
-from reducelower.verification.lemmas.lemma import Lemma, lemmas_of, named_sizes, sizes_told, told
+from reducelower.verification.lemmas.lemma import Lemma, lemmas_of, rests_on_names, sizes_told, told
 from reducelower.verification.lemmas.substitution import Substituted, is_same, substituted
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.pairs import Pair, small_models
@@ -222,10 +222,8 @@ def _run(
 ) -> SiteVerification | None:
     names = lemma.places[0].names or {}
     fixed = {size for place in lemma.places if place.entry for size in sizes_told(place.entry)}
-    known, never_zero = named_sizes(lemma.entry)
-    by_name = {names[name]: each for name, each in known.items() if name in lemma.operands}
     named = [{names[name]: value for name, value in sample.items()} for sample in samples]
-    found = checker.settle(pair, named, fixed=fixed, known=by_name, never_zero=never_zero)
+    found = checker.settle(pair, named, fixed=fixed, rests_on_names=rests_on_names(lemma.entry))
     too_few = pair.inputs and found.cases < _LEAST
     if found.status not in _GOOD or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
         return None
