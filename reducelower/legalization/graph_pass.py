@@ -158,7 +158,7 @@ class GraphPass:
             treated = operators  # the list of operators does not tell their domains
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.original, positions)
-        if are_written_out(table, self.goal):
+        if "DequantizeLinear" in treated and are_written_out(table, self.goal):
             originals = (with_quantized(data, scope) for data in originals)
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
             originals = map(EqualTables(scope).read_first, originals)
@@ -271,7 +271,7 @@ class GraphPass:
     def _treat_constants(self) -> None:
         for edit in self.edits:
             scope = edit.scope
-            treatment = self._rewriter.table(scope.opset)["Constant"]
+            treatment = self._rewriter.table(scope.opset)["Constant"] if scope.constant_nodes else None
             if treatment is None or treatment.is_nothing:
                 continue
             positions = [index for index, _ in scope.constant_nodes.values() if index not in edit.replaced]

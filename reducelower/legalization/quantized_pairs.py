@@ -23,8 +23,8 @@ _PLACE = ("axis", "block_size")
 
 def are_written_out(table: Treatments, goal: int) -> bool:
     """Whether the target may lack element types that DequantizeLinear takes here, or blocks."""
-    treatment = table["DequantizeLinear"]
-    return treatment is not None and not treatment.expand and goal < 21 <= table.opset
+    treatment = table["DequantizeLinear"] if goal < 21 <= table.opset else None
+    return treatment is not None and not treatment.expand
 
 
 def with_quantized(data: bytes, graph: GraphScope) -> bytes:

@@ -134,11 +134,13 @@ def graph_head(length: int) -> bytes:
 
 def graph_field(model: bytes) -> Field | None:
     """Where the graph lies in a serialized model; None if it does not come early or is not written as protobuf does."""
-    fields = islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH)
     try:
-        return next((field for field in fields if (field.number, field.kind) == (_GRAPH, LENGTH)), None)
+        for field in islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH):
+            if (field.number, field.kind) == (_GRAPH, LENGTH):
+                return field
     except MalformedError:  # protobuf accepts more than Window
-        return None
+        pass
+    return None
 
 
 class Columns:

@@ -14,6 +14,7 @@ from reducelower.model.wire import LENGTH, varint
 __all__ = [
     "clear_sizes_below_zero",
     "entry",
+    "has_whole_shape",
     "is_known",
     "may_be_of_one_shape",
     "rank_of",
@@ -84,6 +85,16 @@ def entry(name: bytes, value_type: bytes) -> bytes:
     """
     value = b"".join((bytes([_NAME]), varint(len(name)), name, bytes([_TYPE]), varint(len(value_type)), value_type))
     return _ENTRY + varint(len(value)) + value
+
+
+def has_whole_shape(stated: TypeProto | None) -> bool:
+    """Whether a type states a shape all of whose sizes have a number or a name."""
+    if stated is None or not stated.tensor_type.HasField("shape"):
+        return False
+    for dim in stated.tensor_type.shape.dim:
+        if size_of(dim) is None and (not dim.dim_param or dim.dim_param.startswith(_MADE_UP)):
+            return False
+    return True
 
 
 def is_known(found: TypeProto | None) -> bool:

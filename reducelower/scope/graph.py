@@ -306,8 +306,15 @@ class GraphScope:
         return None if found is None else found.data
 
     def described(self, name: str) -> Described | None:
-        """What inference needs to know about a value: its type, and its value if it may be a shape."""
-        found = self._known_type(name)
+        """What inference needs to know about a value: its type, and its value if it may be a shape.
+
+        None unless its type is stated, or follows from its stated value.
+        """
+        home = self.home(name)
+        is_constant = home._holds(name) or name in home.constant_nodes
+        if not is_constant and home._stated_whole(name) is None:
+            return None
+        found = home._known_type(name)
         if found is None:
             return None
         sizes = found.shape
@@ -437,15 +444,6 @@ class GraphScope:
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
         return self.is_function and name in self.root.inputs
-
-    def states_type(self, name: str) -> bool:
-        """Whether the type of a value is stated, or follows from its stated value."""
-        home = self.home(name)
-        if not home._is_described(name):
-            return False
-        if home._holds(name) or name in home.constant_nodes:
-            return True
-        return home._stated_whole(name) is not None
 
     # For the resolver, and through it
 

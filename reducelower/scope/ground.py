@@ -51,7 +51,7 @@ def known_type(found: TypeProto) -> KnownType:
         type_string(found) is not None and (known is not None or not is_tensor),
         found.tensor_type.elem_type or None if is_tensor else None,
         None if known is None else tuple(known),
-        any(dim.WhichOneof("value") is None for dim in proto.tensor_type.shape.dim),
+        None in [dim.WhichOneof("value") for dim in proto.tensor_type.shape.dim],
     )
 
 

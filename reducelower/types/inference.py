@@ -12,6 +12,7 @@ from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference import protected
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
+from reducelower.model.value_info import has_whole_shape
 from reducelower.types.graphs import GraphKey, ModelGraphs
 from reducelower.types.resolver import Resolver
 from reducelower.types.views import ContradictionError
@@ -168,6 +169,8 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
     """
     try:
         found = protected.infer_shapes(model, check_type=True, strict_mode=True)
+        if _states_all(found.graph):
+            return found, ""
         data = found.SerializeToString()
         infer(found)
         if found.SerializeToString() != data:
@@ -175,3 +178,15 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
     except Exception as error:  # inference raises several types
         return infer(model), " ".join(str(error).split()) or type(error).__name__
     return found, ""
+
+
+def _states_all(graph: GraphProto) -> bool:
+    """Whether a graph without subgraphs states the types of all that its nodes yield, up to the names of sizes."""
+    types = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+    for node in graph.node:
+        if may_hold_graphs(node):
+            return False
+        for name in filter(None, node.output):
+            if name not in types or not types[name].tensor_type.elem_type or not has_whole_shape(types[name]):
+                return False
+    return True

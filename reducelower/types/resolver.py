@@ -18,7 +18,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type, output_element_type
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
-from reducelower.model.value_info import may_be_of_one_shape, rank_of, size_of
+from reducelower.model.value_info import has_whole_shape, may_be_of_one_shape, rank_of, size_of
 from reducelower.model.value_info import sizes as sizes_of
 from reducelower.types.known import Elements, Known, Question, Shape
 from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
@@ -290,7 +290,7 @@ class Resolver:
         if node is not None:
             shape = self._shape_of_output(node, home, name)
         else:
-            shape = None if _is_whole(stated) else self._over("shape", home.handed(name))
+            shape = None if has_whole_shape(stated) else self._over("shape", home.handed(name))
         if self._objects and _contradict(shape, sizes_of(stated)):
             raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
         if shape is None or None in shape:
@@ -465,13 +465,6 @@ def _contradict(shape: Shape | None, said: Sequence[int | None] | None) -> bool:
     if shape is None or said is None:
         return False
     return not may_be_of_one_shape([None if size is None else size.number for size in shape], said)
-
-
-def _is_whole(stated: TypeProto | None) -> bool:
-    """Whether a type states a shape all of whose sizes have a number or a name."""
-    if stated is None or not stated.tensor_type.HasField("shape"):
-        return False
-    return all(size_of(dim) is not None or dim.dim_param for dim in stated.tensor_type.shape.dim)
 
 
 def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:

@@ -47,8 +47,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     made = [name for node in nodes for name in node.output if name not in kept]
     types = dict(outcome.types)
     if made and graph.is_graph:
-        stated = filter(graph.states_type, operands_of(nodes, outcome.added))
-        known = {name: found for name in stated if (found := graph.described(name)) is not None}
+        operands = operands_of(nodes, outcome.added)
+        known = {name: found for name in operands if (found := graph.described(name)) is not None}
         types = {
             **alone(nodes, outcome.added, graph.ground.opset, known, graph.ground.values, types.items()).types,
             **types,
@@ -187,12 +187,8 @@ class Writing:
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
         outcome, graph = self.outcome, self._graph
-        for number in outcome.reads:
-            if not graph.states_type(read.names[number].decode()):
-                return None
-        operands = [name.decode() for name in read.names[: self._operands]]
-        given = tuple([graph.described(name) if graph.states_type(name) else None for name in operands])
-        if any(given[number] is None for number in outcome.reads):
+        given = tuple([graph.described(name.decode()) for name in read.names[: self._operands]])
+        if None in map(given.__getitem__, outcome.reads):
             return None
         found = outcome.alone(graph.ground.opset, given, graph.ground.values)
         if found.objection:
