@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
 
-__all__ = ["Names", "Searchable", "Stems"]
+__all__ = ["Names", "Searchable"]
 
 _BYTES_PER_NODE = 12_000
 """Bytes that can be searched in the time it takes to collect the names of one node."""
 
 _COMMONEST = "/Reduce"
 """How most name tails begin."""
-
-
-Stems: TypeAlias = "dict[bytes, Collection[bytes]]"
-"""The tails with which each stem was given out."""
 
 
 class Searchable(NamedTuple):
@@ -46,11 +42,13 @@ class Names:
         self._taken: set[str] | None = None
         self._given: set[str] = set()
         self._last: dict[str, int] = {}
-        self._families: dict[str, Stems] = {}
 
     def fresh(self, stem: str, tail: str) -> str:
         """A fresh name made of a stem, such as a node name, and a tail, such as ``/ReduceL2/square``."""
         name = stem + tail
+        if stem and self._free_tails.get(tail) and name not in self._given:
+            self._given.add(name)
+            return name
         # Names without a stem are few. Searching for each is faster than collecting all names.
         is_taken = self._is_taken if stem else self._stands_in_model
         if is_taken(name, tail):
@@ -61,45 +59,10 @@ class Names:
             self._last[name] = number
             name = f"{name}_{number}"
         self._given.add(name)
-        for family in self._families:
-            self._note(name, family)
         return name
 
-    # Many names at once
-
-    def stems(self, tails: Collection[str]) -> Stems | None:
-        """The stems that were given out with tails of the same family, such as ``/ReduceL2/``.
-
-        To give out a stem with some tails of the family, add it; if it is there, a name may be taken. The result is
-        None if the tails have no such common start, or if it occurs in the model.
-        """
-        first = next(iter(tails), "")
-        family = first[: first.find("/", 1) + 1]
-        # If the family occurs once in a tail, then the stem is the part of a name before its last occurrence.
-        if not family.startswith("/") or any(tail.rfind(family) for tail in tails):
-            return None
-        if not self._tail_is_free(family):
-            return None
-        if family not in self._families:
-            self._families[family] = {}
-            for name in self._given:
-                self._note(name, family)
-        return self._families[family]
-
-    def _note(self, name: str, family: str) -> None:
-        """Record the stem of a name of a family, so that it is not given out again with many tails."""
-        stem, found, _ = name.rpartition(family)
-        if found:
-            self._families[family].setdefault(stem.encode(), ())
-
-    def _was_taken(self, name: str, family: str) -> bool:
-        stem, found, rest = name.rpartition(family)
-        return bool(found) and (family + rest).encode() in self._families[family].get(stem.encode(), ())
-
-    # Single names
-
     def _is_taken(self, name: str, tail: str) -> bool:
-        if name in self._given or any(self._was_taken(name, family) for family in self._families):
+        if name in self._given:
             return True
         if self._taken is None:
             if self._tail_is_free(tail):

@@ -11,16 +11,13 @@ from typing import Any, TypeAlias
 from reducelower.model.census import field_head
 from reducelower.model.wire import varint
 
-__all__ = ["Blank", "Format", "Piece"]
+__all__ = ["Format", "Piece"]
 
-Blank: TypeAlias = "tuple[int, bytes]"
-"""The index of a text that fills the blank, and the bytes that follow it in the same name."""
+Piece: TypeAlias = "bytes | int"
+"""A part of a node: constant bytes, or a blank, by the index of the text that fills it."""
 
-Piece: TypeAlias = "bytes | Blank"
-"""A part of a node: constant bytes, or a blank for a name."""
-
-_Apart: TypeAlias = "tuple[int, list[tuple[int, int]], list[bytes]]"
-"""A node: its constant bytes, its blanks with the bytes of their tails, and the bytes between blanks."""
+_Apart: TypeAlias = "tuple[int, list[int], list[bytes]]"
+"""A node: its constant bytes, its blanks, and the bytes between them."""
 
 _TEXTS_KEPT = 256
 """For how many combinations of lengths a format keeps its text."""
@@ -42,7 +39,7 @@ class Format:
         self._field_at = field_at
         self._is_bare = is_bare
         self._nodes = [_apart(pieces) for pieces in nodes]
-        self._pick = _picking([number for _, blanks, _ in self._nodes for number, _ in blanks])
+        self._pick = _picking([number for _, blanks, _ in self._nodes for number in blanks])
         self._texts: dict[tuple[int, ...], bytes] = {}
 
     def fill(self, given: tuple[bytes, ...]) -> bytes:
@@ -61,8 +58,8 @@ class Format:
         parts = []
         for size, blanks, around in self._nodes:
             heads = []
-            for number, behind in blanks:
-                length = lengths[number] + behind
+            for number in blanks:
+                length = lengths[number]
                 taken, head = (length, b"%b") if number == self._field_at else _length_head(length)
                 size += taken
                 heads.append(head)
@@ -73,16 +70,15 @@ class Format:
 
 def _apart(pieces: Sequence[Piece]) -> _Apart:
     size = 0
-    blanks: list[tuple[int, int]] = []
+    blanks: list[int] = []
     around = [b""]
     for piece in pieces:
         if isinstance(piece, bytes):
             size += len(piece)
             around[-1] += _plain(piece)
         else:
-            number, tail = piece
-            blanks.append((number, len(tail)))
-            around.append(_plain(tail))
+            blanks.append(piece)
+            around.append(b"")
     return size, blanks, around
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from onnx import NodeProto
 
-from reducelower.legalization.memo.format import Blank, Format, Piece
+from reducelower.legalization.memo.format import Format, Piece
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
@@ -63,50 +63,21 @@ class Template:
         self._marks_at = operands + 1
         self._numbers = {name: operands + 2 + at for at, (_, _, name) in enumerate(derived)}
         self._is_bare = is_bare
-        self._formats: dict[tuple[bool, tuple[str, ...]], Format] = {}
-
-    @cached_property
-    def tails(self) -> Mapping[str, tuple[int, str]] | None:
-        """For each new name the number of the text that it starts with, and what follows it; None if one has no such
-        text."""
-        numbers = {blank(number): number for number in range(self._name_at)} | {NAME_BLANK: self._name_at}
-        tails: dict[str, tuple[int, str]] = {}
-        for stem, _, name in self._derived:
-            number, before = tails.get(stem) or (numbers.get(stem, -1), "")
-            if number < 0 or not name.startswith(stem):
-                return None
-            # The requested tail, followed by a number if the outcome uses that tail already.
-            tails[name] = number, before + name[len(stem) :]
-        return tails
-
-    @cached_property
-    def tails_by_text(self) -> Mapping[int, list[str]]:
-        """The tails of new names by the number of the text that they follow."""
-        found: dict[int, list[str]] = {}
-        for number, tail in (self.tails or {}).values():
-            found.setdefault(number, []).append(tail)
-        return found
+        self._formats: dict[tuple[str, ...], Format] = {}
 
     @property
     def is_bytes(self) -> bool:
         """Whether the nodes can be written as bytes: none has subgraphs or a name of another form."""
         return self._pieces is not None
 
-    def format(self, constants: Mapping[str, str], *, with_tails: bool) -> Format:
-        """The nodes as bytes with blanks.
-
-        Args:
-            constants: the names of added constants in the graph, by their blanks.
-            with_tails: whether each new name is a tail after a text; else it has a blank of its own.
-        """
-        key = with_tails, tuple(constants.values())
+    def format(self, constants: Mapping[str, str]) -> Format:
+        """The nodes as bytes with blanks; `constants` are names in the graph of added constants, by their blanks."""
+        key = tuple(constants.values())
         if key not in self._formats:
             if len(self._formats) >= _FORMATS_KEPT:
                 self._formats.clear()
-            new: dict[str, Blank] = {name: (number, b"") for name, number in self._numbers.items()}
-            if with_tails:
-                new = {name: (number, tail.encode()) for name, (number, tail) in (self.tails or {}).items()}
-            known: dict[str, Piece] = {**new, **{name: _coded(given) for name, given in constants.items()}}
+            coded = {name: _coded(given) for name, given in constants.items()}
+            known: dict[str, Piece] = {**self._numbers, **coded}
             nodes = [[known[each] if isinstance(each, str) else each for each in node] for node in self._pieces or ()]
             self._formats[key] = Format(nodes, self._marks_at, is_bare=self._is_bare)
         return self._formats[key]
@@ -134,7 +105,7 @@ class Template:
                 pieces += [bytes([tag]), piece]
         pieces.append(NodeProto(op_type=node.op_type, attribute=node.attribute).SerializeToString())
         if node.doc_string == MARKS:
-            pieces.append((self._marks_at, b""))
+            pieces.append(self._marks_at)
         behind = NodeProto.FromString(node.SerializeToString())
         for cleared in ("input", "output", "name", "op_type", "attribute", "doc_string"):
             behind.ClearField(cleared)
@@ -143,13 +114,13 @@ class Template:
 
     def _piece_of(self, name: str) -> Piece | str | None:
         if name == NAME_BLANK:
-            return self._name_at, b""
+            return self._name_at
         if name in self._numbers or name in self._added:
             return name
         if not is_in_blanks(name):
             return _coded(name)
         found = _OPERAND.fullmatch(name)
-        return (int(found[1]), b"") if found else None
+        return int(found[1]) if found else None
 
 
 def is_in_blanks(text: str) -> bool:

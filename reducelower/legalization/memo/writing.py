@@ -5,8 +5,8 @@ The result is bytes: thousands of nodes are written from one template.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cache, cached_property
 
 from onnx import GraphProto, NodeProto
 
@@ -17,7 +17,6 @@ from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
-from reducelower.model.names import Stems
 from reducelower.model.value_info import entry
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import Added, blank
@@ -27,9 +26,12 @@ __all__ = ["Writing", "put_in_own_names", "put_refusal", "real_names"]
 
 def real_names(read: ReadNode) -> dict[str, str]:
     """The names of a node by their blanks."""
-    real = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
-    real[NAME_BLANK] = read.names[-1].decode()
-    return real
+    return dict(zip(_blanks(len(read.names) - 1), map(bytes.decode, read.names), strict=True))
+
+
+@cache
+def _blanks(operands: int) -> tuple[str, ...]:
+    return (*map(blank, range(operands)), NAME_BLANK)
 
 
 def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
@@ -92,7 +94,6 @@ class Writing:
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
         self._template = outcome.template(self._operands)
         self._is_bytes = self._template.is_bytes
-        self._claims = self._find_claims()
         self._makes_names = bool(outcome.derived) or not self._is_bytes
         self._makes_values = bool(outcome.new_values) and graph.is_graph
         if outcome.nodes and self._inferred(read) is None and self._needs_types():
@@ -105,40 +106,12 @@ class Writing:
         """
         return not self._graph.is_graph or any(True for node in self.outcome.nodes or () for _ in subgraphs(node))
 
-    # New names
-
-    def _find_claims(self) -> list[tuple[Stems, int, frozenset[bytes]]] | None:
-        """What `Names` has to be asked for each node, see `_claim`; None if names have to be found one by one."""
-        if self._template.tails is None:
-            return None
-        claims = []
-        for number, tails in self._template.tails_by_text.items():
-            stems = self._names.stems(tails)
-            if stems is None:
-                return None
-            claims.append((stems, number, frozenset(map(str.encode, tails))))
-        return claims
-
-    def _claim(self, names: Sequence[bytes]) -> bool:
-        """Give out all new names of a node as their stems and tails; give out none and return False if one may be
-        taken."""
-        if self._claims is None:
-            return False
-        for at, (stems, number, tails) in enumerate(self._claims):
-            stem = names[number]
-            if stem in stems:
-                for claimed, other, _ in self._claims[:at]:
-                    del claimed[names[other]]
-                return False
-            stems[stem] = tails
-        return True
-
     # One node
 
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
         """Apply the outcome to a node."""
         outcome, graph = self.outcome, self._graph
-        names = self._names_of_new(read) if self._makes_names else None
+        names = self._real_names(read) if self._makes_names else {}
         if outcome.nodes is None:
             pass
         elif not self._is_bytes:
@@ -148,11 +121,8 @@ class Writing:
             else:
                 edit.replaced[index] = nodes
         else:
-            if names is None:
-                written = self._with_tails.fill((*read.names, read.marks))
-            else:
-                new = [names[name].encode() for _, _, name in outcome.derived]
-                written = self._with_new_names.fill((*read.names, read.marks, *new))
+            new = [names[name].encode() for _, _, name in outcome.derived]
+            written = self._format.fill((*read.names, read.marks, *new))
             if outcome.in_place:
                 graph.node_list.overwrite(index, written)
             else:
@@ -175,14 +145,9 @@ class Writing:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
     @cached_property
-    def _with_tails(self) -> Format:
-        """The nodes, each new name as a tail after one of the node's names."""
-        return self._template.format(self._fixed, with_tails=True)
-
-    @cached_property
-    def _with_new_names(self) -> Format:
+    def _format(self) -> Format:
         """The nodes with a blank for every new name, after those of names and marks."""
-        return self._template.format(self._fixed, with_tails=False)
+        return self._template.format(self._fixed)
 
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
@@ -195,51 +160,29 @@ class Writing:
             self._doubts.append(outcome.op_type)
         return found.types
 
-    def _state_types(self, edit: Edit, index: int, read: ReadNode, new: Mapping[str, str] | None) -> None:
+    def _state_types(self, edit: Edit, index: int, read: ReadNode, names: Mapping[str, str]) -> None:
         """Let the graph state the types of new values, if it states those of the operands."""
         types = self._inferred(read) or {}
         if self.outcome.types:
             types = {**types, **dict(self.outcome.types)}
         if not types:
             return
-        named = [(name, types[name]) for name in self.outcome.new_values if name in types]
-        if named:
-            edit.types[index] = self._entries(named, read.names, new)
+        stated = [entry(names[name].encode(), types[name]) for name in self.outcome.new_values if name in types]
+        if stated:
+            edit.types[index] = b"".join(stated)
 
-    def _entries(
-        self, types: Iterable[tuple[str, bytes]], names: Sequence[bytes], new: Mapping[str, str] | None
-    ) -> bytes:
-        """Value_info for new values, as bytes of a GraphProto."""
-        stated, tails = [], self._template.tails or {}
-        for name, value_type in types:
-            if new is None:
-                number, tail = tails[name]
-                stated.append(entry(names[number] + tail.encode(), value_type))
-            else:
-                stated.append(entry(new[name].encode(), value_type))
-        return b"".join(stated)
-
-    def _names_of_new(self, read: ReadNode) -> dict[str, str] | None:
-        """Names by their blanks; None if every new name is its stem and tail, and all of these were free."""
-        is_claimed = self._claim(read.names)
-        if is_claimed and self._is_bytes:
-            return None
-        real = {**real_names(read), **self._fixed}
-        tails = self._template.tails or {}
+    def _real_names(self, read: ReadNode) -> dict[str, str]:
+        """Names by their blanks; new ones are given out."""
+        real = real_names(read) | self._fixed
         for stem, tail, name in self.outcome.derived:
-            if is_claimed:
-                number, whole = tails[name]
-                real[name] = read.names[number].decode() + whole
-            else:
-                # The stem of a nested replacement may itself be a new name.
-                real[name] = self._names.fresh(real.get(stem, stem), tail)
+            # The stem of a nested replacement may itself be a new name.
+            real[name] = self._names.fresh(real.get(stem, stem), tail)
         return real
 
     # As messages
 
-    def _renamed(self, node: NodeProto, names: Mapping[str, str] | None, marks: bytes) -> NodeProto:
+    def _renamed(self, node: NodeProto, names: Mapping[str, str], marks: bytes) -> NodeProto:
         """A copy of a node and its subgraphs with real names."""
-        assert names is not None
         copy = NodeProto.FromString(node.SerializeToString())
         _rename(copy, names)
         if copy.doc_string == MARKS:
