@@ -51,9 +51,10 @@ class Draft:
             census = Census(GraphProto(node=model.graph.node).SerializeToString())
             del model.graph.node[:]
             return cls(model, census)
-        census = Census.of_model(source.data)
-        rest = census.without_nodes(source.data)
-        return cls(ModelProto.FromString(rest), census, source.data, Stated(rest))
+        data = source.data
+        census = Census.of_model(data)
+        rest = census.without_nodes(data)
+        return cls(ModelProto.FromString(rest), census, data, Stated(rest))
 
     def searchable(self) -> Searchable:
         """The bytes in which `Names` searches, valid until the first edit; without weights if they are most of the
@@ -96,4 +97,4 @@ class Draft:
 
 
 def _is_mostly_weights(model: ModelProto) -> bool:
-    return weight_bytes(model) >= _HEAVY * len(model.graph.node)
+    return weight_bytes(model) > _HEAVY * len(model.graph.node)

@@ -176,16 +176,16 @@ class GraphPass:
                     self._work_out_holder(edit, index, partial(self._settle, treatment))
             elif self._rewriter.is_moved(node):
                 self._memo.foreign.add((node.domain, node.op_type))
-                self._work_out("operators", edit, index, read, self._rewriter.settle_other)
+                self._work_out("operators", edit, index, read, node, self._rewriter.settle_other)
             elif not is_foreign and node.op_type in doubtful:
-                self._work_out("operators", edit, index, read, partial(self._settle, treatment or Treatment()))
+                self._work_out("operators", edit, index, read, node, partial(self._settle, treatment or Treatment()))
             elif treatment is None or treatment.is_nothing:
                 outcome = Outcome(node.op_type, node.domain) if is_foreign else NOTHING
                 if is_foreign or node.op_type != "Constant":
                     self._memo.learn("operators", scope, read, None, outcome)
                     self._memo.put(outcome, edit, index, read)
             elif node.op_type != "Constant":
-                self._work_out("operators", edit, index, read, partial(self._settle, treatment))
+                self._work_out("operators", edit, index, read, node, partial(self._settle, treatment))
 
     def _note_constants(self, scope: GraphScope) -> None:
         """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
@@ -207,9 +207,9 @@ class GraphPass:
         fitted = self._rewriter.fit(node, scope)
         return fitted, "" if fitted is None else "element type"
 
-    def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, settle: _Settle) -> None:
-        """Legalize a node by rules, teach the memo, and apply the result."""
-        node, scope = in_blanks(read), scope_of(read, edit.scope)
+    def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, node: NodeProto, settle: _Settle) -> None:
+        """Legalize a node, which is given in blanks as well, by rules, teach the memo, and apply the result."""
+        scope = scope_of(read, edit.scope)
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
         earlier = len(self._rewriter.rules.applied)
         try:
@@ -277,7 +277,7 @@ class GraphPass:
             positions = [index for index, _ in scope.constant_nodes.values() if index not in edit.replaced]
             nodes = zip(positions, map(scope.node_list.original, positions), strict=True)
             for index, read in self._memo.repeat("constants", edit, nodes):
-                self._work_out("constants", edit, index, read, partial(self._settle, treatment))
+                self._work_out("constants", edit, index, read, in_blanks(read), partial(self._settle, treatment))
 
     # Element types, handled last
 
@@ -311,7 +311,8 @@ class GraphPass:
             (index, node.SerializeToString()) for index, node in found if node.domain in DEFAULT_DOMAINS
         ]
         for index, read in self._memo.repeat("element types", edit, of_default_domain):
-            if any(True for _ in subgraphs(in_blanks(read))):
+            node = in_blanks(read)
+            if any(True for _ in subgraphs(node)):
                 self._work_out_holder(edit, index, self._fit)
             else:
-                self._work_out("element types", edit, index, read, self._fit)
+                self._work_out("element types", edit, index, read, node, self._fit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from onnx import ModelProto
 
@@ -30,7 +30,7 @@ from reducelower.legalization.run_versions import (
     with_opset,
 )
 from reducelower.legalization.zeros import assumes_none, notes_about_zeros
-from reducelower.model.census import Stated, graph_field
+from reducelower.model.census import Stated
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE
 from reducelower.model.inference.declared import objection
@@ -153,16 +153,11 @@ def _refuse_beforehand(
     model: ModelProto, source: Document, opset: int, goal: Target, settings: Settings
 ) -> Refusal | None:
     """A refusal of the model as a whole or of the user's declarations, if there is one."""
-    if not _holds_graph(source):
+    if not model.HasField("graph"):
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
     if model.functions and (wrong := find_call_defect(source.message)):
         return Refusal("graph", "", "", wrong, "inline the functions first")
     return _refuse_training(model, opset, goal) or refuse_declarations(source, settings)
-
-
-def _holds_graph(source: Document) -> bool:
-    # For most models the bytes answer, without parsing.
-    return (source.has_data and graph_field(source.data) is not None) or source.message.HasField("graph")
 
 
 def _misfit(
@@ -202,6 +197,7 @@ def _misfit(
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
 
 
+@cache
 def _is_inferred_only_at(goal: int, op_type: str, opset: int) -> bool:
     """Whether inference knows an operator at the target's opset version and not at the model's.
 

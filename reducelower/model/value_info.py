@@ -36,16 +36,14 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
     These symbols are unique per value and carry no information. Neither do sizes below zero, which exporters of other
     frameworks write for unknown ones.
     """
-    if not any(map(_says_nothing, value_type.tensor_type.shape.dim)):
+    dims = enumerate(value_type.tensor_type.shape.dim)
+    empty = [axis for axis, dim in dims if dim.dim_value < 0 or dim.dim_param.startswith(_MADE_UP)]
+    if not empty:
         return value_type
     kept = deepcopy(value_type)
-    for dim in filter(_says_nothing, kept.tensor_type.shape.dim):
-        dim.Clear()
+    for axis in empty:
+        kept.tensor_type.shape.dim[axis].Clear()
     return kept
-
-
-def _says_nothing(dim: TensorShapeProto.Dimension) -> bool:
-    return dim.dim_value < 0 or dim.dim_param.startswith(_MADE_UP)
 
 
 def clear_sizes_below_zero(model: ModelProto) -> bool:

@@ -58,7 +58,8 @@ def has_form(node: NodeProto, found: defs.OpSchema) -> bool:
 
 def _count(names: Iterable[str]) -> int:
     """How many names there are, without empty ones at the end."""
-    return max((place for place, name in enumerate(names, start=1) if name), default=0)
+    given = list(map(bool, names))
+    return len(given) - given[::-1].index(True) if True in given else 0
 
 
 _WITHOUT_EFFECT = frozenset({"axis"})

@@ -100,8 +100,8 @@ class Asked:
 
     def value(self, name: str) -> Array | None:
         """The value of an input, if that is constant, or of an attribute."""
-        if self.is_input(name):
-            operand = self.operand(name)
+        operand = self._operands.get(name)
+        if operand is not None:
             return self.scope.constant(operand) if operand else None
         found = self.attribute(name)
         return None if found is None else np.asarray(found)

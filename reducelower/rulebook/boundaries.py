@@ -24,7 +24,7 @@ from reducelower.model.graph import read_by
 from reducelower.model.schemas import opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
-from reducelower.rulebook.guards import check_guard, evaluated, filled, holds, read_as_constants
+from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants, terms, value_of
 from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Place, Source, home, read_rules
 from reducelower.rulebook.specializing import reason_and_hint, specialized, with_all
 from reducelower.scope.body import AnyScope
@@ -210,7 +210,12 @@ def first_that_holds(
         asked = asked_by.get(rule.names)
         if asked is None:
             asked = asked_by[rule.names] = Asked(with_all(rule.source.function, node), node, scope, opset)
-        if holds(rule.occasion.guard, asked):
+        for text, term in terms(rule.occasion.guard):
+            if text not in asked.terms:
+                asked.terms[text] = bool(value_of(term, asked))
+            if not asked.terms[text]:
+                break
+        else:
             return rule, rule._written(asked, scope)
     return None
 

@@ -23,7 +23,9 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import CLASSES
 from reducelower.rulebook.questions import NUMBERS, QUESTIONS
 
-__all__ = ["asked_in", "check_guard", "evaluated", "filled", "holds", "read_as_constants", "what_is_wrong"]
+__all__ = [
+    "asked_in", "check_guard", "evaluated", "filled", "read_as_constants", "terms", "value_of", "what_is_wrong",
+]  # fmt: skip
 
 Expression: TypeAlias = ast.expr
 
@@ -116,57 +118,48 @@ def read_as_constants(text: str) -> Sequence[str]:
 
 
 @cache
-def _terms(guard: str) -> tuple[tuple[str, Expression], ...]:
+def terms(guard: str) -> tuple[tuple[str, Expression], ...]:
     """What all has to hold where a guard does, in order, each as text as well."""
     tree = _parsed(guard) if guard else ast.BoolOp(ast.And(), [])
     parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
     return tuple((ast.unparse(part), part) for part in parts)
 
 
-def holds(guard: str, asked: Asked) -> bool:
-    """Whether a guard holds for a node; one term of it is looked at after the other, and none twice for a node."""
-    for text, term in _terms(guard):
-        if text not in asked.terms:
-            asked.terms[text] = bool(_evaluated(term, asked))
-        if not asked.terms[text]:
-            return False
-    return True
-
-
 def evaluated(text: str, asked: Asked) -> Any:
     """The value of an expression for a node."""
-    return _evaluated(_parsed(text), asked)
+    return value_of(_parsed(text), asked)
 
 
-def _evaluated(tree: Expression, asked: Asked) -> Any:
+def value_of(tree: Expression, asked: Asked) -> Any:
+    """The value of an expression, or of a term, for a node."""
     match tree:
         case ast.Constant():
             return tree.value
         case ast.Tuple() | ast.List():
-            return [_evaluated(each, asked) for each in tree.elts]
+            return [value_of(each, asked) for each in tree.elts]
         case ast.Name():
             return _named(tree.id, asked)
         case ast.BoolOp():
             is_and = isinstance(tree.op, ast.And)
-            return (all if is_and else any)(bool(_evaluated(each, asked)) for each in tree.values)
+            return (all if is_and else any)(bool(value_of(each, asked)) for each in tree.values)
         case ast.UnaryOp():
-            value = _evaluated(tree.operand, asked)
+            value = value_of(tree.operand, asked)
             return not value if isinstance(tree.op, ast.Not) else None if value is None else -value
         case ast.BinOp():
-            one, other = _evaluated(tree.left, asked), _evaluated(tree.right, asked)
+            one, other = value_of(tree.left, asked), value_of(tree.right, asked)
             return None if one is None or other is None else _COMBINED[type(tree.op)](one, other)
         case ast.Compare():
-            values = [_evaluated(each, asked) for each in (tree.left, *tree.comparators)]
+            values = [value_of(each, asked) for each in (tree.left, *tree.comparators)]
             pairs = zip(values, values[1:], tree.ops, strict=False)
             return all(
                 one is not None and other is not None and _COMPARED[type(how)](one, other) for one, other, how in pairs
             )
         case ast.Subscript():
-            whole, place = _evaluated(tree.value, asked), _evaluated(tree.slice, asked)
+            whole, place = value_of(tree.value, asked), value_of(tree.slice, asked)
             return None if whole is None or not -len(whole) <= place < len(whole) else whole[place]
         case ast.Call(func=ast.Name(id=name)):
             arguments = [
-                each.id if isinstance(each, ast.Name) and each.id not in NUMBERS else _evaluated(each, asked)
+                each.id if isinstance(each, ast.Name) and each.id not in NUMBERS else value_of(each, asked)
                 for each in tree.args
             ]
             return QUESTIONS[name][0](asked, *arguments)

@@ -312,9 +312,7 @@ class GraphScope:
         """
         home = self.home(name)
         is_constant = home._holds(name) or name in home.constant_nodes
-        if not is_constant and home._stated_whole(name) is None:
-            return None
-        found = home._known_type(name)
+        found = self._known_type(name) if is_constant else home._stated_whole(name)
         if found is None:
             return None
         sizes = found.shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import deepcopy
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,13 +28,19 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["ALL_OPERANDS", "Added", "Mark", "NodeScope", "blank"]
+__all__ = ["ALL_OPERANDS", "Added", "Mark", "NodeScope", "blank", "blanks"]
 
 
 def blank(what: int | str) -> str:
     """The placeholder of a name: the operand's number, ``n`` for the node's name, ``c0`` for the first added
     constant."""
     return f"⟦{what}⟧"
+
+
+@cache
+def blanks(operands: int) -> tuple[str, ...]:
+    """The placeholders of so many operands."""
+    return tuple(map(blank, range(operands)))
 
 
 ALL_OPERANDS = -1
@@ -160,8 +166,10 @@ class NodeScope(Scope):
 
     def constant(self, name: str) -> Array | None:
         """The value of a constant."""
-        if self.is_new(name):
-            return self.added[name].value if name in self.added else None
+        if name in self.added:
+            return self.added[name].value
+        if name in self._made:
+            return None
         return self.graph.ground.values[self._ask("constant_number", name)]
 
     def value_of(self, node: NodeProto) -> Array | None:

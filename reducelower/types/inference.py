@@ -54,7 +54,6 @@ class Inference:
         self._freezes_defaults = freezes_defaults
         self.is_lenient = lenient
         self._sole_type = sole_type
-        self._resolver = Resolver(objects=not lenient)
         self._of_runs = Resolver(objects=not lenient) if keeps_answers else None
         self._objection: str | None = None
 
@@ -84,6 +83,10 @@ class Inference:
         graph = self.graphs.graph(key)
         found = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
         return {name: each for name, each in found.items() if each is not None}
+
+    @cached_property
+    def _resolver(self) -> Resolver:
+        return Resolver(objects=not self.is_lenient)
 
     def resolver_of_run(self) -> Resolver:
         """What answers the questions of a run: a resolver of its own, or the one that runs share.

@@ -15,7 +15,7 @@ from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
 from reducelower.model.rewrites import Entry
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope, blank
+from reducelower.scope.node import NodeScope, blank, blanks
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
@@ -99,7 +99,7 @@ class Outcome:
         if found is None:
             if len(self._alone) >= _TYPES_KEPT:
                 self._alone.clear()
-            known = {blank(number): each for number, each in enumerate(given) if each is not None}
+            known = {name: each for name, each in zip(blanks(len(given)), given, strict=True) if each is not None}
             found = self._alone[given] = alone(self.nodes or (), self.added, opset, known, values, self.types)
         return found
 
@@ -122,7 +122,7 @@ class Outcome:
         for node in nodes or ():
             for attribute in node.attribute:
                 # A tensor in an attribute may be named after an operand; that name has no meaning.
-                if is_in_blanks(attribute.t.name):
+                if attribute.t.name and is_in_blanks(attribute.t.name):
                     attribute.t.ClearField("name")
         outputs = [name for node in nodes or () for name in node.output]
         read = {name for node in nodes or () for name in read_by(node)}
@@ -161,7 +161,8 @@ def in_blanks(read: ReadNode) -> NodeProto:
     """The node with blanks for its names."""
     inputs, places, has_name = read.signature
     node = NodeProto.FromString(read.rest)
-    names = ["" if place < 0 else blank(place) for place in places]
+    known = (*blanks(len(read.names) - 1), "")
+    names = [known[place] for place in places]  # that of an omitted one is -1
     node.input.extend(names[:inputs])
     node.output.extend(names[inputs:])
     if has_name:
@@ -175,7 +176,8 @@ def in_blanks(read: ReadNode) -> NodeProto:
 
 def scope_of(read: ReadNode, graph: GraphScope) -> NodeScope:
     """The scope of a node in blanks."""
-    return NodeScope(graph, {blank(number): (number, name.decode()) for number, name in enumerate(read.names[:-1])})
+    names = enumerate(map(bytes.decode, read.names[:-1]))
+    return NodeScope(graph, dict(zip(blanks(len(read.names) - 1), names, strict=True)))
 
 
 def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:

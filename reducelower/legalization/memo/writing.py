@@ -6,7 +6,7 @@ The result is bytes: thousands of nodes are written from one template.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cached_property
 
 from onnx import GraphProto, NodeProto
 
@@ -19,19 +19,14 @@ from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import entry
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import Added, blank
+from reducelower.scope.node import Added, blanks
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal", "real_names"]
 
 
 def real_names(read: ReadNode) -> dict[str, str]:
     """The names of a node by their blanks."""
-    return dict(zip(_blanks(len(read.names) - 1), map(bytes.decode, read.names), strict=True))
-
-
-@cache
-def _blanks(operands: int) -> tuple[str, ...]:
-    return (*map(blank, range(operands)), NAME_BLANK)
+    return dict(zip((*blanks(len(read.names) - 1), NAME_BLANK), map(bytes.decode, read.names), strict=True))
 
 
 def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:

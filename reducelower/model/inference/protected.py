@@ -65,7 +65,7 @@ def infer_shapes(
         ValueError: the model is larger than 2 GiB.
     """
     data = model.SerializeToString()
-    if not (any(name in data for name in _CRASHING) and any(True for _ in _crashing_nodes(model))):
+    if not any(map(data.__contains__, _CRASHING)) or not any(True for _ in _crashing_nodes(model)):
         return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
     eased = load_from_string(data)
     for node, may_cast in [*_crashing_nodes(eased)]:

@@ -1,0 +1,65 @@
+"""Count the calls that one node takes on its way to another opset version, and the modules that they are in.
+
+    python -m tools.walk [--by-module]
+
+The node is a ReduceMean with constant axes, from opset 18 to 13, serialized on both sides, after all that it needs has
+been imported and read, and with an empty memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+from onnx import ModelProto, parser
+
+import reducelower
+from reducelower.legalization.memo.memory import forget
+
+PACKAGE = str(Path(reducelower.__file__).parent)
+
+
+def reduction() -> ModelProto:
+    """A model of one ReduceMean."""
+    return parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18]> g (float[b, 3, 4] x) => (float[b, 1, 4] y)
+        <int64[1] axes = {1}> { y = ReduceMean (x, axes) }"""
+    )
+
+
+def calls_of(data: bytes, opset: int) -> Counter[str]:
+    """How many calls of functions of the package a conversion takes, by module."""
+    reducelower.convert_bytes(data, opset)
+    forget()
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(PACKAGE):
+            calls[path[len(PACKAGE) + 1 :]] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        reducelower.convert_bytes(data, opset)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def main() -> None:
+    """Print what the command line asks for."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--by-module", action="store_true", help="the calls in each module")
+    calls = calls_of(reduction().SerializeToString(), 13)
+    print(f"{calls.total()} calls in {len(calls)} modules")
+    if arguments.parse_args().by_module:
+        for module, count in calls.most_common():
+            print(f"{count:6} {module}")
+
+
+if __name__ == "__main__":
+    main()
