@@ -72,22 +72,6 @@ def test_a_node_that_reads_what_has_no_type_leaves_the_model_as_it_is(node: Node
     assert found.graph.node == model.graph.node
 
 
-@pytest.mark.parametrize(
-    ("node", "expected"),
-    [
-        (_EYE, TensorProto.DOUBLE),
-        (_REGEX, TensorProto.BOOL),
-        (_LABEL, TensorProto.INT64),
-        (_LABEL_OF_TENSOR, TensorProto.INT16),
-        (_TREE, TensorProto.UNDEFINED),
-    ],
-    ids=lambda given: getattr(given, "op_type", given),
-)
-def test_the_element_type_is_known_where_the_attributes_tell_it(node: NodeProto, expected: int) -> None:
-    found = infer_shapes(_model([_OPAQUE, node], ml=_version(node)))
-    assert found.graph.output[0].type.tensor_type.elem_type == expected
-
-
 @pytest.mark.parametrize("node", _ALL, ids=lambda node: node.op_type)
 def test_branches_and_functions(node: NodeProto) -> None:
     given = [name for name in node.input if name != "read"]

@@ -20,13 +20,12 @@ from onnx import (
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
-    TensorProto,
     defs,
     load_from_string,
     shape_inference,
 )
 
-from reducelower.model.attributes import attribute_of
+from reducelower.model.attributes import attribute_of, drop_attribute
 from reducelower.model.graph import all_nodes, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import one_line
@@ -48,11 +47,7 @@ if defs.onnx_opset_version() < 28:  # before onnx 1.23
     _ENDING |= {"Attention": _DEFAULT, "Scan": _DEFAULT}
     _CRASHING += (b"kv_num_heads", b"Scan")
 
-_VALUES = {"values_floats": TensorProto.FLOAT, "values_int64s": TensorProto.INT64, "values_strings": TensorProto.STRING}
-"""The element type of a LabelEncoder's output, by the attribute that holds its values."""
-
 _UNKNOWN_DOMAIN = "reducelower.unknown"
-_CASTS_STRINGS = 9
 
 
 def infer_shapes(
@@ -68,8 +63,8 @@ def infer_shapes(
     if not any(map(data.__contains__, _CRASHING)) or not any(True for _ in _crashing_nodes(model)):
         return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
     eased = load_from_string(data)
-    for node, may_cast in [*_crashing_nodes(eased)]:
-        _replace(node, may_cast=may_cast)
+    for node in [*_crashing_nodes(eased)]:
+        _ease(node)
     for imports in (eased.opset_import, *(function.opset_import for function in eased.functions)):
         imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
     found = shape_inference.infer_shapes(eased, check_type, strict_mode, data_prop)
@@ -90,35 +85,23 @@ def objection(model: ModelProto) -> str:
     return ""
 
 
-def _crashing_nodes(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
-    """The nodes that could crash the process, each with whether a Cast to any type may replace it."""
+def _crashing_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """The nodes that could crash the process."""
     graph = model.graph
     stated = {value.name for value in chain(graph.input, graph.value_info) if value.HasField("type")}
     stated |= {tensor.name for tensor in graph.initializer}
-    parts = [(graph.node, model.opset_import, stated)]
-    parts += [(function.node, function.opset_import, set()) for function in model.functions]
-    for nodes, imports, known in parts:
-        may_cast = any(entry.domain in DEFAULT_DOMAINS and entry.version >= _CASTS_STRINGS for entry in imports)
-        yield from ((node, may_cast) for node in walk(nodes) if may_crash(node, known))
+    for nodes, known in ((graph.node, stated), *((function.node, set[str]()) for function in model.functions)):
+        yield from (node for node in walk(nodes) if may_crash(node, known))
 
 
-def _replace(node: NodeProto, *, may_cast: bool) -> None:
-    """Replace a node by a Cast with the same result type, or by an unknown operator, or change one attribute."""
+def _ease(node: NodeProto) -> None:
+    """Make a node one of an unknown operator, or change one attribute."""
     if node.op_type == "STFT":
         node.attribute.add(name="onesided", type=AttributeProto.INT, i=1)
-        return
-    if node.op_type == "Attention":
-        kept = [attribute for attribute in node.attribute if attribute.name != "kv_num_heads"]
-        del node.attribute[:]
-        node.attribute.extend(kept)
-        return
-    to = _element_type(node) if may_cast else None
-    if to is None:
-        node.domain = _UNKNOWN_DOMAIN
+    elif node.op_type == "Attention":
+        drop_attribute(node, "kv_num_heads")
     else:
-        node.op_type, node.domain = "Cast", ""
-        del node.attribute[:], node.input[1:]
-        node.attribute.append(to)
+        node.domain = _UNKNOWN_DOMAIN
 
 
 def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
@@ -138,22 +121,3 @@ def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
     if node.op_type == "EyeLike" and attribute_of(node, "dtype") is None:
         return False
     return not node.input or node.input[0] not in stated
-
-
-def _element_type(node: NodeProto) -> AttributeProto | None:
-    """The `to` attribute of a Cast with the same result type; None if that is unknown."""
-    to = AttributeProto(name="to", type=AttributeProto.INT)
-    if node.op_type == "RegexFullMatch":
-        to.i = TensorProto.BOOL
-        return to
-    for attribute in node.attribute:
-        if attribute.name == "dtype":
-            to.i, to.ref_attr_name = attribute.i, attribute.ref_attr_name
-            return to
-        if attribute.name in _VALUES:
-            to.i = _VALUES[attribute.name]
-            return to
-        if attribute.name == "values_tensor":
-            to.i = attribute.t.data_type
-            return to
-    return None
