@@ -72,32 +72,3 @@ def test_a_cast_below_6_tells_its_type_also_of_data_of_unknown_rank() -> None:
     found = run("reference", result, feeds).values  # which knows Cast as it was
     assert found is not None
     np.testing.assert_array_equal(found[0], [[0, 1, 2], [3, 4, 5]])
-
-
-_MADE = {
-    "ConstantOfShape of bfloat16": (
-        21, [13, 18, 19], "int64[1] x", "bfloat16[n]", "ConstantOfShape<value=bfloat16[1]{3}>(x)",
-    ),
-    "ConstantOfShape of float8": (
-        20, [19], "int64[1] x", "float8e4m3fn[n]", "ConstantOfShape<value=float8e4m3fn[1]{2}>(x)",
-    ),
-    "EyeLike of bfloat16": (22, [13, 18, 21], "float[2,2] x", "bfloat16[n,m]", "EyeLike<dtype=16>(x)"),
-    "EyeLike of int64 beside bfloat16": (22, [13, 19], "bfloat16[2,2] x", "int64[n,m]", "EyeLike<dtype=7>(x)"),
-    "EyeLike beside bfloat16": (22, [13, 21], "bfloat16[2,2] x", "bfloat16[n,m]", "EyeLike<k=1>(x)"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", _MADE)
-def test_numbers_of_a_short_type_are_made_as_floats(case: str) -> None:
-    opset, targets, taken, made_type, node = _MADE[case]
-    text = f'<ir_version: 10, opset_import: ["": {opset}]> g ({taken}) => ({made_type} y) {{ y = {node} }}'
-    made = parser.parse_model(text)
-    x = np.array([3]) if "int64" in taken else np.zeros((2, 2), np.float32)
-    if "bfloat16[" in taken:
-        x = x.astype(ml_dtypes.bfloat16)
-    for target in targets:
-        result = reducelower.convert_version(made, target)
-        checker.check_model(result, full_check=True)
-        found, expected = (ReferenceEvaluator(one).run(None, {"x": x})[0] for one in (result, made))
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found.astype(np.float32), expected.astype(np.float32))
