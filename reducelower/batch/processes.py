@@ -98,7 +98,7 @@ class _Crew:
         self._on_step = on_step
         self._forks = method == "fork"
         self._workers: dict[Any, tuple[Any, int]] = {}  # process and standard error, by pipe
-        self._given: dict[Any, deque[int]] = {}  # jobs without a result, the current one first, by pipe
+        self._current: dict[Any, int] = {}  # the job that has no result yet, by pipe
         self._is_ready = False
         # Otherwise a process that ends while a crew is at work would wait for all of its jobs.
         self._at_exit = Finalize(None, self._end, exitpriority=10)
@@ -123,7 +123,6 @@ class _Crew:
         process.start()
         theirs.close()
         self._workers[ours] = process, said
-        self._given[ours] = deque()
 
     def results(self, left: deque[int]) -> Iterator[tuple[int, Any]]:
         """Results with the indices of their jobs, as they come; jobs are taken from `left` until a process dies."""
@@ -135,29 +134,25 @@ class _Crew:
                 try:
                     index, result = pipe.recv()
                 except (EOFError, OSError):
-                    self._died(pipe, left)
+                    self._died(pipe)
                     continue
                 self._is_ready = True
                 if index is not None:
-                    self._given[pipe].popleft()
                     self._give(pipe, left)
                     yield index, result
                 elif result and self._on_step is not None:
                     self._on_step(*result)
 
     def _give(self, pipe: Any, left: deque[int]) -> None:
-        """Give a process its next job, and one more so that it need not wait, if there are many; or let it end."""
-        given = self._given[pipe]
-        wanted = 0 if self.ending else 1 if len(left) <= 2 * len(self._workers) else 2
-        while left and len(given) < wanted:
-            given.append(left.popleft())
-            with contextlib.suppress(OSError):  # it died, which reading from it tells
-                pipe.send(given[-1])
-        if not given:
+        """Give a process its next job, or let it end."""
+        if self.ending or not left:
             self._leave(pipe)
+            return
+        self._current[pipe] = left.popleft()
+        with contextlib.suppress(OSError):  # it died, which reading from it tells
+            pipe.send(self._current[pipe])
 
-    def _died(self, pipe: Any, left: deque[int]) -> None:
-        given = self._given[pipe]
+    def _died(self, pipe: Any) -> None:
         status, words = self._leave(pipe)
         if not self._is_ready:
             raise RuntimeError(
@@ -165,8 +160,7 @@ class _Crew:
                 'if __name__ == "__main__": around what it does, or jobs=1'
             )
         self.ending = _ending(status, words)
-        self.lost.append(given.popleft())
-        left.extendleft(reversed(given))
+        self.lost.append(self._current[pipe])
 
     def _leave(self, pipe: Any) -> tuple[int, str]:
         """Wait for the end of a process; its status, and what it said on standard error, which is passed on at 0."""

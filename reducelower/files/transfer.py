@@ -1,4 +1,4 @@
-"""Copy a file's content, in the kernel where that is possible: Python's `shutil` knows nothing of ranges and holes."""
+"""Copy a file's content, in the kernel where that is possible: Python's `shutil` copies no ranges."""
 
 from __future__ import annotations
 
@@ -20,37 +20,15 @@ OnCopied: TypeAlias = Callable[[int], object]
 
 
 def fill(descriptor: int, source: Path, on_copied: OnCopied) -> None:
-    """Fill an empty file with the content and modification time of another; holes stay holes.
+    """Fill an empty file with the content and modification time of another.
 
     After an OSError the file has to be discarded.
     """
     with source.open("rb", buffering=0) as origin:
-        size = os.fstat(origin.fileno()).st_size
-        os.ftruncate(descriptor, size)
-        for start, end in _extents(origin.fileno(), size):
-            os.lseek(descriptor, start, os.SEEK_SET)
-            copy_range(origin.fileno(), descriptor, start, end, on_copied)
         status = os.fstat(origin.fileno())
+        copy_range(origin.fileno(), descriptor, 0, status.st_size, on_copied)
     if os.utime in os.supports_fd:
         os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _extents(origin: int, size: int) -> list[tuple[int, int]]:
-    """Ranges of a file with data; the whole file if the system cannot tell."""
-    if not hasattr(os, "SEEK_DATA"):
-        return [(0, size)]
-    extents = []
-    position = 0
-    while position < size:
-        try:
-            start = os.lseek(origin, position, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole from here to the end
-                break
-            return [(0, size)]
-        position = os.lseek(origin, start, os.SEEK_HOLE)
-        extents.append((start, position))
-    return extents
 
 
 def copy_range(origin: int, descriptor: int, start: int, end: int, on_copied: OnCopied) -> None:

@@ -105,7 +105,7 @@ def write_model(
         in_place: the output may be the input itself.
         make_folder: make the folder if it is missing.
         external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
-        on_copied: called with (done, total) bytes of what is copied from other files, holes not counted as done.
+        on_copied: called with (done, total) bytes of what is copied from other files.
         on_complete: called with the descriptor of the output, complete but without its name, and the source; an
             exception leaves everything as it was.
 
