@@ -196,12 +196,11 @@ def _counterpart(name: str, side: Side, other: Side, matched: Mapping[int, int])
 
 def _unread(left: Side, right: Side) -> Iterator[Fact]:
     """Unused constants that only one graph has."""
-    counts = []
-    for side in (left, right):
-        outputs = set(side.outputs)
-        idle = {name: number for name, number in side.constants.items() if name not in side.read}
-        counts.append(Counter({number: name for name, number in idle.items() if name not in outputs}.keys()))
-    only = [len(counts[0] - counts[1]), len(counts[1] - counts[0])]
+    idle = [
+        {number for name, number in side.constants.items() if name not in side.read and name not in side.outputs}
+        for side in (left, right)
+    ]
+    only = [len(idle[0] - idle[1]), len(idle[1] - idle[0])]
     if any(only):
         yield Fact("constant", f"constants that nothing reads in {left.path}", f"{only[0]} others", f"{only[1]} others")
 
