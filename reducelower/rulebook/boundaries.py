@@ -207,7 +207,8 @@ def first_that_holds(
     """
     asked_by: dict[tuple[tuple[str, ...], tuple[str, ...]], Asked] = {}
     for rule in rules:
-        asked = asked_by.get(rule.names)
+        # Defaults of a vendor's operator stand in the header of each rule.
+        asked = None if node.domain else asked_by.get(rule.names)
         if asked is None:
             asked = asked_by[rule.names] = Asked(with_all(rule.source.function, node), node, scope, opset)
         for text, term in terms(rule.occasion.guard):

@@ -96,6 +96,15 @@ def test_version_zero_leaves_nothing_of_a_domain_and_the_numbers_are_those_of_th
     np.testing.assert_array_equal(result, x * np.float32(2.5) + np.float32(1))
 
 
+def test_a_guard_knows_the_default_that_stands_in_its_own_header(rules: Path) -> None:
+    written = '<domain: "mine", overload: "below 3 if factor == 5.0", opset_import: ["" : 13]>\n'
+    body = "Scale <factor: float = {}> (x) => (y)\n{{\n  y = {} (x)\n}}\n"
+    path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
+    path.write_text(written + body.format(1.0, "Neg") + "\n" + written + body.format(5.0, "Abs"))
+    made = reducelower.legalize(model("{ y = com.vendor.Scale (x) }"), Target(domains={"com.vendor": 2}), rules=rules)
+    assert operators(made.model) == ["Abs"]
+
+
 def test_both_versions_change_in_one_conversion(rules: Path) -> None:
     body = "{ s = com.vendor.Widget (x)  r = ReduceSum <keepdims = 1> (x)  y = Add (s, r) }"
     made = reducelower.legalize(
