@@ -12,7 +12,6 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
-from reducelower.verification.feeding.bases import is_large
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
@@ -36,8 +35,6 @@ def check(
     """
     setup = Setup(pair, tolerances, sets, clock or Clock(None))
     tally = _check(setup)
-    if tally.status == "different" and is_large(sets.specs) and not sets.samples:
-        tally = _check(replace(setup, sets=replace(sets, static=True)))  # the replacement may rest on the sizes
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return finding_of(pair, Tally("not run", reason, runtime=tally.runtime))

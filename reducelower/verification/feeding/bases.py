@@ -19,10 +19,10 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array
-from reducelower.verification.regions.places import Dims, any_size
+from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.memory import most_elements
 
-__all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases", "is_large"]
+__all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases"]
 
 LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 MANY = 1000  # elements, of which some lie close to a step
@@ -35,11 +35,6 @@ _LONGEST = 8  # integers, among which there may be sizes
 _STRATEGIES: tuple[Values, ...] = (*STRATEGIES[:1] * 6, *STRATEGIES[1:])  # what is drawn may fit at another time
 
 Accepts = Callable[[Mapping[str, Any]], bool]
-
-
-def is_large(specs: Sequence[InputSpec]) -> bool:
-    """Whether the sizes that are declared make so many elements that fewer would show as much in less time."""
-    return any(prod(dim for dim in spec.dims or () if isinstance(dim, int)) > MANY for spec in specs)
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,6 @@ class Bases:
         samples: what the inputs are in a run of the model, at some of the places.
         fixed: sizes on which the replacement may rest.
         rests_on_names: whether a rewrite rests on which sizes have one name, so that only the samples say what fits.
-        static: whether the sizes are those that are declared.
     """
 
     specs: Sequence[InputSpec]
@@ -79,7 +73,6 @@ class Bases:
     samples: Sequence[Mapping[str, Array]] = ()
     fixed: Collection[int] = ()
     rests_on_names: bool = False
-    static: bool = False
 
     def _sized(self, sample: Mapping[str, Array], suits: Accepts) -> Base:
         """A sample with large sizes made smaller, or with more elements, if both sides take that."""
@@ -118,18 +111,11 @@ class Bases:
             dims[spec.name] = tuple(found)
         return dims, sizes
 
-    def _found(self, specs: Sequence[InputSpec], accepts: Accepts, suits: Accepts) -> Base | None:
-        """Inputs that the source takes, of sizes that are made up; small ones, if both sides take them."""
+    def _found(self, specs: Sequence[InputSpec], accepts: Accepts) -> Base | None:
+        """Inputs that the source takes, of sizes that are declared or made up."""
         vectors = self.limits.vectors
         specs = [replace(spec, dims=spec.dims or (None,)) if spec.name in vectors else spec for spec in specs]
-        for ranked in self._ranked(specs):
-            if is_large(ranked) and not self.static:
-                smaller = [replace(spec, dims=any_size(spec.dims, self.limits.sizes)) for spec in ranked]
-                if (found := self._first(smaller, suits)) is not None:
-                    return found
-            if (found := self._first(ranked, accepts)) is not None:
-                return found
-        return None
+        return next(filter(None, (self._first(ranked, accepts) for ranked in self._ranked(specs))), None)
 
     def _ranked(self, specs: Sequence[InputSpec]) -> Iterator[list[InputSpec]]:
         """The inputs with ranks for those that have none, first that of the others."""

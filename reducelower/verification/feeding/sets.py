@@ -14,7 +14,7 @@ import numpy as np
 from onnx import TensorProto
 
 from reducelower.numerics.measure import Array, holds_special, is_float
-from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases, is_large
+from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
 from reducelower.verification.regions.places import Dims
 
@@ -66,7 +66,7 @@ class Sets(Bases):
             yield Case("values of the model", dict(each), is_special, is_special)
         if self.alone:
             return
-        base = self._sized(samples[0], suits) if samples else self._found(self.specs, accepts, suits)
+        base = self._sized(samples[0], suits) if samples else self._found(self.specs, accepts)
         if base is None:
             return
         yield from self._kinds(base)
@@ -234,12 +234,10 @@ class Sets(Bases):
         return (0,) if self.limits.takes_empty else ()
 
     def _declared(self, accepts: Accepts) -> Iterator[Case]:
-        """Ordinary values at the sizes that are declared, here and of regions that are alike."""
-        own = [spec.dims for spec in self.specs]
-        is_smaller = not self.samples and is_large(self.specs) and not self.static
-        for dims in ([own] if is_smaller else []) + [list(each) for each in self.others]:
+        """Ordinary values at the sizes that are declared of regions that are alike."""
+        for dims in self.others:
             specs = [replace(spec, dims=each) for spec, each in zip(self.specs, dims, strict=True)]
-            found = next(filter(None, (self._first(ranked, accepts) for ranked in self._ranked(specs))), None)
+            found = self._found(specs, accepts)
             for at, kind in enumerate(_ORDINARY if found is not None else ()):
                 assert found is not None
                 yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 8, at)

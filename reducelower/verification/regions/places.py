@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
-from reducelower.scope.fold import Folding
 from reducelower.types import Inference
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.running.weights import held_array, is_held
 
-__all__ = ["Dims", "Place", "any_size"]
+__all__ = ["Dims", "Place"]
 
 Dims = tuple[int | str | None, ...]
 
@@ -37,7 +34,6 @@ class Place:
     inference: Inference
     parent: Place | None = None
     key: tuple[int, ...] | None = ()
-    _evaluated: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def inside(self, graph: GraphProto, index: int, number: int) -> Place:
         """The place of a graph inside the node at an index here, one of its graphs by number."""
@@ -154,48 +150,14 @@ class Place:
                 found.update(name for name in node.output if name)
         return found
 
-    # What `Folding` computes constants from
-
-    @property
-    def opset(self) -> int:
-        """Opset version of the default domain."""
-        return self.opsets.get("", 1)
-
-    def home(self, name: str) -> Place:
-        """The place that defines a value."""
-        return self if self._holds(name) or self.parent is None else self.parent.home(name)
-
-    def whole(self, name: str) -> Array | None:
-        """The value of a constant that is stated here and that no caller may override."""
-        value = None if self.is_overridable(name) else self.constant(name)
-        return value if isinstance(value, np.ndarray) else None
-
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a value, None standing for a size that is not known."""
         known = self.type_of(name)
         dims = None if known is None else known[1]
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
-    def element_type(self, name: str) -> int | None:
-        """The element type of a tensor; None where it is not known."""
-        known = self.type_of(name)
-        return None if known is None else known[0]
-
-    def evaluated(self, name: str) -> Array | None:
-        """The value of what small nodes compute from constants, the shapes of statically shaped tensors among them."""
-        if name not in self._evaluated:
-            self._evaluated[name] = Folding().value(name, self)
-        return self._evaluated[name]
-
 
 def _value(tensor: TensorProto) -> Array | TensorProto:
     if is_held(tensor):
         return held_array(tensor)
     return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
-
-
-def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
-    """Sizes of an input with symbols for all numbers but the kept ones, where they mean only that they are equal."""
-    if dims is None:
-        return None
-    return tuple(f"size {dim}" if isinstance(dim, int) and dim > 1 and dim not in kept else dim for dim in dims)
