@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -37,13 +37,15 @@ _ELSEWHERE = 80
 _COLOURS: Mapping[Tone, str] = {"good": "green", "warning": "yellow", "bad": "red"}
 _is_free = False
 _is_closed = False
+_lost = ""
+"""Why results were lost on the way to standard output."""
 
 
 def prepare() -> None:
     """Make output safe: escape characters that the terminal lacks, and replace streams that were closed at the
     start."""
-    global _is_free, _is_closed
-    _is_free, _is_closed = False, sys.stdout is None
+    global _is_free, _is_closed, _lost
+    _is_free, _is_closed, _lost = False, sys.stdout is None, ""
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
@@ -88,20 +90,16 @@ def result(text: str) -> None:
 
 def data_result(text: str) -> None:
     """Print a result for programs to standard output, without wrapping lines."""
-    try:
+    with _given_up(sys.stdout):
         sys.stdout.write(text + "\n")
-    except BrokenPipeError:
-        _silence(sys.stdout)
 
 
 def binary_result(data: bytes) -> None:
     """Write bytes to standard output."""
-    try:
+    with _given_up(sys.stdout):
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _silence(sys.stdout)
 
 
 def width() -> int:
@@ -151,21 +149,33 @@ def warning(sentence: str) -> None:
     _print(f"{_coloured('warning:', 'warning', sys.stderr)} {shown(sentence)}", sys.stderr)
 
 
-def finish() -> None:
-    """Flush both streams; a closed pipe is not an error."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            _silence(stream)
+def finish() -> bool:
+    """Flush both streams; whether standard output took all results, which a message says otherwise."""
+    with _given_up(sys.stdout):
+        sys.stdout.flush()
+    if _lost:
+        problem(f"cannot write to standard output: {_lost}")
+    with _given_up(sys.stderr):
+        sys.stderr.flush()
+    return not _lost
 
 
 def _print(text: str, stream: TextIO) -> None:
     if stream.isatty():
         text = "\n".join(_fitted(line, _columns(stream)) for line in text.split("\n"))
-    try:
+    with _given_up(stream):
         stream.write(text + "\n")
-    except BrokenPipeError:
+
+
+@contextlib.contextmanager
+def _given_up(stream: TextIO) -> Iterator[None]:
+    """Discard what a stream does not take. Whoever closed a pipe has seen enough; on a full disk, results are lost."""
+    global _lost
+    try:
+        yield
+    except OSError as error:
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            _lost = error.strerror or str(error)
         _silence(stream)
 
 

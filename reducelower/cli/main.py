@@ -190,8 +190,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         console.problem("interrupted; no output is left half written")
         status = TERMINATED if isinstance(error, _Terminated) else INTERRUPTED
-    console.finish()
-    return status
+    return status if console.finish() else max(status, BAD_USAGE)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -199,6 +199,26 @@ def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_p
     assert subprocess.run(missing, shell=True, capture_output=True, check=False).returncode == 2
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "convert {model} -o - --opset 15 --no-verify",
+        "convert {model} -o {out} --opset 15 --no-verify",
+        "check {model} --opset 15 --json",
+        "inspect {model}",
+        "rules",
+    ],
+)
+def test_results_that_a_full_disk_does_not_take_are_an_error(models: Path, tmp_path: Path, arguments: str) -> None:
+    words = arguments.format(model=f"'{models}/skl_gnb_13.onnx'", out=f"'{tmp_path}/out.onnx'")
+    command = f"'{sys.executable}' -m reducelower {words} > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: cannot write to standard output: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
 def test_version_has_a_short_flag(cli: Cli) -> None:
     assert cli("-V").out == cli("--version").out
 

@@ -101,6 +101,18 @@ _LARGE_INSIDE = {
         "onnxruntime",
         {"x": (1000,)},
     ),
+    "joined to itself, again and again": (
+        "g (float[1000] x) => (float[A] y) {"
+        + "".join(f" x{at} = Concat <axis = 0> (x{at - 1 or ''}, x{at - 1 or ''})" for at in range(1, 16))
+        + " y = ReduceMax (x15) }",
+        "onnxruntime",
+        {"x": (1000,)},
+    ),
+    "every element with every other": (
+        "g (float[4000, 1] x) => (float[A, B] y) { t = Transpose (x) a = Add (x, t) y = ReduceMax (a) }",
+        "onnxruntime",
+        {"x": (4000, 1)},
+    ),
     "a sequence": (
         "g (float[1000] x) => (float[A, B] y) <int64[2] s = {10000, 1000}> "
         "{ a = Expand (x, s) q = SequenceConstruct (a, a, a) c = ConcatFromSequence <axis = 0> (q) y = ReduceMax (c) }",
@@ -122,7 +134,7 @@ _LARGE_INSIDE = {
 
 
 def measured(script: str, body: str, runtime: str, shapes: object, allowed: float | None) -> list[object]:
-    given = json.dumps([_HEAD.format(opset=19) + body, runtime, shapes, allowed])
+    given = json.dumps([_HEAD.format(opset=20) + body, runtime, shapes, allowed])
     ran = subprocess.run([sys.executable, "-c", script, given], capture_output=True, text=True, check=True)
     found: list[object] = json.loads(ran.stdout.splitlines()[-1])
     return found

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -23,13 +22,11 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.model.graph import all_nodes, read_by, subgraphs, walk
+from reducelower.model.graph import read_by, subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import size_of, sizes
 from reducelower.types import ContradictionError, infer
-from reducelower.verification.operators import of_kind
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.source import CannotRunError, Session
 
@@ -53,7 +50,8 @@ def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
     """The graph with the shapes of its values on inputs of these shapes (see `as_fed`); None where they do not fit."""
     fed = as_fed(model, given)
     try:
-        found = infer_shapes(fed, data_prop=True).graph  # which does not follow all computed sizes, and is fast
+        # onnx follows no computed sizes without their values, which it holds as messages: gigabytes of long vectors.
+        found = infer_shapes(fed).graph
         told = {value.name: sizes(value.type) for value in (*found.value_info, *found.output)}
         computed = (name for node in found.node if node.op_type != "Constant" for name in node.output if name)
         if all((shape := told.get(name)) is not None and None not in shape for name in computed):
@@ -93,8 +91,6 @@ def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
 _GB = 1e9
 _DRAWN = 12  # bytes for each element of an input that is made: a double, and what becomes of it
 _JUDGED = 64  # bytes for each element of a result that is compared
-_FEW = 1 << 16  # bytes of inputs, from which no model gets large without an operator that makes much of little
-_GROWING = of_kind("growing")
 
 
 def allowed_bytes() -> float:
@@ -161,17 +157,10 @@ class Bounded:
     def needs(self, feeds: Mapping[str, Any]) -> float:
         """How many bytes a run on these inputs takes, made and compared."""
         fed = held_bytes(feeds.values())
-        if fed <= _FEW and self._stays_small:
-            return 0.0
         key = tuple(sorted((name, _key(value)) for name, value in feeds.items()))
         if key not in self._known:
             self._known[key] = 2 * fed + self._inside(feeds)  # onnxruntime may write to what it is fed
         return self._known[key]
-
-    @cached_property
-    def _stays_small(self) -> bool:
-        """Whether it has no operator that makes much of little."""
-        return not any(node.op_type in _GROWING or node.domain not in DEFAULT_DOMAINS for node in all_nodes(self.model))
 
     def _inside(self, feeds: Mapping[str, Any]) -> float:
         graph = inferred(self.model, feeds)
