@@ -15,9 +15,6 @@ __all__ = ["Names", "Searchable"]
 _BYTES_PER_NODE = 12_000
 """Bytes that can be searched in the time it takes to collect the names of one node."""
 
-_COMMONEST = "/Reduce"
-"""How most name tails begin."""
-
 
 class Searchable(NamedTuple):
     """Bytes that contain every name of a model with its length before it, and the number of nodes."""
@@ -30,7 +27,7 @@ class Names:
     """Gives out names that occur nowhere in the model and were not given out before.
 
     Collecting all names of a large model takes longer than converting it. So its bytes are searched instead, if they
-    exist, once per kind of name: a tail that does not occur in the bytes is part of no name.
+    exist, once per tail: one that does not occur in the bytes is part of no name.
     """
 
     def __init__(self, source: Callable[[], ModelProto], searchable: Searchable | None) -> None:
@@ -84,10 +81,7 @@ class Names:
 
     def _tail_is_free(self, tail: str) -> bool:
         if tail not in self._free_tails:
-            # /ReduceL2/square and /ReduceL2/sum are of one family, and one search answers for the whole family.
-            family = _family(tail)
-            is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail.encode())
-            self._free_tails[tail] = is_free
+            self._free_tails[tail] = self._occurs_nowhere(tail.encode())
         return self._free_tails[tail]
 
     def _occurs_nowhere(self, text: bytes) -> bool:
@@ -96,12 +90,6 @@ class Names:
         self._searched += len(self._searchable.text)
         # rfind takes less than half the time of find.
         return self._searchable.text.rfind(text) < 0
-
-
-def _family(tail: str) -> str:
-    """The common start of a family of tails: for ``/ReduceL2/square`` first ``/ReduceL2/``, then ``/Reduce``."""
-    family = tail[: tail.rfind("/", 0, -1) + 1]
-    return _COMMONEST if family == "/" and tail.startswith(_COMMONEST) and tail != _COMMONEST else family
 
 
 def _names_of(model: ModelProto) -> set[str]:
