@@ -116,7 +116,7 @@ class Writing:
             else:
                 edit.replaced[index] = nodes
         else:
-            new = [names[name].encode() for _, _, name in outcome.derived]
+            new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
             written = self._format.fill((*read.names, read.marks, *new))
             if outcome.in_place:
                 graph.node_list.overwrite(index, written)
