@@ -105,8 +105,8 @@ def legalize(
             not be.
         target: what is legal where the model is going.
         rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
-        ir_version: ``auto`` raises it where the target's opset version needs that and lowers it where nothing needs
-            more, ``keep`` leaves it, a number sets it.
+        ir_version: ``auto`` follows the opset version where it changes, up to what that needs and down to what the
+            contents need; ``keep`` leaves it, a number sets it.
         freeze_defaults: take initializers that are also graph inputs for constants, though a caller may override them.
         element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
         ranks: ranks of values that the model does not state, by name.

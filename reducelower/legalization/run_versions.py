@@ -135,12 +135,11 @@ def new_ir(draft: Draft, asked: IrVersion, own_opset: int, goal_opset: int) -> i
         return old
     if asked != "auto":
         return int(asked)
-    usual = ir_version_of_opset(goal_opset)
+    # If the opset version does not change, nothing says that older readers are meant, or newer ones.
+    usual = old if goal_opset == own_opset else ir_version_of_opset(goal_opset)
     if usual > old:
         return usual
-    # If the opset version does not change, there is no sign that older readers are meant.
-    least = old if goal_opset == own_opset else usual
-    if least < old or old < 4:
+    if usual < old or old < 4:
         needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated)
-        return max(least, min(needed, max(old, 4)))
+        return max(usual, min(needed, max(old, 4)))
     return old

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import AttributeProto, SparseTensorProto, TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError, UnreadableModelError
-from reducelower.model.constants import HELD_IN, tensor_in
+from reducelower.model.constants import HELD_IN, tensor_in, tensor_of
 from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "dense", "loaded", "read_tensor", "value_key"]
+__all__ = ["Values", "dense", "dense_tensor", "held_by", "loaded", "read_tensor", "value_key"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
 """Where constants of these element types stand, if not in ``raw_data``. Floats are compared as bits: 0.0 == -0.0."""
@@ -35,6 +37,30 @@ def dense(sparse: SparseTensorProto) -> Array:
     except (IndexError, MemoryError, TypeError, ValueError) as error:
         raise RefusedError(f"its sparse tensor cannot be read: {one_line(error)}", "correct the model") from error
     return whole
+
+
+_MOST_DENSE = 1 << 24
+"""Elements of a sparse tensor that is made dense only to look at it, at most."""
+
+
+def dense_tensor(sparse: SparseTensorProto) -> TensorProto:
+    """A sparse tensor as a dense one of the same name.
+
+    If it is too large for that, or cannot be read, as one whose values are elsewhere, without saying where.
+    """
+    if prod(sparse.dims) <= _MOST_DENSE:
+        with suppress(RefusedError):
+            return numpy_helper.from_array(dense(sparse), sparse.values.name)
+    values = sparse.values
+    return TensorProto(
+        name=values.name, data_type=values.data_type, dims=sparse.dims, data_location=TensorProto.EXTERNAL
+    )
+
+
+def held_by(node: NodeProto) -> TensorProto | None:
+    """The tensor that a Constant node holds, a sparse one as `dense_tensor`; None if it is not in the node."""
+    sparse = next((attribute for attribute in node.attribute if attribute.name == "sparse_value"), None)
+    return tensor_of(node) if sparse is None or sparse.ref_attr_name else dense_tensor(sparse.sparse_tensor)
 
 
 def value_key(value: Array) -> Hashable:

@@ -179,7 +179,7 @@ def test_a_constant_node_read_by_nothing_goes() -> None:
 
 @pytest.mark.parametrize(("source", "target", "ir_version", "expected"), [
     (18, 13, 8, 7), (18, 13, 10, 7), (13, 18, 7, 8), (13, 21, 3, 10), (18, 11, 8, 6), (18, 9, 9, 4), (13, 18, 9, 8),
-    (18, 18, 10, 10), (18, 18, 7, 8),
+    (18, 18, 10, 10), (18, 18, 7, 7), (18, 18, 3, 3),
 ])  # fmt: skip
 def test_ir_version_follows_the_opset(source: int, target: int, ir_version: int, expected: int) -> None:
     model = Case("ReduceSum", source, "absent").model()
@@ -187,6 +187,15 @@ def test_ir_version_follows_the_opset(source: int, target: int, ir_version: int,
     assert reducelower.convert_version(model, target).ir_version == expected
     assert reducelower.convert_version(model, target, ir_version="keep").ir_version == ir_version
     assert reducelower.convert_version(model, target, ir_version=11).ir_version == 11
+
+
+@pytest.mark.parametrize("ir_version", [3, 7, 8, 10])
+def test_a_model_that_stays_at_its_opset_stays_as_it_is(ir_version: int) -> None:
+    """Runtimes read an IR version older than that of the release that brought the opset version."""
+    model = Case("ReduceSum", 18, "absent").model()
+    model.ir_version = ir_version
+    assert reducelower.convert_version(model, 18) == model
+    assert reducelower.check(model, 18).changes_nothing
 
 
 def test_ir_version_stays_as_high_as_the_model_needs() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from reducelower import convert_version
 from reducelower.verification import verify
 from reducelower.verification.running.evaluator import Evaluator
 from reducelower.verification.running.reference_gaps import wrong_in_reference
@@ -157,3 +158,22 @@ def test_floats_are_rounded_on_the_way_to_four_bits(cast: str) -> None:
     given = model(f"{text}  c = {cast}  y = Cast <to = 1> (c) }}", 21)
     (found,) = Evaluator(given).run(None, {"x": np.float32([0.5, 0.6, 1.5, 2.5, -1.5, -7.9, 9])})
     assert found.tolist() == [0, 1, 2, 2, -2, -8, -7]
+
+
+@pytest.mark.parametrize(("policy", "rows", "columns"), [("not_larger", 6, 9), ("not_smaller", 8, 12)])
+def test_a_policy_of_resize_holds_for_axes_from_the_back(policy: str, rows: int, columns: int) -> None:
+    """onnxruntime leaves the policy out there, and the sizes with it; one factor for both axes: 8/4 or 9/6."""
+    given = model(
+        "g (float[1, 1, 4, 6] x) => (float[A, B, C, D] y) <int64[2] s = {8, 9}> { y = Resize "
+        f'<mode = "nearest", keep_aspect_ratio_policy = "{policy}", axes = [-2, -1]> (x, , , s) }}',
+        18,
+    )
+    (found,) = Evaluator(given).run(None, {"x": np.zeros((1, 1, 4, 6), np.float32)})
+    assert found.shape == (1, 1, rows, columns)
+    made = convert_version(given, 13)
+    said = verify(given, made)
+    assert (said.verdict, said.departs) == ("equivalent", ("y",))
+    assert said.departed == (
+        "onnxruntime diverges from the specification on output 'y' of the source in shape; onnx.reference agrees with "
+        "the converted model",
+    )

@@ -176,7 +176,8 @@ class _Walk:
                 raise CannotRunError("its weights are too large for a small model")
             self._cone.constants[name] = value
         elif isinstance(value, TensorProto) and not is_weight:
-            raise CannotRunError(f"the weight {name!r} is in another file")
+            why = "is in another file" if value.external_data else "is sparse, and too large to be made dense"
+            raise CannotRunError(f"the weight {name!r} {why}")
         else:
             self._cone.inputs[name] = number
 

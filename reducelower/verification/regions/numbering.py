@@ -17,9 +17,9 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.calls import called_function, function_id, functions_of
-from reducelower.model.constants import tensor_of
 from reducelower.model.graph import kind_may_hold_graphs, may_hold_graphs, read_from_outside, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.scope.values import dense_tensor, held_by
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.meanings import meaning
 from reducelower.verification.running.weights import held_name
@@ -105,7 +105,8 @@ class Table:
         if node.op_type in ("Identity", "Constant") and node.domain in DEFAULT_DOMAINS:
             if node.op_type == "Identity" and node.input[0] in numbers:
                 return (numbers[node.input[0]],)
-            if node.op_type == "Constant" and (value := tensor_of(node)) is not None:
+            value = held_by(node) if node.op_type == "Constant" else None
+            if value is not None and (value.external_data or value.data_location != TensorProto.EXTERNAL):
                 return (self.constant(value),)
         # How many outputs a node has decides what some operators compute (Split without sizes).
         count = len(node.output)
@@ -128,8 +129,10 @@ class Table:
             if not (tensor.name in own and (ir_version >= 4 or not is_main)):
                 numbers[tensor.name] = self.constant(tensor)
         for sparse in graph.sparse_initializer:
+            whole = dense_tensor(sparse)
             parts = content(sparse.values), content(sparse.indices), tuple(sparse.dims)
-            numbers[sparse.values.name] = self.of(("sparse", *parts))
+            has_values = whole.data_location != TensorProto.EXTERNAL
+            numbers[sparse.values.name] = self.constant(whole) if has_values else self.of(("sparse", *parts))
 
     def _graph_outputs(
         self, graph: GraphProto, around: Numbers, opsets: Opsets, functions: Functions

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.constants import tensor_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
+from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import Inference
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.operators import RANDOM
@@ -53,7 +53,10 @@ class Place:
 
     @cached_property
     def _initializers(self) -> dict[str, TensorProto]:
-        return {} if isinstance(self.holder, FunctionProto) else {item.name: item for item in self.holder.initializer}
+        if isinstance(self.holder, FunctionProto):
+            return {}
+        sparse = {item.values.name: dense_tensor(item) for item in self.holder.sparse_initializer}
+        return {**{item.name: item for item in self.holder.initializer}, **sparse}
 
     @cached_property
     def _inputs(self) -> set[str]:
@@ -127,7 +130,7 @@ class Place:
             return _value(tensor)
         node = self._constants.get(name)
         if node is not None:
-            held = tensor_of(node)
+            held = held_by(node)
             return None if held is None else _value(held)
         if name in self._inputs or self.parent is None:
             return None

@@ -20,6 +20,7 @@ from onnx.reference.ops import (
     op_max_pool,
     op_pow,
     op_quantize_linear,
+    op_resize,
 )
 from onnx.reference.ops._quant_utils import reshape_input
 
@@ -136,6 +137,17 @@ class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
         return found
 
 
+class Resize(op_resize.Resize):
+    """It takes axes from the back for places, which there are none of."""
+
+    def _run(  # type: ignore[override]
+        self, x: Array, roi: Any = None, scales: Any = None, sizes: Any = None, axes: Any = None, **said: Any
+    ) -> tuple[Array]:
+        counted = None if axes is None else [axis % x.ndim for axis in axes]
+        found: tuple[Array] = super()._run(x, roi, scales, sizes, axes=counted, **said)  # type: ignore[no-untyped-call]
+        return found
+
+
 class Evaluator(ReferenceEvaluator):
     """The evaluator, with these operators in functions and graphs inside, too."""
 
@@ -143,4 +155,4 @@ class Evaluator(ReferenceEvaluator):
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 
-_RIGHT: list[type[OpRun]] = [Cast, CastLike, Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear]
+_RIGHT: list[type[OpRun]] = [Cast, CastLike, Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear, Resize]
