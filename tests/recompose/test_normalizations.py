@@ -164,3 +164,29 @@ def test_a_body_with_any_node_or_number_changed_computes_what_it_did(name: str) 
         before, after = run(other, x), run(reducelower.raise_reductions(other), x)
         held = np.isfinite(before)
         np.testing.assert_allclose(after[held], before[held], rtol=1e-4, atol=1e-5)
+
+
+BY_LENGTH = "n = {norm} <keepdims = 1> (x, a)  y = Div (x, n)"
+
+
+@pytest.mark.parametrize("norm", ["ReduceL1", "ReduceL2"])
+def test_zeros_that_a_form_divides_by_their_length_are_noted(norm: str) -> None:
+    """The operator is defined for zeros (its page, opset 22); a division of zero by zero is NaN."""
+    graph = f"g (float[N, 4] x) => (float[N, 4] y) <int64[1] a = {{-1}}> {{ {BY_LENGTH.format(norm=norm)} }}"
+    given = parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}')
+    made = raise_with_plan(given)
+    assert [node.op_type for node in made.model.graph.node] == ["LpNormalization"]
+    zeros = {"x": np.zeros((1, 4), np.float32)}
+    before, after = (
+        onnxruntime.InferenceSession(each.SerializeToString()).run(None, zeros)[0] for each in (given, made.model)
+    )
+    assert np.isnan(before).all() and not after.any()
+    (note,) = made.plan.notes
+    assert "Of zeros LpNormalization gives zeros" in note
+
+
+def test_zeros_are_not_noted_of_what_expand_wrote() -> None:
+    spelled = reducelower.expand(model("LpNormalization", "float"), ops=["LpNormalization"])
+    made = raise_with_plan(spelled)
+    assert [node.op_type for node in made.model.graph.node] == ["LpNormalization"]
+    assert made.plan.notes == ()
