@@ -144,7 +144,7 @@ class Resize(op_resize.Resize):
         self, x: Array, roi: Any = None, scales: Any = None, sizes: Any = None, axes: Any = None, **said: Any
     ) -> tuple[Array]:
         counted = None if axes is None else [axis % x.ndim for axis in axes]
-        found: tuple[Array] = super()._run(x, roi, scales, sizes, axes=counted, **said)  # type: ignore[no-untyped-call]
+        found: tuple[Array] = super()._run(x, roi, scales, sizes, axes=counted, **said)
         return found
 
 
