@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, exact_numbers
+from reducelower.scope.values import held_by
+from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.running.evaluator import Evaluator
 
 __all__ = ["FEW", "constants_of", "held_in", "keys_of", "tables_of", "texts_of", "vectors_of"]
 
 FEW = 8
 """How many numbers a small constant has at most, each of which is tried."""
+_NOT_COMPUTED = RANDOM | of_kind("growing")
+"""What draws random numbers, or makes many values of few."""
 _OF_TABLE = 256  # numbers
 _OF_KEYS = 1000
 _KEYS = ("cats_", "keys_", "pool_")
@@ -23,9 +29,11 @@ _VECTORS = 4
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
-    """What either side holds: constants, and numeric attributes of nodes."""
-    for constants in pair.constants:
+    """What either side holds: constants, what it computes from small ones alone, and numeric attributes of nodes."""
+    sides = (pair.nodes, pair.before), (pair.replacement, pair.after)
+    for constants, (nodes, place) in zip(pair.constants, sides, strict=True):
         yield from constants.values()
+        yield from _computed(nodes, constants, place.opsets.get("", 1))
     for node in walk([*pair.nodes, *pair.replacement]):
         for attribute in node.attribute:
             if attribute.ref_attr_name:
@@ -36,6 +44,29 @@ def held_in(pair: Pair) -> Iterator[Array]:
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
                 yield numpy_helper.to_array(attribute.t)
+
+
+def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array], opset: int) -> Iterator[Array]:
+    """The small values that nodes compute from small constants alone."""
+    known = {name: value for name, value in constants.items() if value.size <= FEW}
+    for node in nodes:
+        if node.op_type == "Constant":
+            held = held_by(node)
+            if held is not None and held.data_location != TensorProto.EXTERNAL:
+                known[node.output[0]] = numpy_helper.to_array(held)
+            continue
+        given = {name: known[name] for name in node.input if name in known}
+        if node.domain or node.op_type in _NOT_COMPUTED or not given or not known.keys() >= {*filter(None, node.input)}:
+            continue
+        outputs = [name for name in node.output if name]
+        with suppress(Exception):  # the evaluator raises what numpy raises, and lacks versions
+            alone = GraphProto(name="alone", node=[node], output=[ValueInfoProto(name=name) for name in outputs])
+            alone.initializer.extend(numpy_helper.from_array(value, name) for name, value in given.items())
+            model = helper.make_model(alone, opset_imports=[helper.make_opsetid("", opset)])
+            results = Evaluator(model).run(None, {})
+            found = {name: value for name, value in zip(outputs, results, strict=True) if isinstance(value, np.ndarray)}
+            known.update((name, value) for name, value in found.items() if value.size <= FEW)
+            yield from (value for value in found.values() if value.size <= FEW)
 
 
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
