@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from reducelower.adapters import ops
+from reducelower.adapters.decompose import beside_rules
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema, versions
-from reducelower.rulebook.boundaries import BoundaryRule
+from reducelower.rulebook.boundaries import BoundaryRule, shipped
 from reducelower.rulebook.reading import Source
 
 __all__ = ["Boundary", "boundaries"]
@@ -36,13 +37,30 @@ class Boundary:
 
 
 def boundaries(op_type: str) -> Iterator[Boundary]:
-    """Yield the boundaries of an operator, the newest first, each on the way down and then up."""
+    """Yield the boundaries of an operator, the newest first, each on the way down and then up.
+
+    The last is the one that no node of the operator crosses: below it stand others in its place.
+    """
     ops.load(op_type)
     known = [version for version in versions(op_type) if schema(op_type, version) is not None]
     for below, above in reversed(list(itertools.pairwise(known))):
         for source, goal in ((above, below), (below, above)):
             for crossing in crossings(op_type, source, goal):
                 yield _boundary(crossing)
+    if known and known[0] > 1:
+        yield _where_it_is_absent(op_type, known[0])
+
+
+def _where_it_is_absent(op_type: str, first: int) -> Boundary:
+    """What stands in the place of an operator below the version that brought it."""
+    rules = shipped().expressions(op_type)
+    are_for_some = all(rule.occasion.guard for rule in rules)
+    others = list(beside_rules(op_type)) if are_for_some else []
+    said = _shortened(rule.source.function.doc_string for rule in rules) + [sentence for _, sentence in others]
+    if are_for_some and not others:
+        said.append("all else is refused" if rules else f"refused: opset {first - 1} does not have it")
+    origin = "text" if rules else others[0][0] if others else "schemas"
+    return Boundary(f"{first} to {first - 1}", origin, "; ".join(said), "\n\n".join(_written(rules)))
 
 
 def _boundary(crossing: Crossing) -> Boundary:
@@ -50,15 +68,18 @@ def _boundary(crossing: Crossing) -> Boundary:
     way = "{} to {}".format(*(far if crossing.down else reversed(far)))
     rules, rows = crossing.rules
     text = "\n\n".join(_written(rules))
-    said = list(dict.fromkeys([rule.source.function.doc_string for rule in rules] + [row.why for row in rows]))
-    if len(said) > _MOST_SAID:
-        said = [f"{len(said)} rules, such as: {said[-1]}"]
+    said = _shortened([rule.source.function.doc_string for rule in rules] + [row.why for row in rows])
     if crossing.rewrite is not None:
         lines = (crossing.rewrite.__doc__ or "").strip().splitlines()
         return Boundary(way, "Python", lines[0] if lines else "", text)
     if crossing.rules:
         return Boundary(way, "text", "; ".join(said), text)
     return Boundary(way, "schemas", _derived(crossing), _as_rule(crossing))
+
+
+def _shortened(said: Iterable[str]) -> list[str]:
+    different = list(dict.fromkeys(said))
+    return different if len(different) <= _MOST_SAID else [f"{len(different)} rules, such as: {different[-1]}"]
 
 
 _MOST_SAID = 3

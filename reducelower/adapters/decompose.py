@@ -6,7 +6,7 @@ book `rules/operators`, the function body that the operator's own schema carries
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -73,10 +73,18 @@ def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[
 
 def is_expressible(op_type: str) -> bool:
     """Whether an operator can be expressed by others; a given node may still be refused."""
+    return bool(shipped().expressions(op_type)) or any(True for _ in beside_rules(op_type))
+
+
+def beside_rules(op_type: str) -> Iterator[tuple[str, str]]:
+    """What expresses an operator besides rules in text: where that comes from, and a sentence."""
     ops.load(op_type)
-    if op_type in _EXPRESSIONS or shipped().expressions(op_type) or op_type in _BOOK.book.operators:
-        return True
-    return has_body(defs.get_schema(op_type))
+    for each in _EXPRESSIONS.get(op_type, ()):
+        yield "Python", (each.expression.__doc__ or "").strip().partition("\n")[0]
+    if op_type in _BOOK.book.operators:
+        yield "text", f"the rule operators/{op_type}"
+    elif has_body(defs.get_schema(op_type)):
+        yield "schemas", "the function body in its schema"
 
 
 def replacement(

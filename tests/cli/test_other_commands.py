@@ -287,3 +287,23 @@ def test_rules_of_boundaries_are_tried(cli: Cli, tmp_path: Path) -> None:
     wrong = cli("rules", "--test", tmp_path)
     assert wrong.status == 1
     assert "test_shape_start_1" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("operator", "way", "says"),
+    [
+        ("Mod", "10 to 9", "all else is refused"),
+        ("Mish", "18 to 17", "the function body in its schema"),
+        ("Celu", "12 to 11", "Celu(x) = Max(x, 0) + alpha * (Exp(Min(x, 0) / alpha) - 1)"),
+        ("SequenceAt", "11 to 10", "refused: opset 10 does not have it"),
+    ],
+)
+def test_rules_say_what_stands_in_the_place_of_an_operator(cli: Cli, operator: str, way: str, says: str) -> None:
+    told = [json.loads(line) for line in cli("rules", operator, "--json").out.splitlines()]
+    (last,) = [each["says"] for each in told if each.get("way") == way]
+    assert last.endswith(says)
+
+
+def test_no_rule_stands_in_the_place_of_an_operator_that_was_always_there(cli: Cli) -> None:
+    told = [json.loads(line) for line in cli("rules", "Relu", "--json").out.splitlines()]
+    assert all("refused" not in each.get("says", "") for each in told)
