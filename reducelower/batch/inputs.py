@@ -178,7 +178,9 @@ def _at_url(url: str) -> list[Input]:
 def _on_this_machine(argument: str) -> list[Input]:
     path = Path(argument)
     if path.is_dir():
-        return [Input(str(model), model.relative_to(path).as_posix(), True) for model in sorted(path.rglob("*.onnx"))]
+        # Some repositories name the folder of a model as they name the model.
+        found = (model for model in sorted(path.rglob("*.onnx")) if not model.is_dir())
+        return [Input(str(model), model.relative_to(path).as_posix(), True) for model in found]
     if not os.path.lexists(path) and is_pattern(argument):
         return _matches(argument)
     return [Input(str(path), path.name)]

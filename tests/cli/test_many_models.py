@@ -43,3 +43,12 @@ def test_a_link_that_leads_nowhere_stops_no_other(cli: Cli, folder: Path, tmp_pa
     assert ran.status == 2
     assert "itself failed" not in ran.err
     assert written(tmp_path / "out") == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
+
+
+def test_a_folder_that_is_named_as_a_model_is_no_model(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    (folder / "mean.onnx").rename(tmp_path / "mean.onnx")
+    (folder / "mean.onnx").mkdir()
+    (tmp_path / "mean.onnx").rename(folder / "mean.onnx" / "model.onnx")
+    ran = cli("convert", folder, "--output-dir", tmp_path / "out", "--opset", 13, "--no-verify")
+    assert (ran.status, ran.err) == (0, "")
+    assert written(tmp_path / "out") == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx/model.onnx"]
