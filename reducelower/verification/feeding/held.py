@@ -19,8 +19,8 @@ __all__ = ["FEW", "constants_of", "held_in", "keys_of", "tables_of", "texts_of",
 
 FEW = 8
 """How many numbers a small constant has at most, each of which is tried."""
-_NOT_COMPUTED = RANDOM | of_kind("growing")
-"""What draws random numbers, or makes many values of few."""
+_COMPUTED = of_kind("any rank", "converting") - RANDOM - {"ConstantOfShape", "Range"}
+"""What gives about as many values as it is given, the same each time."""
 _OF_TABLE = 256  # numbers
 _OF_KEYS = 1000
 _KEYS = ("cats_", "keys_", "pool_")
@@ -56,7 +56,7 @@ def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array], opset:
                 known[node.output[0]] = numpy_helper.to_array(held)
             continue
         given = {name: known[name] for name in node.input if name in known}
-        if node.domain or node.op_type in _NOT_COMPUTED or not given or not known.keys() >= {*filter(None, node.input)}:
+        if node.domain or node.op_type not in _COMPUTED or not given or not known.keys() >= {*filter(None, node.input)}:
             continue
         outputs = [name for name in node.output if name]
         with suppress(Exception):  # the evaluator raises what numpy raises, and lacks versions
