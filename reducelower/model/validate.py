@@ -107,7 +107,7 @@ def _nesting_defect(model: ModelProto) -> str:
 
 
 def find_call_defect(model: ModelProto) -> str:
-    """Describe functions that call themselves or expand to too many nodes; empty if there are none."""
+    """Describe functions that lack an output, call themselves or expand to too many nodes; empty if there are none."""
     functions = {
         key: entry
         for key, entry in functions_of(model).items()
@@ -115,6 +115,10 @@ def find_call_defect(model: ModelProto) -> str:
     }
     if not functions:
         return ""
+    for key, entry in functions.items():
+        given = {*entry.input, *(name for node in entry.node for name in node.output)}
+        if missing := [name for name in entry.output if name not in given]:
+            return f"nothing gives the output {missing[0]!r} of its function {key[0]}::{key[1]}"
     sizes: dict[_Id, tuple[int, int]] = {}
     for key in functions:
         problem = _measure(key, functions, sizes)

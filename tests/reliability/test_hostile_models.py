@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto, checker, helper
+from onnx import ModelProto, checker, helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -135,3 +135,15 @@ def test_rules_cannot_recurse(tmp_path: Path, cli: Callable[..., Any]) -> None:
     assert len(ran.err.splitlines()) == 1
     assert "itself failed" not in ran.err
     assert not (tmp_path / "out.onnx").exists()
+
+
+def test_a_function_without_its_output_is_no_valid_model(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    """onnx's checker takes it."""
+    text = """<ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+    g (float[2,3] x) => (float[r0,r1] y) { y = local.f (x) }
+    <domain: "local", opset_import: ["" : 13]> f (a) => (b) { r = ReduceSumSquare (a) }"""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(parser.parse_model(text).SerializeToString())
+    ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 21)
+    assert ran.status == 1
+    assert "nothing gives the output 'b' of its function local::f" in ran.err
