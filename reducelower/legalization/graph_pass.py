@@ -252,7 +252,7 @@ class GraphPass:
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""
         node, scope = edit.scope.node_list[index], NodeScope(edit.scope, None)
-        if node.domain in DEFAULT_DOMAINS:
+        if node.domain and node.domain in DEFAULT_DOMAINS:
             node.domain = ""
         op_type = node.op_type
         try:

@@ -196,13 +196,18 @@ class Columns:
         return any(self._columns.overload)
 
     @cached_property
+    def inputs(self) -> Sequence[bytes]:
+        """The inputs of all nodes in order, without those of nodes in subgraphs."""
+        return inputs_of(self.serialized)
+
+    @cached_property
     def outputs(self) -> Sequence[bytes]:
         """The outputs of all nodes in order; an omitted output is empty."""
         return _class("YieldersGraph").FromString(self.serialized).node.output  # type: ignore[no-any-return]
 
 
 def inputs_of(nodes: bytes) -> Sequence[bytes]:
-    """The inputs of all nodes of a graph that holds only nodes, in order, without those of nodes in subgraphs."""
+    """As `Columns.inputs`, for the bytes of a graph that holds only nodes."""
     return _class("ReadersGraph").FromString(nodes).node.input  # type: ignore[no-any-return]
 
 

@@ -6,12 +6,15 @@ types. The operators' schemas tell which types can flow where.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
+import numpy as np
 from onnx import GraphProto, NodeProto, defs
 
-from reducelower.model.census import Census, graph_of, inputs_of
+from reducelower.model.census import Census
 from reducelower.model.constants import element_type_of_constant
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import parse_element_type, schema, taken_types
@@ -39,8 +42,8 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
         return main
     # A value that is read only by inputs with their own type does not affect any output type.
     outputs = {value.name.encode() for value in graph.output}
-    is_apart = others.isdisjoint(outputs) and others.isdisjoint(_flowing_on(census, opset))
-    return main if is_apart else None
+    names = _flowing_on(census, opset) if others.isdisjoint(outputs) else None
+    return main if names is not None and others.isdisjoint(names) else None
 
 
 @cache
@@ -78,17 +81,48 @@ def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     return not any(_separate_inputs(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
-def _flowing_on(census: Census, opset: int) -> Iterator[bytes]:
-    """The names read by inputs that may determine an output's type."""
-    separate = {name: _separate_inputs(name, opset) for name in census.operators}
-    holding = {name for name, places in separate.items() if any(places)}
-    others = graph_of(census.nodes[index] for index in census.positions(lambda name: name not in holding))
-    yield from inputs_of(others.SerializeToString())
-    for node in _nodes(census, holding.__contains__):
-        places = separate[node.op_type]
-        for place, name in enumerate(node.input):
-            if not places[min(place, len(places) - 1)]:
-                yield name.encode()
+def _flowing_on(census: Census, opset: int) -> Iterator[bytes] | None:
+    """The names read by inputs that may determine an output's type; None if nodes have too few inputs to tell."""
+    names = list(census.inputs)
+    counts = _counts_of_inputs(census, len(names), opset)
+    if counts.sum() != len(names):
+        return None
+    starts = np.cumsum(counts) - counts
+    flows = np.ones(len(names), dtype=bool)
+    for name in census.operators:
+        apart = _separate_inputs(name, opset)
+        if any(apart):
+            at = census.positions(name.__eq__)
+            for place in range(counts[at].max()):
+                if apart[min(place, len(apart) - 1)]:
+                    flows[(starts[at] + place)[counts[at] > place]] = False
+    return itertools.compress(names, flows.tobytes())
+
+
+def _counts_of_inputs(census: Census, total: int, opset: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many inputs each node has, given the total of all nodes."""
+    operators, codes = census.operator_of_each
+    most, fewest = (
+        np.array([bound(name, opset) for name in operators])[codes] for bound in (_most_inputs, _fewest_inputs)
+    )
+    for counts in (most, fewest):
+        if counts.sum() == total:
+            return counts
+    for index in np.flatnonzero(most != fewest).tolist():
+        fewest[index] = len(NodeProto.FromString(census.nodes[index]).input)
+    return fewest
+
+
+@cache
+def _most_inputs(op_type: str, opset: int) -> int:
+    found = schema(op_type, opset)
+    return 0 if found is None else found.max_input
+
+
+@cache
+def _fewest_inputs(op_type: str, opset: int) -> int:
+    found = schema(op_type, opset)
+    return 0 if found is None else found.min_input
 
 
 def _sources(graph: GraphProto, census: Census) -> dict[bytes, int | None]:

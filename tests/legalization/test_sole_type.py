@@ -36,6 +36,7 @@ def test_constants_that_are_read_as_axes_only_do_not_count() -> None:
         "{ y = Dropout (x) }",
         # Which inputs are axes is told by how many inputs each node has.
         "<int64[1] a = {1}> { r = ReduceSum (x, a) s = ReduceSum (r) b = Neg (a) y = ReduceSum (s, b) }",
+        "<int64[1] a = {1}> { b = Add (x) c = ReduceSum (b, a) y = ReduceSum (c, a) }",
     ],
 )
 def test_types_that_nodes_compute_with_count(body: str) -> None:

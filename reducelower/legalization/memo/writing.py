@@ -18,7 +18,7 @@ from reducelower.legalization.memo.reading import ReadNode
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import entry
-from reducelower.scope.graph import GraphScope
+from reducelower.scope.graph import Described, GraphScope
 from reducelower.scope.node import Added, blanks
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal", "real_names"]
@@ -147,9 +147,14 @@ class Writing:
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
         outcome, graph = self.outcome, self._graph
-        given = tuple([graph.described(name.decode()) for name in read.names[: self._operands]])
-        if None in map(given.__getitem__, outcome.reads):
-            return None
+        known: dict[int, Described] = {}
+        for number in outcome.reads:
+            described = graph.described(read.names[number].decode())
+            if described is None:  # mostly the first operand tells
+                return None
+            known[number] = described
+        names = enumerate(read.names[: self._operands])
+        given = tuple([known.get(number) or graph.described(name.decode()) for number, name in names])
         found = outcome.alone(graph.ground.opset, given, graph.ground.values)
         if found.objection:
             self._doubts.append(outcome.op_type)
