@@ -116,8 +116,9 @@ _NOT_EXPERIMENTAL = 10
 
 
 def _dropped(op_type: str) -> Treatment:
-    reason = f"{op_type} was never in ONNX itself, and onnxruntime has it below opset {_NOT_EXPERIMENTAL} only"
-    return Treatment(refusal=reason, hint=f"stay below opset {_NOT_EXPERIMENTAL}")
+    first = f"below opset {_NOT_EXPERIMENTAL}"
+    reason = f"{op_type} was experimental in ONNX's first years, and onnxruntime has it {first} only"
+    return Treatment(refusal=reason, hint=f"stay {first}")
 
 
 def _unknown(op_type: str, opset: int) -> Treatment:
