@@ -11,3 +11,8 @@ from reducelower.outcome import Outcome
 from reducelower.pipeline.task import Task
 
 __all__ = ["Outcome", "Settings", "Task", "check_file", "check_files", "convert_file", "convert_files"]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that hold them."""
+    return sorted(__all__)
