@@ -150,7 +150,7 @@ class _Walk:
                 continue
             self._seen.add(name)
             at = self._place.positions.get(name)
-            value = _known(self._place, name)
+            value = self._value(name)
             if value is not None:
                 self._take_value(name, value)
             elif at is None or self._is_shared(name):
@@ -165,6 +165,12 @@ class _Walk:
         if number not in self._level.shared or number in self._opened or name in self._own:
             return False
         return not (self._fixed and self._place.is_fixed(name))
+
+    def _value(self, name: str) -> Array | TensorProto | None:
+        value = _known(self._place, name)
+        if value is None and self._fixed and (self._place.is_fixed(name) or name not in self._own):
+            return self._place.evaluated(name)  # sizes of what is declared, too
+        return value
 
     def _take_value(self, name: str, value: Array | TensorProto) -> None:
         number = self._numbers.get(name, -1)
