@@ -75,8 +75,14 @@ def domain_versions(value: Any) -> frozenset[tuple[str, int]]:
         TypeError: it is neither, or a version is no int.
         ValueError: a version is negative, or the domain is one of ONNX's own.
     """
-    pairs = list(value.items()) if isinstance(value, Mapping) else list(value)
+    try:
+        pairs = [(domain, version) for domain, version in (value.items() if isinstance(value, Mapping) else value)]
+    except (TypeError, ValueError):
+        example = {"com.vendor": 1}
+        raise TypeError(f"domains must map domains to versions, such as {example}, not {said(value)}") from None
     for domain, version in pairs:
+        if not isinstance(domain, str):
+            raise TypeError(f"domains must name domains, and one of them is {said(domain)}")
         integer(f"domains[{domain!r}]", version, 1)
         if version < 0:
             raise ValueError(f"domains[{domain!r}] must be a version, or 0 for none, not {version}")

@@ -124,9 +124,9 @@ def _tried(book: RuleBook, operator: str | None) -> Iterator[tuple[str, str, str
     if own is not None:
         check_boundaries(own)
     named = [each for each in book.own if operator in (None, each)]
-    if operator is not None and not named and (own is None or not own.names(operator)):
+    if operator is not None and not named and (own is None or operator not in own.operators):
         _rules_for(book, operator)
-    if own is not None and (operator is None or own.names(operator)):
+    if own is not None and (operator is None or operator in own.operators):
         for fared in try_boundaries(book, own, operator):
             yield f"{book.name}/{fared.operator}", fared.way, fared.outcome, fared.wrong
     for op_type in named:

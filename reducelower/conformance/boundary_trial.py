@@ -84,16 +84,12 @@ def try_boundaries(
     """
     for op_type in own.operators if operator is None else (operator,):
         known = versions(op_type)
-        occasions = [each.occasion for each in own.rules(op_type)] + [each.occasion for each in own.rows(op_type)]
-        for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in occasions}):
+        for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in own.occasions(op_type)}):
             at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
             yield _tried(book, own, op_type, way, at, at_every_opset=at_every_opset)
     for domain, rules in own.of_domains.items() if operator is None else ():
         for op_type in rules.operators:
-            occasions = [each.occasion for each in rules.rules(op_type)] + [
-                each.occasion for each in rules.rows(op_type)
-            ]
-            for said in dict.fromkeys(f"{each.way} {each.at}".strip() for each in occasions):
+            for said in dict.fromkeys(f"{each.way} {each.at}".strip() for each in rules.occasions(op_type)):
                 yield BoundaryTrial(f"{domain}.{op_type}", said)
 
 

@@ -166,16 +166,15 @@ class GraphPass:
             node = in_blanks(read)
             is_foreign = node.domain not in DEFAULT_DOMAINS
             treatment = None if is_foreign else table[node.op_type]
+            if is_foreign:
+                self._memo.foreign.add((node.domain, node.op_type))
             if any(True for _ in subgraphs(node)):
-                if is_foreign:
-                    self._memo.foreign.add((node.domain, node.op_type))
                 self._walk_inside(edit, index)
                 if self._rewriter.is_moved(node):
                     self._work_out_holder(edit, index, self._rewriter.settle_other)
                 elif treatment is not None and not treatment.is_nothing:
                     self._work_out_holder(edit, index, partial(self._settle, treatment))
             elif self._rewriter.is_moved(node):
-                self._memo.foreign.add((node.domain, node.op_type))
                 self._work_out("operators", edit, index, read, node, self._rewriter.settle_other)
             elif not is_foreign and node.op_type in doubtful:
                 self._work_out("operators", edit, index, read, node, partial(self._settle, treatment or Treatment()))

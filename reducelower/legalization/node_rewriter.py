@@ -175,7 +175,7 @@ class NodeRewriter:
     def is_moved(self, node: NodeProto) -> bool:
         """Whether a node is of a domain that comes to another version."""
         move = self.moves.get(node.domain)
-        return move is not None and move.version != move.goal and move.concerns(node)
+        return move is not None and move.concerns(node)
 
     def settle_all(
         self,

@@ -7,7 +7,7 @@ is refused, and a node for which no guard holds stays.
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import ModelProto, NodeProto, OperatorSetIdProto
 
@@ -30,11 +30,11 @@ class Move:
 
     def at(self, version: int) -> Move:
         """What is left of the way from another version on."""
-        return Move(self.domain, version, self.goal, self.local)
+        return replace(self, version=version)
 
     def concerns(self, node: NodeProto) -> bool:
-        """Whether a node is of the domain, and no call of a function of the model."""
-        return node.domain == self.domain and node.op_type not in self.local
+        """Whether a node of the domain has a way to go, and is no call of a function of the model."""
+        return self.version != self.goal and node.op_type not in self.local
 
 
 def domains_to_move(model: ModelProto, source: Document, target: Target) -> tuple[dict[str, Move], Refusal | None]:
@@ -55,8 +55,9 @@ def move_imports(model: ModelProto, moves: dict[str, Move]) -> tuple[str, ...]:
     """Import the new versions; return what was done, in sentences."""
     for domain, move in moves.items():
         for imports, entry in list(_imports(model, domain)):
-            entry.version = move.goal
-            if not move.goal and not move.local:
+            if move.goal:
+                entry.version = move.goal
+            elif not move.local:  # its functions stay, whatever its version
                 imports.remove(entry)
     return tuple(
         f"{domain} goes from version {move.version} to {move.goal}." if move.goal else f"Nothing of {domain} remains."
@@ -88,11 +89,14 @@ def steps_of(node: NodeProto, move: Move, own: Boundaries | None) -> Iterator[tu
             f"the target has nothing of {move.domain}, and no rule says what this {op_type} becomes",
             f"write a rule for 'absent' into {where}",
         )
-    if rules is None or not rules.names(op_type):
+    if rules is None or op_type not in rules.operators:
         raise RefusedError(
             f"nothing says what {op_type} of {move.domain} becomes between versions {source} and {goal}",
             f"write a rule for it into {where}, or the line '{op_type} = []' into its attributes.toml if it stays",
         )
     down = goal < source
-    for boundary in range(source, goal, -1) if down else range(source + 1, goal + 1):
-        yield boundary - 1 if down else boundary, rules.at(op_type, boundary, down=down)
+    # Of versions without rules there may be billions.
+    boundaries = sorted({occasion.boundary(op_type) for occasion in rules.occasions(op_type)}, reverse=down)
+    for boundary in boundaries:
+        if min(source, goal) < boundary <= max(source, goal):
+            yield boundary - 1 if down else boundary, rules.at(op_type, boundary, down=down)

@@ -307,12 +307,8 @@ class Boundaries:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators with rules or rows, sorted."""
+        """The operators with rules, or with a list of rows, which may be empty; sorted."""
         return tuple(sorted({*self._files, *self._rows}))
-
-    def names(self, op_type: str) -> bool:
-        """Whether an operator has a file, or a row or an empty list of them."""
-        return op_type in self._files or op_type in self._rows
 
     def rules(self, op_type: str) -> tuple[BoundaryRule, ...]:
         """Every rule for an operator, in the order in which they are tried."""
@@ -325,6 +321,10 @@ class Boundaries:
     def rows(self, op_type: str) -> Iterable[Row]:
         """Every row for an operator."""
         return self._rows.get(op_type, ())
+
+    def occasions(self, op_type: str) -> list[Occasion]:
+        """When the rules and rows for an operator are tried."""
+        return [rule.occasion for rule in self.rules(op_type)] + [row.occasion for row in self.rows(op_type)]
 
     def at(self, op_type: str, boundary: int, *, down: bool) -> Tried:
         """What is tried at a boundary."""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from onnx import FunctionProto, NodeProto
+from onnx import FunctionProto, NodeProto, defs
 
 from reducelower.errors import RuleError
-from reducelower.model.graph import subgraphs, walk
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import is_runtime_name, opset_of, schema, schema_in_force, versions
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.boundaries import ITS_BODY, OPERATORS, Boundaries, BoundaryRule, Occasion, Row
@@ -94,8 +94,7 @@ def _check_row(op_type: str, row: Row, domain: str) -> None:
     if domain:
         return  # no schema says which attributes its operators have
     stated = _attributes(op_type)
-    known = [found for version in versions(op_type) if (found := schema(op_type, version)) is not None]
-    formals = {formal.name for found in known for formal in (*found.inputs, *found.outputs)}
+    formals = {formal.name for found in _schemas(op_type) for formal in (*found.inputs, *found.outputs)}
     written = [said for said in row.sets.values() if isinstance(said, str)]
     for text in filter(None, (row.occasion.guard, *written, *asked_in(row.refuse), *asked_in(row.hint))):
         if wrong := what_is_wrong(text, formals, stated):
@@ -107,8 +106,11 @@ def _check_row(op_type: str, row: Row, domain: str) -> None:
 
 def _attributes(op_type: str) -> set[str]:
     """The attributes that an operator has at any of its versions."""
-    found = (schema(op_type, version) for version in versions(op_type))
-    return {name for each in found if each is not None for name in each.attributes}
+    return {name for found in _schemas(op_type) for name in found.attributes}
+
+
+def _schemas(op_type: str) -> list[defs.OpSchema]:
+    return [found for version in versions(op_type) if (found := schema(op_type, version)) is not None]
 
 
 def _header(function: FunctionProto) -> set[str]:
@@ -129,8 +131,10 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
             f"a body for an element type that is lacking is written for opset {_RETYPED}", "opset_import"
         )
     if domain:
-        _check_rule_of_domain(rule, domain)
-        _Body(source, rule.helpers, _header(function), "", domain).check()
+        if not rule.opset:
+            raise source.error("a rule says for which opset version its body is written", "opset_import")
+        absent = op_type if rule.occasion.way == "absent" else ""
+        _Body(source, rule.helpers, _header(function), absent, domain).check()
         return
     stated = _attributes(op_type)
     for name in function.attribute:
@@ -145,20 +149,8 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     body.check()
 
 
-def _check_rule_of_domain(rule: BoundaryRule, domain: str) -> None:
-    source = rule.source
-    if not rule.opset:
-        raise source.error("a rule says for which opset version its body is written", "opset_import")
-    for node in walk(source.function.node):
-        word = node.output[0] if node.output else node.op_type
-        if node.op_type == ITS_BODY:
-            raise source.error(f"no schema says what an operator of {domain} is made of", word)
-        if rule.occasion.way == "absent" and (node.domain or node.op_type == "Self"):
-            raise source.error(f"a rule for 'absent' leaves nothing of {domain}", word)
-
-
 def _check_signature(source: Source, op_type: str) -> None:
-    known = [found for version in versions(op_type) if (found := schema(op_type, version)) is not None]
+    known = _schemas(op_type)
     for what, names, most in (
         ("inputs", source.function.input, max((each.max_input for each in known), default=1 << 30)),
         ("outputs", source.function.output, max((each.max_output for each in known), default=1 << 30)),
@@ -173,7 +165,7 @@ class _Body:
 
     Attributes:
         attributes: those that stand in it for something, of the operator and of all headers so far.
-        absent: the operator, where the target lacks it and the rule is for every node of it: there is no ``Self`` then.
+        absent: the operator, where nothing of it may be left: no ``Self``, and none of its domain.
         domain: the domain of the operator, if that is a vendor's.
         callers: the helpers in which this one is called.
     """
@@ -222,9 +214,13 @@ class _Body:
                 defined.add(name)
 
     def _check_node(self, node: NodeProto, word: str) -> None:
+        if node.domain not in ("", self.domain):
+            raise self.source.error(f"a rule does not write operators of {node.domain}", word)
+        if self.domain and self.absent and (node.domain or node.op_type == "Self"):
+            raise self.source.error(f"a rule for 'absent' leaves nothing of {self.domain}", word)
+        if self.domain and node.op_type == ITS_BODY:
+            raise self.source.error(f"no schema says what an operator of {self.domain} is made of", word)
         if node.domain:
-            if node.domain != self.domain:
-                raise self.source.error(f"a rule does not write operators of {node.domain}", word)
             return
         if node.op_type == "Self" and self.absent:
             raise self.source.error(f"the target lacks {self.absent}, so there is no Self", word)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ SCALE = (
     + "Scale <factor> (x) => (y)\n{\n  y = com.vendor.Double (x)\n}\n\n"
     + HEAD.format(overload="absent", opset=18)
     + "Scale <factor: float = 1.0, bias: float = 0.0> (x) => (y)\n"
-    + "{\n  scaled = Mul (x, factor)\n  y = Add (scaled, bias)\n}\n"
+    + "{\n  scaled = Mul (x, factor)\n  y = Add (scaled, bias)\n}\n\n"
+    + '<domain: "mine", opset_import: ["" : 18]>\nHelped (a) => (b)\n{\n  b = com.vendor.Gain (a)\n}\n'
 )
 ROWS = """
 Scale = [{ at = "below 3 if bias == 0.0", drop = ["bias"], why = "it came with version 3" }]
@@ -143,6 +145,31 @@ def test_calls_of_functions_of_the_model_are_no_operators_of_the_vendor(rules: P
     made = reducelower.legalize(source, Target(domains={"com.vendor": 0}), rules=rules).model
     assert operators(made) == ["com.vendor.Own"]
     assert len(made.functions) == 1
+    assert versions(made)["com.vendor"] == 3
+
+
+def test_versions_without_rules_are_not_gone_through(rules: Path) -> None:
+    source = model(BOTH, version=1 << 40)
+    made = reducelower.legalize(source, Target(domains={"com.vendor": 2}), rules=rules).model
+    assert operators(made) == ["com.vendor.Scale", "Add", "com.vendor.Scale"]
+
+
+def test_two_versions_of_a_domain_in_one_model_are_refused(rules: Path) -> None:
+    source = model("{ y = own.F (x) }")
+    source.opset_import.add(domain="own", version=1)
+    text = '<opset_import: ["" : 18, "com.vendor" : 2], domain: "own"> F (a) => (b) { b = com.vendor.Widget (a) }'
+    source.functions.append(parser.parse_function(text))
+    with pytest.raises(ConversionError, match=r"it imports com\.vendor at versions 2 and 3"):
+        reducelower.legalize(source, Target(domains={"com.vendor": 1}), rules=rules)
+
+
+def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Path) -> None:
+    path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
+    path.write_text(SCALE.replace("scaled = Mul (x, factor)", "scaled = Transpose <perm = 3> (x)"))
+    body = "{ y = com.vendor.Scale (x) }"
+    with pytest.raises(RuleError, match="for Scale is not valid") as raised:
+        reducelower.legalize(model(body), Target(domains={"com.vendor": 0}), rules=rules)
+    assert raised.value.path == path
 
 
 @pytest.mark.parametrize(
@@ -152,9 +179,12 @@ def test_calls_of_functions_of_the_model_are_no_operators_of_the_vendor(rules: P
         ({"ai.onnx.ml": 3}, ValueError, "ONNX's own"),
         ({"com.vendor": -1}, ValueError, "or 0 for none"),
         ({"com.vendor": "1"}, TypeError, "must be an int"),
+        ({1: 1}, TypeError, "must name domains"),
+        ("com.vendor", TypeError, "must map domains to versions"),
+        (1, TypeError, "must map domains to versions"),
     ],
 )
-def test_a_target_checks_the_versions_of_domains(domains: dict[str, int], error: type[Exception], says: str) -> None:
+def test_a_target_checks_the_versions_of_domains(domains: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Target(domains=domains)
 
@@ -168,6 +198,8 @@ def test_a_target_checks_the_versions_of_domains(domains: dict[str, int], error:
         (("com.vendor.Gain", "com.other.Gain"), "does not write operators of com.other"),
         (("scaled = Mul (x, factor)", "scaled = com.vendor.Gain (x)"), "leaves nothing of com.vendor"),
         (("scaled = Mul (x, factor)", "scaled = Self (x)"), "leaves nothing of com.vendor"),
+        (("scaled = Mul (x, factor)", "scaled = Helped (x)"), "leaves nothing of com.vendor"),
+        (("scaled = Self (x)\n  y = Add (scaled, bias)", 'y = ItsBody <reason = "so"> ()'), "is made of"),
         (("Self (x)", "Self (z)"), "'z', which nothing before it gives"),
         (('"" : 13', '"com.vendor" : 2'), "for which opset version its body is written"),
     ],
