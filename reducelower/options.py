@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Runtime
 
-__all__ = ["Book", "IrVersion", "Settings", "Target"]
+__all__ = ["NAMED", "Book", "IrVersion", "Settings", "Target"]
 
 Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 """A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
 
 IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+
+NAMED = frozenset({"dims", "inputs", "set_sizes", "element_types", "ranks"})
+"""The settings that are about values and sizes of a model, by their names."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ class Settings:
         backup: inputs that are replaced are kept beside the outputs, as ``NAME.bak``.
         external_data: how external data comes to another folder.
         details: outcomes carry what a report shows of a model besides the plan.
+        optional: those of `dims`, `inputs`, `set_sizes`, `element_types` and `ranks` of which a model takes what it has
+            names for, as from a configuration file; of the others a name that a model lacks is an error.
     """
 
     target: Target = Target()
@@ -145,6 +150,7 @@ class Settings:
     backup: bool = False
     external_data: str = "copy"
     details: bool = False
+    optional: frozenset[str] = frozenset()
 
     def for_engine(self) -> Mapping[str, Any]:
         """The settings that `reducelower.legalize` and `check` take, by the names of their arguments."""

@@ -121,10 +121,12 @@ def _guarded(
 
 def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, options: Mapping[str, Any]) -> Outcome:
     from reducelower.files import read_model
+    from reducelower.pipeline.named import for_model
     from reducelower.pipeline.verifying import read_data_sets, verify_models
 
     on_step("read", 0, 0)
     source, *others = map(read_model, paths)
+    settings = for_model(settings, source.document)
     data_sets = read_data_sets(settings, source.model)
     on_step("verify", 0, 0)
     result, counted = next(iter(others), None), partial(on_step, "verify")

@@ -241,8 +241,8 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
 
 
 def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
-    """The settings from the options of the same names that were given."""
-    from reducelower.options import Settings
+    """The settings from the options of the same names that were given; those of a file hold where a model has names."""
+    from reducelower.options import NAMED, Settings
 
     names = {field.name for field in fields(Settings)} & options.keys()
     said = {name: options[name] for name in names if options[name] is not None}
@@ -250,7 +250,9 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
         said["tolerances"] = tolerances_of(options)
     if not said.get("runtimes", True):
         del said["runtimes"]
-    return Settings(target, **said)
+    source = click.get_current_context().get_parameter_source
+    defaults = frozenset(name for name in names if source(name) is click.core.ParameterSource.DEFAULT_MAP)
+    return Settings(target, optional=defaults & NAMED, **said)
 
 
 IR_VERSION_OPTION: Option = option(

@@ -24,7 +24,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.types.sizes import Size, of_text
 from reducelower.types.views import Atoms
 
-__all__ = ["refuse_unknown", "with_sizes"]
+__all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
 
 _READS_SIZES = ("Shape", "Size")
 
@@ -34,13 +34,18 @@ _HOLDS_CONSTANTS_ALONE = 4
 
 def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | None:
     """A refusal if a name is that of no size in the model."""
-    known = {dim.dim_param for found in _types(model) for dim in found.tensor_type.shape.dim if dim.dim_param}
-    known = {name for size in known for name in _names(size)} | known
+    known = names_of_sizes(model)
     unknown = sorted(sizes.keys() - known)
     if not unknown:
         return None
     hint = f"its sizes are called {', '.join(sorted(known))}" if known else "all its sizes are numbers, or have no name"
     return Refusal("graph", "", "", f"no size of the model is called {unknown[0]!r}", hint)
+
+
+def names_of_sizes(model: ModelProto) -> set[str]:
+    """The names that sizes of a model have, and those that they are calculated from."""
+    stated = {dim.dim_param for found in _types(model) for dim in found.tensor_type.shape.dim if dim.dim_param}
+    return stated.union(*map(_names, stated))
 
 
 def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings) -> Document:

@@ -11,6 +11,7 @@ from reducelower.model.document import Document
 from reducelower.options import Settings
 from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.conversion import failed, refused, with_details
+from reducelower.pipeline.named import for_model
 from reducelower.pipeline.soundness import sound
 from reducelower.plan import Plan
 
@@ -22,6 +23,7 @@ def check_here(path: str, settings: Settings) -> Outcome:
     source = None
     try:
         source = read_model(path)
+        settings = for_model(settings, source.document)
         source, notes, wrong = sound(source)
         if wrong:
             return refused(path, wrong)

@@ -20,6 +20,7 @@ from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
+from reducelower.pipeline.named import for_model
 from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import alive, repaired, what_would_help
 from reducelower.pipeline.task import OnStep, Task
@@ -48,7 +49,7 @@ def convert_here(
     try:
         begin("read", 0, 0)
         source = read_model(task.source)
-        return _convert(task, settings, source, begin, on_complete)
+        return _convert(task, for_model(settings, source.document), source, begin, on_complete)
     except Exception as error:
         outcome = failed(task.source, error, source)
         return with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
@@ -93,11 +94,6 @@ def _convert(
     rights: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
     rights["make_folder"] = task.make_folder
     resolve_destination(task.output, **rights)
-    data_sets: Sequence[TestDataSet] = ()
-    if settings.verify:
-        from reducelower.pipeline.verifying import read_data_sets
-
-        data_sets = read_data_sets(settings, source.model)
     external = source.is_partial
     notes: tuple[str, ...] = ()
     if settings.repair:
@@ -106,9 +102,15 @@ def _convert(
         source, notes = repaired(source, repair(source.model))
     of_functions = inlined(source.document) if settings.inline else Fitted(source.document)
     fit = fitted(of_functions.document, settings.target.runtime, settings)
-    settings = replace(settings, set_sizes={})
     if refusals := (*of_functions.refusals, *fit.refusals):
         raise ConversionError(refusals)
+    free = {name: size for name, size in settings.dims.items() if name not in settings.set_sizes}
+    settings = replace(settings, set_sizes={}, dims=free)
+    data_sets: Sequence[TestDataSet] = ()
+    if settings.verify:
+        from reducelower.pipeline.verifying import read_data_sets
+
+        data_sets = read_data_sets(settings, fit.document.message)
     source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)
     source, gone, wrong = alive(source)
     notes = (*notes, *gone)

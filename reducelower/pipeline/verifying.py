@@ -109,7 +109,7 @@ def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, 
 
     if settings.dims:
         _check_names(settings.dims, free_sizes(model), "symbolic dimension")
-    values = _read_inputs(settings.inputs, model)
+    values = _read_inputs(settings, model)
     if not settings.test_data:
         return (_fitting(TestDataSet("", values, ()), settings, model),)
     # An output belongs to the inputs beside it, and says nothing about others.
@@ -131,20 +131,22 @@ def _fitting(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDa
     return data
 
 
-def _read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
+def _read_inputs(settings: Settings, model: ModelProto) -> dict[str, Any]:
     """Read the arrays for a model's inputs; a ``.npz`` file, which holds them by name, stands under its own name."""
-    if not files:
+    if not settings.inputs:
         return {}
     from reducelower.verification import load_array, load_arrays
 
-    names = [value.name for value in model.graph.input]
-    _check_names([name for name, path in files.items() if name != path], names, "input")
+    names, is_optional = [value.name for value in model.graph.input], "inputs" in settings.optional
     found: dict[str, Any] = {}
-    for name, path in files.items():
+    for name, path in settings.inputs.items():
         if name == path:
             found |= load_arrays(path)
-        else:
+        elif name in names or not is_optional:
+            _check_names([name], names, "input")
             found[name] = load_array(path, name)
+    if is_optional:
+        return {name: value for name, value in found.items() if name in names}
     _check_names(found, names, "input")
     return found
 

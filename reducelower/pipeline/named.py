@@ -1,0 +1,41 @@
+"""Settings by names of values and sizes: those of a configuration file hold for models that have the names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from onnx import ModelProto
+
+from reducelower.legalization.set_sizes import names_of_sizes
+from reducelower.model.document import Document
+from reducelower.model.inference.declared import names_in
+from reducelower.options import Settings
+
+__all__ = ["for_model"]
+
+
+def for_model(settings: Settings, document: Document) -> Settings:
+    """The settings without what a configuration says of names that the model lacks."""
+    kept: dict[str, Any] = {}
+    for field in settings.optional & _NAMES.keys():
+        given: Mapping[str, Any] = getattr(settings, field) or {}
+        known = _NAMES[field](document.message) if given else ()
+        kept[field] = {name: value for name, value in given.items() if name in known}
+    return replace(settings, **kept)
+
+
+def _symbols(model: ModelProto) -> Collection[str]:
+    from reducelower.verification import free_sizes
+
+    return free_sizes(model)
+
+
+_NAMES: Mapping[str, Callable[[ModelProto], Collection[str]]] = {
+    "dims": _symbols,
+    "set_sizes": names_of_sizes,
+    "element_types": names_in,
+    "ranks": names_in,
+}
+"""The names that a model has for what a setting is about; files with inputs hold names that are seen when read."""
