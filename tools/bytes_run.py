@@ -92,9 +92,12 @@ def _work(numbers: Sequence[int], verify: bool, pipe: Connection) -> None:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="bytes_run", dir=memory) as name:
         for number in numbers:
-            signal.alarm(SECONDS)  # unhandled, so that nothing in Python can swallow it
+            # Unhandled, so that nothing in Python can swallow it. Time counts as work, and at last as time.
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.alarm(20 * SECONDS)
             pipe.send((number, None, ""))
             pipe.send((number, *judge(number, models, Path(name), verify=verify)))
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.alarm(0)
     pipe.close()
 

@@ -139,7 +139,7 @@ def _attempt(
 ) -> tuple[Draft, Plan]:
     draft = Draft.of_document(source)
     plan = run(draft, source, target, settings, report=report, lenient=lenient)
-    depending = _in_functions(plan) if plan.refusals else _changed_without_inputs(source, draft)
+    depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, draft)
     if not depending:
         return draft, plan
     from reducelower.legalization.whole_models import with_functions_inlined
@@ -162,10 +162,8 @@ def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
     return changed & set(map(function_path, called_without_inputs(source.message))) if changed else set()
 
 
-def _in_functions(plan: Plan) -> set[str]:
-    """Graph paths of the functions in which something was refused."""
-    return {
-        "/".join(refusal.graph.split("/")[:2])
-        for refusal in plan.refusals
-        if refusal.operator and refusal.graph.startswith("functions/")
-    }
+def _in_functions(plan: Plan, source: Document) -> set[str]:
+    """Graph paths of the functions in which something was refused; names of functions may have slashes."""
+    refused = [f"{refusal.graph}/" for refusal in plan.refusals if refusal.operator]
+    paths = set(map(function_path, source.message.functions)) if refused else set()
+    return {path for path in paths if any(each.startswith(f"{path}/") for each in refused)}

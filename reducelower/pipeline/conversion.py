@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
-from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
+from reducelower.files import LoadedModel, read_model, resolve_destination, unlike_checksums, write_model
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.whole_models import Fitted, fitted, inlined
 from reducelower.model.document import Document
@@ -135,6 +135,7 @@ def _convert(
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
+    plan = replace(plan, notes=(*plan.notes, *unlike_checksums(source.model, source.external)))
     on_step("verify", 0, 0)
     if settings.verify and (verdict != "fits" or _asks_of_itself(settings)):
         from reducelower.pipeline.verifying import verify_models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import signal
 import subprocess
@@ -376,6 +377,27 @@ def test_external_data_at_every_depth_survives_a_conversion(
     ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == 0, ran.err
     assert read_model(tmp_path / "out.onnx").external[0].location == "weights.bin"
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize(
+    ("checksum", "is_noted"),
+    [
+        ("", False),
+        (hashlib.sha1(WEIGHTS).hexdigest(), False),
+        (hashlib.sha1(WEIGHTS).hexdigest().upper(), False),
+        (hashlib.sha1(b"other").hexdigest(), True),
+    ],
+)
+def test_data_that_has_another_checksum_is_noted(
+    tmp_path: Path, cli: Callable[..., Any], opset: int, checksum: str, is_noted: bool
+) -> None:
+    (tmp_path / "w.bin").write_bytes(WEIGHTS)
+    path = model_with(tmp_path, location="w.bin", checksum=checksum)
+    ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", opset)
+    assert ran.status == 0
+    assert ("The SHA-1 of 'w.bin' is not the checksum" in " ".join(ran.out.split())) == is_noted
+    assert ("already at opset 18" in ran.out) == (opset == 18)
 
 
 def test_data_that_was_not_brought_along_is_named(heavy: LoadedModel, tmp_path: Path, cli: Callable[..., Any]) -> None:

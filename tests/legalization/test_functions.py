@@ -64,3 +64,14 @@ def test_casts_below_opset_6_which_state_no_type_do_not_make_a_function_invalid(
     )
     with pytest.raises(reducelower.ConversionError, match="inference does not read the Cast of opset 5"):
         reducelower.expand(model, rules=rules)
+
+
+@pytest.mark.parametrize(("domain", "name"), [("local", "F"), ("a/b", "F"), ("local", "F/G"), ("a/b/c", "/F/")])
+def test_names_of_functions_may_have_slashes(domain: str, name: str) -> None:
+    body = "<along> (x) => (y) { b = Constant <value_ints: ints = @along> () m = ReduceMin (x, b) y = Sub (x, m) }"
+    model = calling(18, "(float[2,3] x) => (float[2,3] y)", "y = local.F <along: ints = [0]> (x)", body)
+    model.functions[0].domain = model.opset_import[1].domain = model.graph.node[0].domain = domain
+    model.functions[0].name = model.graph.node[0].op_type = name
+    legal = reducelower.legalize(model, reducelower.Target(opset=13))
+    assert [node.op_type for node in legal.model.graph.node] == ["ReduceMin", "Sub"]
+    assert [note for note in legal.plan.notes if "1 local function was copied in place of calls" in note]
