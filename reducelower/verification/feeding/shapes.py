@@ -15,7 +15,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.inputs.made import InputSpec, tensor_dims
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.running.memory import as_fed, inferred
+from reducelower.verification.running.sizes import as_fed, inferred
 
 __all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "window"]
 

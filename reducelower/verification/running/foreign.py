@@ -8,7 +8,7 @@ from typing import Any
 
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
-from reducelower.verification.running.memory import Bounded
+from reducelower.verification.running.memory import Judged
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, as_declared
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
@@ -44,9 +44,9 @@ class ForeignRuntime:
         """A worker process for the runtime, not yet started."""
         return Worker(self._subject, time_limit)
 
-    def load(self, source: Source) -> Bounded:
+    def load(self, source: Source) -> Judged:
         """Take the model; the runtime reads it with the first inputs."""
-        return Bounded(_ForeignSession(self, source), source.proto)
+        return Judged(_ForeignSession(self, source), source.proto)
 
 
 class _ForeignSession:

@@ -17,7 +17,7 @@ from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.deadlines import terminated_after
 from reducelower.verification.running.isolated import IsolatedSession
-from reducelower.verification.running.memory import Bounded
+from reducelower.verification.running.memory import SHRINKING, Judged, TooLargeError, of_arena, with_arena
 from reducelower.verification.running.source import (
     CannotRunError,
     OutOfTimeError,
@@ -64,7 +64,7 @@ class OnnxRuntime:
     def load(self, source: Source) -> Session:
         """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
         session = IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
-        return Bounded(session, source.proto)
+        return Judged(session, source.proto)
 
     def _load(self, source: Source) -> Session:
         weights = held_by(source.proto)
@@ -85,7 +85,6 @@ class OnnxRuntime:
         if not self._optimizes:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
-        options.enable_cpu_mem_arena = False  # which takes up to twice of what a run needs, and keeps it
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # It takes longer than the few runs save, and what is packed for one side may be computed in another order.
@@ -96,21 +95,23 @@ class OnnxRuntime:
         elif len(model) < _SMALL:
             options.intra_op_num_threads = 1  # to start the others would take longer than the run
         try:
-            session = onnxruntime.InferenceSession(model, options, providers=[self._provider])
+            with with_arena(options, len(model)):
+                session = onnxruntime.InferenceSession(model, options, providers=[self._provider])
         except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
             found = _onnxruntime_error(error)
             old = default_opset(source.proto) < _OLDEST
             raise CannotRunError(found.reason, unsupported=found.unsupported or old) from error
         if self._provider not in session.get_providers():
             raise SettingError(f"onnxruntime could not start {self._provider}; its own message says what is missing")
-        return _OnnxRuntimeSession(session, weights)
+        return _OnnxRuntimeSession(session, weights, has_arena=options.enable_cpu_mem_arena)
 
 
 class _OnnxRuntimeSession:
-    def __init__(self, session: Any, weights: Mapping[str, Array]) -> None:
+    def __init__(self, session: Any, weights: Mapping[str, Array], *, has_arena: bool) -> None:
         self._session = session
         self._weights = weights  # which live as long as the session
-        self._quiet = _quiet_run()
+        self._has_arena = has_arena
+        self._quiet = _quiet_run(has_arena)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         for name, value in feeds.items():
@@ -118,7 +119,7 @@ class _OnnxRuntimeSession:
                 continue
             if is_narrow_float(value) or value.dtype.name == "bfloat16":
                 raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
-        options = self._quiet if timeout is None else _quiet_run()  # one that was stopped stays so
+        options = self._quiet if timeout is None else _quiet_run(self._has_arena)  # one that was stopped stays so
         try:
             # It writes the statistics of training over the inputs that it is given them in.
             own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
@@ -127,17 +128,19 @@ class _OnnxRuntimeSession:
         except Exception as error:  # as above
             if options.terminate:
                 raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
-            raise _onnxruntime_error(error) from error
+            raise of_arena(str(error)) or _onnxruntime_error(error) from error
 
 
 _PLAIN = "biufcOSU"  # numpy's own kinds of types
 
 
-def _quiet_run() -> Any:
+def _quiet_run(has_arena: bool) -> Any:
     import onnxruntime
 
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
+    if has_arena:
+        options.add_run_config_entry(*SHRINKING)
     return options
 
 
@@ -185,7 +188,7 @@ class ReferenceRuntime:
                 session = _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
-        return Bounded(session, source.proto, keeps_all=True)
+        return Judged(session, source.proto)
 
 
 @dataclass(frozen=True)
@@ -199,6 +202,8 @@ class _ReferenceSession:
             with _quiet():
                 results = self.evaluator.run(None, dict(feeds))
                 return [as_declared(item, kind) for item, kind in zip(results, self.declared, strict=True)]
+        except TooLargeError:
+            raise
         except Exception as error:  # as above
             found = _reference_error(error)
             raise CannotRunError(found.reason, unsupported=found.unsupported or self.is_old) from error

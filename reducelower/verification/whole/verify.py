@@ -75,8 +75,8 @@ def verify(
             regions, and each runtime has what these leave for the whole models. A look at a difference, and a run in
             the reference evaluator, is not stopped once it began; reading and aligning the models is not
             counted in, but takes from it.
-        memory: GB that a run and the comparison of its outputs may take, as far as the sizes of values tell; None for
-            no limit. What would take more is not run, and smaller inputs are tried where sizes are free. Weights are
+        memory: GB that a run and the comparison of its outputs may take; None for no limit. What takes more is
+            ended there, and smaller inputs are tried where sizes are free. Weights are
             not counted in.
         plan: what a conversion did; its rewrites are then named in what is found.
         on_progress: called with (done, total) distinct regions.
