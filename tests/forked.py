@@ -25,31 +25,30 @@ def is_plain(line: str) -> bool:
     return sys.platform == "linux" and re.fullmatch(r"reducelower [^|&;<>*?$`~#()\[\]]*", line) is not None
 
 
-def reducelower(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """What reducelower says and how it ends in a folder, with nothing on standard input."""
+def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnull)) -> subprocess.CompletedProcess[str]:
+    """What reducelower says and how it ends in a folder, with a file on standard input."""
     if "--test" in words:
         load_model_tests(kind="node")  # once for all: it takes seconds
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = os.fork()
         if not process:
-            _run(words, folder, out.fileno(), err.fileno())
+            _run(words, folder, given, out.fileno(), err.fileno())
         _, ended = os.waitpid(process, 0)
         said = []
         for file in (out, err):
             file.seek(0)
-            said.append(file.read().decode())
+            said.append(file.read().decode(errors="surrogateescape"))
     return subprocess.CompletedProcess(list(words), os.waitstatus_to_exitcode(ended), *said)
 
 
-def _run(words: Sequence[str], folder: Path, out: int, err: int) -> None:
+def _run(words: Sequence[str], folder: Path, given: Path, out: int, err: int) -> None:
     """Be the command line; this does not return."""
     status = 1
     try:
         signal.alarm(_LONGEST)
         os.chdir(folder)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for given, taken in ((nothing, 0), (out, 1), (err, 2)):
-            os.dup2(given, taken)
+        for own, taken in ((os.open(given, os.O_RDONLY), 0), (out, 1), (err, 2)):
+            os.dup2(own, taken)
         sys.stdin, sys.stdout, sys.stderr = (
             io.TextIOWrapper(io.FileIO(at, "r" if at == 0 else "w", closefd=False), line_buffering=True)
             for at in range(3)

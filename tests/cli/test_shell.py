@@ -174,11 +174,3 @@ def test_versions_of_all_that_matters(cli: Cli) -> None:
         f"{name} {version(name)}" for name in ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
     ]
     assert lines[-1].startswith("Python 3.")
-
-
-def test_a_model_from_standard_input_is_checked(models: Path) -> None:
-    command = [sys.executable, "-m", "reducelower", "check", "-", "--opset", "13"]
-    data = (models / "skl_gmm_20.onnx").read_bytes()
-    ran = subprocess.run(command, input=data, capture_output=True, check=False)
-    assert ran.returncode == 1, ran.stderr
-    assert ran.stdout.startswith(b"-: does not fit opset 13: 3 nodes to rewrite")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -136,18 +135,6 @@ def test_an_operator_without_known_answers_is_tried_on_its_cases(tmp_path: Path,
     trial = try_expansion(load_book(tmp_path), "Cosh")
     assert bool(trial.wrong) == is_wrong
     assert bool(trial.taken) != is_wrong
-
-
-@pytest.mark.parametrize(("both", "status", "outcome"), [("Add", 0, "right in 2"), ("Sub", 1, "wrong in 2 of 2")])
-def test_what_rules_come_to_is_data_as_well(
-    tmp_path: Path, both: str, status: int, outcome: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "Cosh.onnxtxt").write_text(COSH.replace("Add", both))
-    assert run(["rules", "--test", str(tmp_path), "--json"]) == status
-    line = json.loads(capsys.readouterr().out)
-    assert line["rule"] == f"{tmp_path.name}/Cosh"
-    assert line["outcome"].startswith(outcome)
-    assert len(line["wrong"]) == 2 * status
 
 
 @pytest.mark.parametrize(("asked", "is_refused"), [("data", True), ("whole", False)])

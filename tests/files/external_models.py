@@ -18,6 +18,11 @@ def model_with(folder: Path, *, place: str = "initializer", name: str = "model.o
     return path
 
 
+def external(location: str, place: str = "initializer") -> bytes:
+    """The bytes of such a model."""
+    return _PLACES[place](_tensor({"location": location})).SerializeToString()
+
+
 def _tensor(entries: dict[str, object]) -> TensorProto:
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2, 3], data_location=TensorProto.EXTERNAL)
     for key, value in entries.items():
