@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError, RuleError
-from reducelower.model.attributes import add_named, attribute_of, copy_marks, value_of
+from reducelower.model.attributes import attribute_of, copy_marks, value_of
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import opset_of, schema
+from reducelower.model.schemas import opset_of
+from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.book import Rule, bind
-from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
+from reducelower.rulebook.simplify import Simplified
+from reducelower.rulebook.specializing import specialized
 from reducelower.scope.body import AnyScope, BodyScope
 from reducelower.scope.scope import Scope
 from reducelower.types.resolver import carried
@@ -56,34 +57,14 @@ def instantiate_function(
     opset: int,
     bound: Mapping[str, AttributeProto] | None = None,
 ) -> list[NodeProto]:
-    """The nodes of a function body that replace a node.
-
-    Values of the body get fresh names derived from the node's. Attribute references take the node's attributes, the
-    bound ones (those that the engine gives), or the schema's defaults. Constants, and casts or roots of constants,
-    become constants of the enclosing graph. The node's name, doc string and metadata go to the node that computes its
-    first output.
-    """
-    attributes: dict[str, AttributeProto] = {}
-    found = schema(node.op_type, opset)
-    if found is not None:
-        attributes.update(
-            (name, attribute.default_value)
-            for name, attribute in found.attributes.items()
-            if attribute.default_value.type
-        )
-    attributes.update((attribute.name, attribute) for attribute in function.attribute_proto)
-    attributes.update((attribute.name, attribute) for attribute in node.attribute)
-    attributes.update(bound or {})
-    operands = zip(function.input, node.input, strict=False)
-    types = {formal: partial(scope.element_type, name) for formal, name in operands if name}
-    wanted = [formal for formal, name in zip(function.output, node.output, strict=False) if name]
-    body = simplified(function, attributes, opset, types, wanted)
-    return _Instance(function, body, node, scope, attributes).nodes()
+    """The nodes of a function body that replace a node; `bound` are attributes that the engine gives."""
+    body = specialized(function, {}, Asked(function, node, scope, opset), bound=bound, as_it_stands=True)
+    return _Instance(function, body, node, scope).nodes()
 
 
 def write_out(function: FunctionProto, body: Simplified, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
     """The nodes of a body that was written for a node, with names of the graph."""
-    nodes = _Instance(function, body, node, scope, None).nodes()
+    nodes = _Instance(function, body, node, scope).nodes()
     if any(attribute.HasField("g") for made in nodes for attribute in made.attribute):
         _state_ranks(nodes, node.output, scope, opset_of(function))
     return nodes
@@ -130,20 +111,11 @@ def _rank_in_scan(node: NodeProto, place: int, scope: AnyScope) -> int | None:
 class _Instance:
     """One use of a function body for one node."""
 
-    def __init__(
-        self,
-        function: FunctionProto,
-        body: Simplified,
-        node: NodeProto,
-        scope: Scope,
-        attributes: Mapping[str, AttributeProto] | None,
-    ) -> None:
-        """`attributes` are what references in the body stand for; None where they are those of a function around it."""
+    def __init__(self, function: FunctionProto, body: Simplified, node: NodeProto, scope: Scope) -> None:
         self.function = function
         self.body = body
         self.node = node
         self.scope = scope
-        self.attributes = attributes
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
         # Those that are still read become constants of the graph.
@@ -176,8 +148,7 @@ class _Instance:
         # The node of the first output takes the original node's name. Other names may collide with nodes of the model.
         is_other = self._name(name) in self.node.output[1:]
         copy.name = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}") if is_other else self._name(name)
-        for attribute in inner.attribute:
-            self._attribute(attribute, copy)
+        copy.attribute.extend(inner.attribute)
         for _, _, graph in subgraphs(copy):
             self._rename_graph(graph)
         while len(copy.input) > 1 and not copy.input[-1]:
@@ -195,28 +166,11 @@ class _Instance:
             self.held[name] = self.scope.add_constant(self.constants[name], name)
         return self.held.get(name) or self.names.get(name, name)
 
-    def _attribute(self, attribute: AttributeProto, copy: NodeProto) -> None:
-        if not attribute.ref_attr_name or self.attributes is None:
-            copy.attribute.append(attribute)
-            return
-        given = self.attributes.get(attribute.ref_attr_name)
-        if given is None:
-            return
-        if given.type != attribute.type:
-            raise RefusedError(f"its attribute {given.name} is of the wrong type")
-        add_named(copy, given, attribute.name)
-
     def _rename_graph(self, graph: GraphProto) -> None:
-        """Give the inputs and values of a subgraph fresh names; its constants move to the enclosing graph."""
+        """Give the inputs and values of a subgraph fresh names."""
         for taken in graph.input:
             taken.name = self._name(taken.name)
-        made = []
-        for inner in graph.node:
-            value = value_of_constants(inner, self.attributes or {}, self.constants, {})
-            if value is None:
-                made.append(self._node(inner))
-            else:
-                self.constants[inner.output[0]] = value
+        made = [self._node(inner) for inner in graph.node]
         inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
         for given in graph.output:
             name = self._read(given.name)

@@ -38,7 +38,7 @@ from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
 from reducelower.rulebook.reading import Source
-from reducelower.rulebook.simplify import Simplified, Type, hand_on_names, types_of_outputs, value_of_constants
+from reducelower.rulebook.simplify import Simplified, Type, goal_of_cast, hand_on_names, types_of_outputs
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.fold import evaluated as folded
 
@@ -82,7 +82,7 @@ _OF_NOTHING: Mapping[str, Callable[[_Number, _Number], _Number]] = {
 _COMPLETE = 13
 """An opset version that has all that constants are computed with; a body for an older one uses it all the same."""
 
-_OF_BODIES_ALONE = ("Reciprocal", "Sqrt")
+_OF_BODIES_ALONE: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reciprocal, "Sqrt": np.sqrt}
 """What is computed with constants of a body, and not looked for in models."""
 
 _LARGEST = 64
@@ -111,26 +111,49 @@ _Write: TypeAlias = "Callable[[_Body, NodeProto, Sequence[str], _Frame], None]"
 
 
 def specialized(
-    function: FunctionProto, helpers: Mapping[str, Source], asked: Asked, known_inputs: Iterable[str]
+    function: FunctionProto,
+    helpers: Mapping[str, Source],
+    asked: Asked,
+    known_inputs: Iterable[str] = (),
+    bound: Mapping[str, AttributeProto] | None = None,
+    *,
+    as_it_stands: bool = False,
 ) -> Simplified:
-    """The body for a node; `known_inputs` are inputs whose constant values it computes with."""
-    return _Body(function, helpers, asked, set(known_inputs)).written()
+    """The body for a node.
+
+    Args:
+        function: the rule, or the body in an operator's schema.
+        helpers: functions that it may call.
+        asked: the node.
+        known_inputs: inputs whose constant values it computes with.
+        bound: further attributes, which the engine gives.
+        as_it_stands: whether sizes and element types of the node stay out of it, so that it serves many nodes.
+    """
+    return _Body(function, helpers, asked, set(known_inputs), bound or {}, as_it_stands).written()
 
 
 class _Body:
     """The body of one rule while it is written for one node."""
 
     def __init__(
-        self, function: FunctionProto, helpers: Mapping[str, Source], asked: Asked, known_inputs: set[str]
+        self,
+        function: FunctionProto,
+        helpers: Mapping[str, Source],
+        asked: Asked,
+        known_inputs: set[str],
+        bound: Mapping[str, AttributeProto],
+        as_it_stands: bool,
     ) -> None:
         self.function = function
         self.helpers = helpers
         self.asked = asked
         self.opset = opset_of(function)
         self.done = Simplified()
-        self._taken = {*function.input, *function.output}
+        self._taken = {*function.input, *function.output, "first", "second"}  # by which `asked` knows operands as well
         self._numbers: dict[str, int] = {}
         self._known_inputs = known_inputs
+        self._bound = bound
+        self._as_it_stands = as_it_stands
         self._least_outputs = 0
         self._types: dict[str, Type] = {
             name: partial(asked.scope.element_type, asked.operand(name))
@@ -145,7 +168,7 @@ class _Body:
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         names = {name: name if asked.operand(name) else "" for name in function.input}
         header = dict.fromkeys([*function.attribute, *defaults])
-        frame = _Frame(names, {**asked.defaults(), **defaults, **stated}, header)
+        frame = _Frame(names, {**asked.defaults(), **defaults, **stated, **self._bound}, header)
         outputs = [name for name in function.output if asked.output(name)]
         frame.names.update((name, name) for name in function.output if name not in names)
         self.write(function.node, frame)
@@ -249,7 +272,7 @@ class _Body:
     ) -> None:
         node = NodeProto(op_type=op_type, domain=domain, input=inputs, output=outputs)
         node.attribute.extend(attributes)
-        self._types.update(types_of_outputs(node, {}, self.opset, self._types))
+        self._types.update(types_of_outputs(node, self.opset, self._types))
         self.done.nodes.append(node)
 
     def _operator(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
@@ -259,7 +282,7 @@ class _Body:
                 attribute.g.CopyFrom(self._branch(attribute.g, frame))
         made = NodeProto(op_type=node.op_type, domain=node.domain, input=inputs, output=node.output)
         made.attribute.extend(attributes)
-        other = "" if node.domain else self._passed_on(made)
+        other = "" if node.domain else self._passed_on(made, frame)
         if other:
             frame.names[node.output[0]] = "" if other == _ABSENT else other
             return
@@ -268,13 +291,15 @@ class _Body:
             frame.names[node.output[0]] = self.constant(node.output[0], value)
             return
         outputs = [self.yields(name, frame) for name in node.output]
-        if node.op_type == "CastLike" and not node.domain:  # which came late, and is known to be a Cast
-            goal = self._goal(made) or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
+        if node.op_type == "CastLike" and not (node.domain or self._as_it_stands):
+            # It came late, and is known to be a Cast.
+            goal = goal_of_cast(made, self._types)
+            goal = goal or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
             self.emit("Cast", inputs[:1], outputs, [*attributes, helper.make_attribute("to", goal)])
             return
         self.emit(node.op_type, inputs, outputs, attributes, node.domain)
 
-    def _passed_on(self, node: NodeProto) -> str:
+    def _passed_on(self, node: NodeProto, frame: _Frame) -> str:
         """The input that a node passes on as it is; empty if it computes something."""
         if node.op_type in ("Identity", "Transpose", *_AS_WRITTEN) and not node.input[0]:
             return _ABSENT
@@ -287,14 +312,10 @@ class _Body:
             return str(next(filter(None, node.input)))
         if node.op_type not in _AS_WRITTEN or node.input[0] in self.done.constants:
             return ""
-        goal, own = self._goal(node), self._types.get(node.input[0])
+        if self._as_it_stands and "stash_type" not in frame.attributes:
+            return ""
+        goal, own = goal_of_cast(node, self._types), self._types.get(node.input[0])
         return str(node.input[0]) if own is not None and goal is not None and goal == own() else ""
-
-    def _goal(self, node: NodeProto) -> int | None:
-        if node.op_type == "CastLike":
-            found = self._types.get(node.input[1])
-            return None if found is None else found()
-        return next((attribute.i for attribute in node.attribute if attribute.name == "to"), None)
 
     def _computed(self, node: NodeProto) -> Array | None:
         """What a node gives, if that is known."""
@@ -303,12 +324,13 @@ class _Body:
         if node.op_type == "Constant":
             tensor = tensor_of(node)
             return None if tensor is None else numpy_helper.to_array(tensor)
-        if node.op_type == "Shape" and self.asked.is_input(node.input[0]):
+        asks_for_sizes = node.op_type == "Shape" and not (node.attribute or self._as_it_stands)
+        if asks_for_sizes and self.asked.is_input(node.input[0]):
             shape = self.asked.scope.shape(self.asked.operand(node.input[0]))
             return None if shape is None or None in shape else np.array(shape, np.int64)
         values = [self.value(name) if name else None for name in node.input]
         if node.op_type in _AS_WRITTEN and values[0] is not None:
-            goal = self._goal(node)
+            goal = goal_of_cast(node, self._types)
             return None if goal is None else values[0].astype(helper.tensor_dtype_to_np_dtype(goal))
         if not node.input or len(node.output) > 1:
             return None
@@ -317,8 +339,8 @@ class _Body:
         result = folded(node, values, self.opset)
         if result is None and self.opset < _COMPLETE:
             result = folded(node, values, _COMPLETE)
-        if node.op_type in _OF_BODIES_ALONE:
-            result = value_of_constants(node, {}, self.done.constants, self._types)
+        if node.op_type in _OF_BODIES_ALONE and values[0] is not None:
+            result = np.asarray(_OF_BODIES_ALONE[node.op_type](values[0]))
         most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
         most = max(most, *(value.size for value in values if value is not None))
         return None if result is None or result.size > most else result
@@ -334,7 +356,10 @@ class _Body:
                 found.append(copy)
                 continue
             holder = NodeProto()
-            if attribute.type == AttributeProto.TENSOR:
+            given = frame.attributes.get(name)
+            if given is not None and given.type == attribute.type:
+                add_named(holder, given, attribute.name)
+            elif attribute.type == AttributeProto.TENSOR:
                 tensor = numpy_helper.from_array(np.reshape(self._needed(self.read(name, frame), attribute), 1))
                 holder.attribute.append(helper.make_attribute(attribute.name, tensor))
             elif name in frame.names:
@@ -342,7 +367,7 @@ class _Body:
                 add_named(holder, make_attribute(name, value), attribute.name)
             elif name in TYPES:
                 holder.attribute.append(helper.make_attribute(attribute.name, TYPES[name](self.asked)))
-            elif (given := frame.attributes.get(name)) is not None:
+            elif given is not None:
                 add_named(holder, given, attribute.name)
                 if attribute.type == AttributeProto.FLOAT and not given.ref_attr_name:
                     number = float(helper.get_attribute_value(given))
@@ -507,7 +532,7 @@ class _Body:
         for place, name in enumerate(outputs):
             yielded = [attribute.g.output[place].type.tensor_type for attribute in self.done.nodes[-1].attribute]
             known = next((each.elem_type for each in yielded if each.elem_type), 0)
-            for each in yielded:
+            for each in yielded if known else ():
                 each.elem_type = known
             self._types[name] = partial(int, known)
 
@@ -518,7 +543,7 @@ class _Body:
         for value in graph.input:
             name = inner.names[value.name] = self.free(value.name)
             taken.append(ValueInfoProto(name=name, type=value.type))
-            if not value.type.WhichOneof("value"):
+            if not (value.type.WhichOneof("value") or self._as_it_stands):
                 taken[-1].type.tensor_type.elem_type = self._own_type()
             self._types[name] = partial(int, taken[-1].type.tensor_type.elem_type)
         self.write(graph.node, inner)
@@ -532,7 +557,7 @@ class _Body:
         types = [self._types[name]() if name in self._types else 0 for name in results]
         outputs = [
             ValueInfoProto(name=name, type=given.type)
-            if given.type.tensor_type.elem_type
+            if given.type.tensor_type.elem_type or self._as_it_stands
             else helper.make_tensor_value_info(name, kind or 0, None)
             for name, kind, given in zip(results, types, graph.output, strict=True)
         ]

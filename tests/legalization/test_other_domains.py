@@ -107,6 +107,20 @@ def test_a_guard_knows_the_default_that_stands_in_its_own_header(rules: Path) ->
     assert operators(made.model) == ["Abs"]
 
 
+def test_a_body_that_asks_for_some_of_the_sizes_gets_these_where_all_are_known(rules: Path) -> None:
+    path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
+    path.write_text(
+        HEAD.format(overload="absent", opset=18)
+        + "Scale (x) => (y)\n{\n  behind = Shape <start = 1> (x)\n  size = ReduceProd <keepdims = 0> (behind)\n"
+        + "  size_like = CastLike (size, x)\n  y = Mul (x, size_like)\n}\n"
+    )
+    body = "{ y = com.vendor.Scale (x) }"
+    made = reducelower.legalize(model(body), Target(domains={"com.vendor": 0}), rules=rules).model
+    x = np.array([-3.0, 0.5], np.float32)
+    (result,) = ReferenceEvaluator(made).run(None, {"x": x, "c": np.array(True)})
+    np.testing.assert_array_equal(result, x)  # nothing stands behind the only dimension: a product of nothing
+
+
 def test_both_versions_change_in_one_conversion(rules: Path) -> None:
     body = "{ s = com.vendor.Widget (x)  r = ReduceSum <keepdims = 1> (x)  y = Add (s, r) }"
     made = reducelower.legalize(
