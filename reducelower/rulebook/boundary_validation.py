@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from onnx import FunctionProto, NodeProto, defs
 
 from reducelower.errors import RuleError
-from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import is_runtime_name, opset_of, schema, schema_in_force, versions
+from reducelower.model.schemas import is_runtime_name, schema, versions
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.boundaries import ITS_BODY, OPERATORS, Boundaries, BoundaryRule, Occasion, Row
 from reducelower.rulebook.guards import asked_in, what_is_wrong
 from reducelower.rulebook.reading import Source
-from reducelower.rulebook.specializing import TYPES
+from reducelower.rulebook.specializing import OWN, TYPES
+from reducelower.rulebook.validation import Body
 
 __all__ = ["check_boundaries"]
 
@@ -28,31 +27,8 @@ _RETYPED = 13
 _VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
 """Values that a body has without computing them."""
 
-
-class _Form(NamedTuple):
-    """How an operator of the engine's own is written: its inputs, and the attributes that it needs and may have."""
-
-    least: int
-    most: int
-    needs: tuple[str, ...] = ()
-    allows: tuple[str, ...] = ()
-
-
-_FORMS: Mapping[str, _Form] = {
-    "Answer": _Form(0, 0, ("to",)),
-    "Fold": _Form(1, 1 << 30, ("step",), ("over",)),
-    "Given": _Form(1, 1),
-    "IsEmpty": _Form(1, 1),
-    ITS_BODY: _Form(0, 0, ("reason",), ("hint",)),
-    "Known": _Form(1, 1),
-    "Listed": _Form(1, 1),
-    "Rank": _Form(1, 1, (), ("list",)),
-    "Refuse": _Form(0, 0, ("reason",), ("hint",)),
-    "ReshapeTo": _Form(2, 2),
-    "SharedRank": _Form(0, 0),
-    "SizeAlong": _Form(1, 1, ("axis",), ("scalar",)),
-}
-"""The operators of the engine's own, but for ``Self``, which has the inputs and attributes of what is replaced."""
+_FORMS = {**OWN, ITS_BODY: OWN["Refuse"]}
+del _FORMS["Self"]
 
 
 def check_boundaries(book: Boundaries) -> None:
@@ -119,6 +95,8 @@ def _header(function: FunctionProto) -> set[str]:
 
 def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     source, function = rule.source, rule.source.function
+    header = _header(function)
+    values = header | _VALUES
     try:
         _check_occasion(op_type, rule.occasion, domain)
     except RuleError as error:
@@ -134,7 +112,7 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
         if not rule.opset:
             raise source.error("a rule says for which opset version its body is written", "opset_import")
         absent = op_type if rule.occasion.way == "absent" else ""
-        _Body(source, rule.helpers, _header(function), absent, domain).check()
+        _Body(source, header, values, rule.helpers, absent, domain).check()
         return
     stated = _attributes(op_type)
     for name in function.attribute:
@@ -143,7 +121,7 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     if rule.book:
         _check_signature(source, op_type)
     is_for_all = rule.occasion == Occasion("absent", "", "")
-    body = _Body(source, rule.helpers, stated | _header(function), op_type if is_for_all else "")
+    body = _Body(source, stated | header, values, rule.helpers, op_type if is_for_all else "")
     for text in filter(None, (rule.occasion.guard, *asked_in(function.doc_string))):
         body.check_question(text, {*function.input, *function.output}, "overload")
     body.check()
@@ -160,7 +138,7 @@ def _check_signature(source: Source, op_type: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Body:
+class _Body(Body):
     """The body of a rule, or of a helper that it calls.
 
     Attributes:
@@ -170,50 +148,26 @@ class _Body:
         callers: the helpers in which this one is called.
     """
 
-    source: Source
-    helpers: Mapping[str, Source]
-    attributes: Collection[str]
-    absent: str
+    helpers: Mapping[str, Source] = field(default_factory=dict)
+    absent: str = ""
     domain: str = ""
     callers: tuple[str, ...] = ()
 
-    def check(self) -> None:
-        function = self.source.function
-        given = {*function.input, *_header(function), *_VALUES}
-        self._check_nodes(function.node, given)
-        if (name := function.output[0]) not in given:  # nodes that yield others are for the guard
+    def check(self) -> set[str]:
+        given = super().check()
+        if (name := self.source.function.output[0]) not in given:  # nodes that yield others are for the guard
             raise self.source.error(f"nothing gives the output {name!r}", name)
+        return given
 
     def check_question(self, text: str, operands: Collection[str], word: str) -> None:
         # No schema says which attributes an operator of a vendor has.
         if not self.domain and (wrong := what_is_wrong(text, operands, self.attributes)):
             raise self.source.error(wrong, word)
 
-    def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:
-        given = set[str]()
-        for node in nodes:
-            word = node.output[0] if node.output else node.op_type
-            for name in filter(None, node.input):
-                if name not in defined:
-                    raise self.source.error(f"{node.op_type} takes {name!r}, which nothing before it gives", word)
-            for attribute in node.attribute:
-                if any(tensor.external_data for tensor in (attribute.t, *attribute.tensors)):
-                    raise self.source.error("a rule states its values itself and reads no other file", word)
-                if attribute.ref_attr_name and attribute.ref_attr_name not in {*defined, *self.attributes, *TYPES}:
-                    raise self.source.error(f"nothing gives @{attribute.ref_attr_name}", word)
-            self._check_node(node, word)
-            for _, _, graph in subgraphs(node):
-                self._check_nodes(graph.node, inside := defined | {value.name for value in graph.input})
-                for value in graph.output:
-                    if value.name not in inside:
-                        raise self.source.error(f"nothing gives {value.name!r}", value.name)
-            for name in filter(None, node.output):
-                if name in given:
-                    raise self.source.error(f"{name!r} is given twice", name)
-                given.add(name)
-                defined.add(name)
+    def _refers_to_something(self, name: str, defined: Collection[str]) -> bool:
+        return name in {*self.attributes, *defined, *TYPES}
 
-    def _check_node(self, node: NodeProto, word: str) -> None:
+    def _check_node(self, node: NodeProto, word: str, newest: int = 0) -> None:
         if node.domain not in ("", self.domain):
             raise self.source.error(f"a rule does not write operators of {node.domain}", word)
         if self.domain and self.absent and (node.domain or node.op_type == "Self"):
@@ -227,29 +181,14 @@ class _Body:
         if node.op_type in self.helpers:
             self._check_call(node, word)
         elif node.op_type in _FORMS:
-            form = _FORMS[node.op_type]
-            self._check_form(node, word, form, {*form.needs, *form.allows})
+            _, fewest, most, needs, allows = _FORMS[node.op_type]
+            self._check_form(node, word, fewest, most, needs, allows)
             for attribute in node.attribute:
                 text = attribute.s.decode()
                 for asked in [text] if node.op_type == "Answer" else asked_in(text):
                     self.check_question(asked, {*self.source.function.input, *self.source.function.output}, word)
         elif node.op_type != "Self":
-            opset = opset_of(self.source.function)
-            either = [schema_in_force(node.op_type, opset, node.domain), schema_in_force(node.op_type, _COMPLETE, "")]
-            known = [found for found in either if found is not None]
-            if not known:
-                raise self.source.error(f"opset {opset} has no operator {node.op_type}, and it is no helper", word)
-            least, most = min(found.min_input for found in known), max(found.max_input for found in known)
-            self._check_form(node, word, _Form(least, most), known[0].attributes)
-
-    def _check_form(self, node: NodeProto, word: str, form: _Form, known: Collection[str]) -> None:
-        if not form.least <= len(node.input) <= form.most:
-            raise self.source.error(f"{node.op_type} does not take {len(node.input)} inputs", word)
-        named = {attribute.name for attribute in node.attribute}
-        if missing := [name for name in form.needs if name not in named]:
-            raise self.source.error(f"{node.op_type} needs the attribute {missing[0]!r}", word)
-        if unknown := sorted(named.difference(known)):
-            raise self.source.error(f"{node.op_type} has no attribute {unknown[0]!r}", word)
+            super()._check_node(node, word, _COMPLETE)
 
     def _check_call(self, node: NodeProto, word: str) -> None:
         called = self.helpers[node.op_type]
@@ -262,4 +201,5 @@ class _Body:
             if len(names) != len(formals):
                 raise self.source.error(f"the helper {node.op_type} has {len(formals)} {what}, not {len(names)}", word)
         known = {*self.attributes, *_header(called.function), *(attribute.name for attribute in node.attribute)}
-        replace(self, source=called, attributes=known, callers=(*self.callers, node.op_type)).check()
+        values = {*_header(called.function), *_VALUES}
+        replace(self, source=called, attributes=known, values=values, callers=(*self.callers, node.op_type)).check()

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
@@ -196,7 +196,7 @@ class _Body:
             if node.domain:
                 self._operator(node, inputs, frame)
             elif node.op_type in OWN:
-                OWN[node.op_type](self, node, inputs, frame)
+                OWN[node.op_type].write(self, node, inputs, frame)
             elif node.op_type in self.helpers:
                 self._call(node.op_type, inputs, node.attribute, node.output, frame)
             else:
@@ -583,20 +583,30 @@ class _Body:
         raise RefusedError(*reason_and_hint(node, self.asked.within(frame.names)))
 
 
-OWN: Mapping[str, _Write] = {
-    "Answer": _Body._answer,
-    "Fold": _Body._fold,
-    "Given": _Body._given,
-    "If": _Body._if,
-    "IsEmpty": _Body._is_empty,
-    "Known": _Body._is_known,
-    "Listed": _Body._listed,
-    "Rank": _Body._rank,
-    "Refuse": _Body._refuse,
-    "ReshapeTo": _Body._reshape_to,
-    "Self": _Body._self,
-    "SharedRank": _Body._shared_rank,
-    "SizeAlong": _Body._size_along,
+class Own(NamedTuple):
+    """How an operator of the engine's own is written: its inputs, and the attributes that it needs and may have."""
+
+    write: _Write
+    least: int
+    most: int
+    needs: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+
+
+OWN: Mapping[str, Own] = {
+    "Answer": Own(_Body._answer, 0, 0, ("to",)),
+    "Fold": Own(_Body._fold, 1, 1 << 30, ("step",), ("over",)),
+    "Given": Own(_Body._given, 1, 1),
+    "If": Own(_Body._if, 1, 1, ("then_branch", "else_branch")),
+    "IsEmpty": Own(_Body._is_empty, 1, 1),
+    "Known": Own(_Body._is_known, 1, 1),
+    "Listed": Own(_Body._listed, 1, 1),
+    "Rank": Own(_Body._rank, 1, 1, (), ("list",)),
+    "Refuse": Own(_Body._refuse, 0, 0, ("reason",), ("hint",)),
+    "ReshapeTo": Own(_Body._reshape_to, 2, 2),
+    "Self": Own(_Body._self, 0, 1 << 30),  # with any attributes
+    "SharedRank": Own(_Body._shared_rank, 0, 0),
+    "SizeAlong": Own(_Body._size_along, 1, 1, ("axis",), ("scalar",)),
 }
 """The operators of a body that are written in a way of their own."""
 

@@ -2,16 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, taken_types
+from reducelower.model.graph import subgraphs, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, schema_in_force, taken_types
 from reducelower.model.text import one_line
 from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding, binding_type, claim_of
 from reducelower.rulebook.reading import Source
 
-__all__ = ["check_helper", "check_overload", "rule_types", "validate"]
+__all__ = ["Body", "check_helper", "check_overload", "rule_types", "validate"]
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a rule.
+
+    Attributes:
+        attributes: those that stand in it for something.
+        values: the names of values that it has besides its inputs.
+    """
+
+    source: Source
+    attributes: Collection[str]
+    values: Collection[str] = ()
+
+    def check(self) -> set[str]:
+        """Check all nodes, and return the names of all values.
+
+        Raises:
+            RuleError: a node is not as its operator's schema says, or reads what nothing before it gives.
+        """
+        given = {*self.source.function.input, *self.values}
+        self._check_nodes(self.source.function.node, given)
+        return given
+
+    def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:
+        given = set(self.source.function.input)
+        for node in nodes:
+            word = _first(node) or node.op_type
+            for name in filter(None, node.input):
+                if name not in defined:
+                    raise self.source.error(f"{node.op_type} takes {name!r}, which nothing before it gives", word)
+            for attribute in node.attribute:
+                held = [attribute.t, *attribute.tensors, *attribute.g.initializer]
+                if any(tensor.data_location == TensorProto.EXTERNAL or tensor.external_data for tensor in held):
+                    # Rules are text from anyone.
+                    raise self.source.error("a rule states its values itself and reads no other file", word)
+                if attribute.ref_attr_name and not self._refers_to_something(attribute.ref_attr_name, defined):
+                    raise self.source.error(f"nothing gives @{attribute.ref_attr_name}", word)
+            self._check_node(node, word)
+            for _, _, graph in subgraphs(node):
+                self._check_nodes(graph.node, inside := defined | {value.name for value in graph.input})
+                for value in graph.output:
+                    if value.name not in inside:
+                        raise self.source.error(f"nothing gives {value.name!r}", value.name)
+            for name in filter(None, node.output):
+                if name in given:
+                    raise self.source.error(f"{name!r} is given twice", name)
+                given.add(name)
+                defined.add(name)
+
+    def _refers_to_something(self, name: str, defined: Collection[str]) -> bool:
+        return name in self.attributes
+
+    def _check_node(self, node: NodeProto, word: str, newest: int = 0) -> None:
+        """Check a node by the schema of its operator; one that only the version `newest` has is taken as well."""
+        opset = opset_of(self.source.function)
+        either = (schema_in_force(node.op_type, version, node.domain) for version in (opset, newest))
+        known = [found for found in either if found is not None]
+        if not known:
+            raise self.source.error(f"opset {opset} has no operator {node.op_type}, and it is no helper", word)
+        if not min(found.min_output for found in known) <= len(node.output) <= max(found.max_output for found in known):
+            raise self.source.error(f"{node.op_type} does not give {len(node.output)} outputs", word)
+        inputs = min(found.min_input for found in known), max(found.max_input for found in known)
+        self._check_form(node, word, *inputs, (), known[0].attributes)
+
+    def _check_form(
+        self, node: NodeProto, word: str, fewest: int, most: int, needs: Collection[str], allows: Collection[str]
+    ) -> None:
+        if not fewest <= len(node.input) <= most:
+            raise self.source.error(f"{node.op_type} does not take {len(node.input)} inputs", word)
+        named = {attribute.name for attribute in node.attribute}
+        if missing := [name for name in needs if name not in named]:
+            raise self.source.error(f"{node.op_type} needs the attribute {missing[0]!r}", word)
+        if unknown := sorted(named.difference(needs, allows)):
+            raise self.source.error(f"{node.op_type} has no attribute {unknown[0]!r}", word)
 
 
 def validate(source: Source, op_type: str) -> None:
@@ -22,7 +100,10 @@ def validate(source: Source, op_type: str) -> None:
     """
     schema = _check_header(source, op_type)
     _check_signature(source, schema)
-    _check_body(source, source.function.node, set(source.function.input))
+    for node in walk(source.function.node):
+        if node.op_type == op_type and node.domain in DEFAULT_DOMAINS:
+            raise source.error(f"the rule for {op_type} uses {op_type} itself", _first(node))
+    Body(source, _declared(source.function)).check()
     _check_outputs(source)
     _check_as_model(source, schema)
 
@@ -88,57 +169,12 @@ def _check_signature(source: Source, schema: defs.OpSchema) -> None:
             f"{schema.name} has {len(schema.outputs)} outputs ({names}), the rule has {len(function.output)}",
             schema.name,
         )
-    for name in [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]:
+    for name in _declared(function):
         if name not in schema.attributes and name not in BINDINGS and name not in AXES:
             known = ", ".join([*schema.attributes, *BINDINGS, *AXES])
             raise source.error(
                 f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {known})", name
             )
-
-
-def _check_body(source: Source, nodes: Iterable[NodeProto], defined: set[str]) -> None:
-    for node in nodes:
-        _check_node(source, node)
-        for value in filter(None, node.input):
-            if value not in defined:
-                raise source.error(f"{node.op_type} takes {value!r}, which nothing before it gives", _first(node))
-        for attribute in node.attribute:
-            _check_held(source, [attribute.t, *attribute.tensors])
-            for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                _check_held(source, graph.initializer)
-                _check_body(source, graph.node, defined | {value.name for value in graph.input})
-        for value in filter(None, node.output):
-            if value in defined:
-                raise source.error(f"{value!r} is given twice", value)
-            defined.add(value)
-
-
-def _check_held(source: Source, tensors: Iterable[TensorProto]) -> None:
-    """Refuse external data: rules are text from anyone and must not read files."""
-    for tensor in tensors:
-        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-            raise source.error("a rule states its values itself and reads no other file", "location")
-
-
-def _check_node(source: Source, node: NodeProto) -> None:
-    function = source.function
-    opset = opset_of(function)
-    if node.op_type == function.name and node.domain in DEFAULT_DOMAINS:
-        raise source.error(f"the rule for {function.name} uses {function.name} itself", _first(node))
-    try:
-        schema = defs.get_schema(node.op_type, opset, node.domain)
-    except defs.SchemaError:
-        raise source.error(f"opset {opset} has no operator {node.op_type}", _first(node)) from None
-    if not schema.min_input <= len(node.input) <= schema.max_input:
-        raise source.error(f"{node.op_type} does not take {len(node.input)} inputs", _first(node))
-    if not schema.min_output <= len(node.output) <= schema.max_output:
-        raise source.error(f"{node.op_type} does not give {len(node.output)} outputs", _first(node))
-    declared = {*function.attribute, *(attribute.name for attribute in function.attribute_proto)}
-    for attribute in node.attribute:
-        if attribute.name not in schema.attributes:
-            raise source.error(f"{node.op_type} has no attribute {attribute.name!r}", _first(node))
-        if attribute.ref_attr_name and attribute.ref_attr_name not in declared:
-            raise source.error(f"the rule does not declare the attribute @{attribute.ref_attr_name}", _first(node))
 
 
 def _check_outputs(source: Source) -> None:
@@ -214,6 +250,10 @@ def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: in
             yield helper.make_attribute(name, [-1])
         elif schema.attributes[name].default_value.type:
             yield schema.attributes[name].default_value
+
+
+def _declared(function: FunctionProto) -> list[str]:
+    return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
 
 
 def _first(node: NodeProto) -> str:
