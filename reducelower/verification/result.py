@@ -13,6 +13,7 @@ from reducelower.notebook import InNotebooks
 
 __all__ = [
     "DISTANCES",
+    "HOLDING",
     "STATUSES",
     "Coverage",
     "Departure",
@@ -44,6 +45,9 @@ STATUSES: dict[SiteStatus, tuple[str, Tone]] = {
     "different": ("different", "bad"),
 }
 """From what matters least to what matters most: the words for a reader, and how to take it unless it is not ok."""
+
+HOLDING: frozenset[SiteStatus] = frozenset({"equal", "improved", "overflow", "departs"})
+"""Those of a part that was run and against which nothing speaks."""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ from reducelower import Target, legalize, verify
 from reducelower.api import Legalized
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.verification import SiteVerification
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.remembered import Checker, forget
 from reducelower.verification.lemmas.lemma import lemmas_of
 from reducelower.verification.lemmas.proof import settle
 from reducelower.verification.lemmas.substitution import substituted
+from reducelower.verification.running.clock import Clock
 
+from .clocks import Looked
 from .models import model
 
 Change = Callable[[NodeProto], object]
@@ -32,7 +34,9 @@ RESHAPED = "g (float[N, 4] x, int64[2] s) => (float[A, B] y) { y = Reshape <allo
 GELU = "g (float[N, 4] x) => (float[N, 4] y) { y = Gelu (x) }"
 
 
-def findings(source: ModelProto, made: Legalized, applied: list[Applied] | None = None) -> list[SiteVerification]:
+def findings(
+    source: ModelProto, made: Legalized, applied: list[Applied] | None = None, clock: Clock | None = None
+) -> list[SiteVerification]:
     """What comes of the lemmas of a conversion, with ordinary values for the inputs of the model."""
     goal = made.plan.target.opset
     assert goal is not None
@@ -45,7 +49,7 @@ def findings(source: ModelProto, made: Legalized, applied: list[Applied] | None 
         dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         values[value.name] = np.array([4, 2]) if value.name == "s" and dims == [2] else rng.standard_normal(dims)
         values[value.name] = values[value.name].astype(dtype)
-    checker = Checker(values=lambda names: {name: values[name] for name in names})
+    checker = Checker(clock=clock or Clock(None), values=lambda names: {name: values[name] for name in names})
     return settle(lemmas, source, checker, None)[0]
 
 
@@ -135,3 +139,18 @@ def test_a_result_that_is_not_what_the_rewrites_make_is_looked_at_by_regions() -
     found = verify(given, wrong, plan=made.plan)
     assert found.verdict == "different"
     assert [site.status for site in found.sites] == ["different"]
+
+
+def test_what_held_as_far_as_the_source_does_is_not_run_again_and_told_with_the_names_of_its_model() -> None:
+    forget()
+    told = {}
+    for name in ("x", "hidden"):
+        source = model(NORMALIZED.replace("] x,", f"] {name},").replace("(x,", f"({name},"), 18)
+        clock = Looked(None)
+        (found,) = findings(source, legalize(source, Target(13)), clock=clock)
+        assert found.status == "overflow"
+        assert found.example_inputs.startswith(f"{name} = [[[")
+        told[name] = replace(found, example_inputs=""), found.example_inputs[len(name) :][:300], clock.gone
+    assert told["x"][:2] == told["hidden"][:2]
+    assert told["x"][2] > 30
+    assert told["hidden"][2] == 1

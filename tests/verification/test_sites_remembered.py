@@ -1,4 +1,4 @@
-"""A rewrite that was found equal is not run again in the same process, and nothing else is taken for it."""
+"""A rewrite that held is not run again in the same process, and nothing else is taken for it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from reducelower.plan import Plan, Site
 from reducelower.verification import Tolerance, verify_regions
 from reducelower.verification.checking import remembered
 from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.tally import Tally
 
 from .clocks import Looked
 from .models import model
@@ -209,6 +210,6 @@ def test_nodes_in_functions_are_not_remembered() -> None:
 
 
 def test_what_is_remembered_has_a_bound() -> None:
-    remembered._equal.update(dict.fromkeys(range(remembered._REMEMBERED), to_input().finding()))
+    remembered._held.update(dict.fromkeys(range(remembered._REMEMBERED), Tally()))
     assert to_input("ReduceMax").finding().ok
-    assert len(remembered._equal) <= remembered._REMEMBERED
+    assert len(remembered._held) <= remembered._REMEMBERED

@@ -10,21 +10,18 @@ from onnx import ModelProto, TensorProto
 from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.seen import Setup
-from reducelower.verification.checking.tally import Tally, finding_of
+from reducelower.verification.checking.tally import Tally
 from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, small_models
-from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.reference_gaps import float_types, no_evidence, wrong_in_reference
 
 __all__ = ["check"]
 
 
-def check(
-    pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, clock: Clock | None = None
-) -> SiteVerification:
+def check(pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, clock: Clock | None = None) -> Tally:
     """Verify one rewrite or region by itself; an OutOfTimeError where the clock is over before that is done.
 
     Args:
@@ -37,13 +34,13 @@ def check(
     tally = _check(setup)
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
-        return finding_of(pair, Tally("not run", reason, runtime=tally.runtime))
+        return Tally("not run", reason, runtime=tally.runtime)
     if tally.status == "equal" and not tally.values and not _gives_nothing(pair):
-        return finding_of(pair, Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime))
+        return Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime)
     if tally.status == "equal" and (table := _unread(pair, sets)):
         reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
-        return finding_of(pair, replace(tally, status="not run", reason=reason))
-    return finding_of(pair, tally)
+        return replace(tally, status="not run", reason=reason)
+    return tally
 
 
 def _unread(pair: Pair, sets: Sets) -> str:

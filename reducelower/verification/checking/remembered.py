@@ -1,4 +1,4 @@
-"""Checks distinct regions; one that was found equal is not checked again under the same conditions."""
+"""Checks distinct regions; one that held is not checked again under the same conditions."""
 
 from __future__ import annotations
 
@@ -13,30 +13,27 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.checking.check import check
-from reducelower.verification.checking.tally import describe
+from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.inputs.made import may_have
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.result import SiteVerification
+from reducelower.verification.result import HOLDING, SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 
 __all__ = ["Checker", "forget"]
 
 _REMEMBERED = 4096
-_equal: dict[object, SiteVerification] = {}
-"""What was found equal in this process: models of one folder have most of their rewrites in common.
-
-Only what is equal is kept, since the rest is told with names and inputs of the model it was found in.
-"""
+_held: dict[object, Tally] = {}
+"""What held in this process: models of one folder have most of their rewrites in common."""
 
 
 def forget() -> None:
     """Check everything again from now on."""
-    _equal.clear()
+    _held.clear()
 
 
 @dataclass(frozen=True)
@@ -75,16 +72,15 @@ class Checker:
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
         sets = Sets(specs, limits_of(pair), self.seed, samples, **more)
         conditions = None if sets.alone else self._conditions(pair, sets)
-        known = _equal.get(conditions)
-        if known is not None:
-            return replace(known, signature=describe(pair))  # which gives attributes in the order in which they stand
-        self.clock.check()
-        found = check(pair, self.tolerances, sets, self.clock)
-        if conditions is not None and found.status == "equal":
-            if len(_equal) >= _REMEMBERED:
-                _equal.clear()
-            _equal[conditions] = found
-        return found
+        found = _held.get(conditions)
+        if found is None:
+            self.clock.check()
+            found = check(pair, self.tolerances, sets, self.clock)
+            if conditions is not None and found.status in HOLDING:
+                if len(_held) >= _REMEMBERED:
+                    _held.clear()
+                _held[conditions] = replace(found, kept=[], lost=[])
+        return finding_of(pair, found)
 
     def _conditions(self, pair: Pair, sets: Sets) -> object:
         """Everything that a check depends on except names; None where it goes by functions of its model too."""

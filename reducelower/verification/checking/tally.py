@@ -80,13 +80,14 @@ _LONGEST = 60  # characters of an attribute
 class Tally:
     """The results of the cases so far.
 
-    `bound` is the largest magnitude of which nothing is lost, 0 where that is not known; whatever is lost
-    `is_defined_so` where the operator's own definition loses it.
+    The `example` has a text for each input of the first case of the worst status. `bound` is the largest magnitude of
+    which nothing is lost, 0 where that is not known; whatever is lost `is_defined_so` where the operator's own
+    definition loses it. No text names a value of the model: the results are those of all regions that are alike.
     """
 
     status: SiteStatus = "equal"
     reason: str = ""
-    example_inputs: str = ""
+    example: tuple[str, ...] = ()
     runtime: str = ""
     cases: int = 0
     values: int = 0
@@ -106,13 +107,13 @@ class Tally:
         if _SEVERITY[status] > _SEVERITY[self.status]:
             self.status = status
             self.reason = f"{reason} ({case.label})" if case else reason
-            self.example_inputs = _shown(case) if case else ""
+            self.example = tuple(map(_shown, case.feeds.values())) if case else ()
 
     def add(self, found: Tally) -> None:
         """Add the results of further sets of inputs."""
         self.note(found.status, found.reason)
         if self.reason == found.reason:
-            self.example_inputs = found.example_inputs
+            self.example = found.example
         self.runtime = found.runtime or self.runtime
         for name in ("cases", "values", "refused", "kept", "lost"):
             setattr(self, name, getattr(self, name) + getattr(found, name))
@@ -127,11 +128,13 @@ class Tally:
 def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
     """The lines that a report has on a region."""
     tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
+    examples = (f"{item.name} = {text}" for item, text in zip(pair.inputs, tally.example, strict=False))
     return SiteVerification(
         op_type=pair.site.op_type,
         rule=pair.site.rule,
         signature=describe(pair),
         nodes=((pair.site.graph, pair.site.node),),
+        example_inputs=_cut("; ".join(examples)),
         notes=tuple(tally.notes),
         holds=_holds(tally) if tally.status == "loses range" else "",
         is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and tally.is_defined_so),
@@ -140,7 +143,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
     )
 
 
-_TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", "example_inputs", *DISTANCES)
+_TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", *DISTANCES)
 
 
 def _holds(tally: Tally) -> str:
@@ -195,8 +198,10 @@ def describe(pair: Pair) -> str:
     return f"{text} at opset {pair.before.opsets.get('', 1)}"
 
 
-def _shown(case: Case) -> str:
+def _shown(value: Any) -> str:
     with np.printoptions(threshold=40, edgeitems=3):
-        text = "; ".join(f"{name} = {np.array2string(np.asarray(value))}" for name, value in case.feeds.items())
-    text = " ".join(text.split())
+        return _cut(" ".join(np.array2string(np.asarray(value)).split()))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -122,15 +122,16 @@ class Sets(Bases):
         fillings = self._fillings
         if len(self.specs) < 2 or self.limits.only_moves:
             return
+        numbers = {spec.name: number for number, spec in enumerate(self.specs, 1)}
         for at, (name, filling) in enumerate(fillings.items()):
             for number, kind in enumerate(kind for kind in _ALONE if kind in filling.kinds):
                 kinds = dict.fromkeys(fillings, "random") | {name: kind}
-                yield self._case(base, f"{kind} values in {name!r}", kinds, 3, at, number)
+                yield self._case(base, f"{kind} values in input {numbers[name]}", kinds, 3, at, number)
         far = [name for name, filling in fillings.items() if FAR_UP in filling.kinds]
         for at, name in enumerate(far[:_TRUTHS] if len(far) > 1 else ()):
             for own, others in ((FAR_UP, FAR_DOWN), (FAR_DOWN, FAR_UP)):
                 kinds = dict.fromkeys(fillings, "random") | dict.fromkeys(far, others) | {name: own}
-                yield self._case(base, f"{name!r} {own} and others {others}", kinds, 4, at)
+                yield self._case(base, f"input {numbers[name]} {own} and others {others}", kinds, 4, at)
 
     def _rows(self, base: Base) -> Iterator[Case]:
         """Rows of one value each, of several magnitudes, and rows at an end of the range beside ordinary ones."""

@@ -27,7 +27,7 @@ from reducelower.verification.lemmas.substitution import Substituted, is_same, s
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.pairs import Pair, small_models
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.result import DISTANCES, SiteVerification
+from reducelower.verification.result import DISTANCES, HOLDING, SiteVerification
 from reducelower.verification.running.source import OutOfTimeError
 from reducelower.verification.running.weights import held_array, is_held
 
@@ -35,7 +35,6 @@ __all__ = ["settle", "values_of", "verify_rewrites"]
 
 _SAMPLES = 3  # places of a lemma that are looked at
 _LEAST = 3  # sets of values, unless nothing is fed
-_GOOD = frozenset({"equal", "improved", "overflow", "departs"})
 
 
 def verify_rewrites(
@@ -225,7 +224,7 @@ def _run(
     named = [{names[name]: value for name, value in sample.items()} for sample in samples]
     found = checker.settle(pair, named, fixed=fixed, rests_on_names=rests_on_names(lemma.entry))
     too_few = pair.inputs and found.cases < _LEAST
-    if found.status not in _GOOD or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
+    if found.status not in HOLDING or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
         return None
     return found
 
