@@ -21,7 +21,7 @@ from reducelower.cli.options import (
 )
 from reducelower.cli.telling import tell
 from reducelower.cli.text import full_text
-from reducelower.cli.types import FILE, Integer
+from reducelower.cli.types import FILE, FOLDER, Integer
 from reducelower.failures import describe, trace_lines, wants_trace
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
@@ -41,6 +41,12 @@ __all__ = ["diff", "verify"]
     (*VERIFICATION_OPTIONS, REPORT_OPTION),
     option("--seed", "Seed for the values of the inputs.", type=Integer(min=0), default=0),
     JSON_OPTION,
+)
+@option(
+    "--keep-failing",
+    "Write the smallest part of the models that shows their first difference to this folder, with what it is fed.",
+    type=FOLDER,
+    metavar="DIR",
 )
 @option("--allow-not-shown", "Exit with status 0 even if not everything could be compared, as long as nothing differs.")
 @QUIET_OPTION
@@ -130,7 +136,15 @@ def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, optio
     data_sets = read_data_sets(settings, source.model)
     on_step("verify", 0, 0)
     result, counted = next(iter(others), None), partial(on_step, "verify")
-    found = verify_models(source, result, settings, data_sets, seed=options["seed"], on_progress=counted)
+    found = verify_models(
+        source,
+        result,
+        settings,
+        data_sets,
+        seed=options["seed"],
+        on_progress=counted,
+        keep_failing=options["keep_failing"],
+    )
     same, complete = found.verdict != "different", found.equivalent
     if settings.strict:
         complete = complete and not (found.departing or found.departs)

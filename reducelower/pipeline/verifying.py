@@ -37,11 +37,12 @@ def verify_models(
     plan: Plan | None = None,
     seed: int = 0,
     on_progress: OnProgress | None = None,
+    keep_failing: str | None = None,
 ) -> Verification:
     """Compare two models as the settings say, or one in the runtimes that they name.
 
     With a plan, every distinct rewrite is verified by itself, and `on_progress` hears of each. Outputs that come with
-    the data sets are compared too.
+    the data sets are compared too. The part that shows their first difference is written to a folder, if one is given.
     """
     from reducelower.verification import compare_models
     from reducelower.verification.running.source import Source
@@ -64,6 +65,7 @@ def verify_models(
         memory=settings.memory,
         provider=settings.provider,
         on_progress=on_progress,
+        keep_failing=keep_failing,
         protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
     )
     if not settings.strict or not absent:

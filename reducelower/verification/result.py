@@ -251,6 +251,7 @@ class Verification(InNotebooks):
             known.
         proved: how many of the distinct rewrites and regions are equal for all values, by structure.
         tested: how many are equal on all values that they were run on; the sets of values are in `coverage`.
+        kept: the folder with the smallest part that shows how the models differ; empty where there is none.
     """
 
     verdict: Verdict
@@ -269,6 +270,7 @@ class Verification(InNotebooks):
     first: Departure | None = None
     proved: int = 0
     tested: int = 0
+    kept: str = ""
 
     @property
     def equivalent(self) -> bool:
@@ -324,6 +326,8 @@ class Verification(InNotebooks):
             label = ""
         if self.sites:
             yield Line("", self._one_by_one())
+        if self.kept:
+            yield Line("kept", f"the part that shows it is in {self.kept}")
         yield from (Line("warning", text, "warning") for text in self._cautions())
         yield from (Line("", text.rstrip("."), is_detail=True) for text in (*self.departed[1:], *self.notes))
         yield from (Line("note", text) for text in self.absent)

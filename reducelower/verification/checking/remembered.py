@@ -66,8 +66,16 @@ class Checker:
         sizes = [_sizes(each) for each in others if _sizes(each) != _sizes(pair)]
         return self.settle(pair, self._samples([pair]), others=sizes)
 
+    def failing(self, pair: Pair) -> Mapping[str, Array] | None:
+        """A set of values on which both sides differ."""
+        case = self._tally(pair, self._samples([pair])).failing
+        return None if case is None else case.feeds
+
     def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
         """What both sides give on sets of values that begin with samples; `more` is what else `Sets` takes."""
+        return finding_of(pair, self._tally(pair, samples, **more))
+
+    def _tally(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> Tally:
         # What is of no known type is taken for floats.
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
         sets = Sets(specs, limits_of(pair), self.seed, samples, **more)
@@ -80,7 +88,7 @@ class Checker:
                 if len(_held) >= _REMEMBERED:
                     _held.clear()
                 _held[conditions] = replace(found, kept=[], lost=[])
-        return finding_of(pair, found)
+        return found
 
     def _conditions(self, pair: Pair, sets: Sets) -> object:
         """Everything that a check depends on except names; None where it goes by functions of its model too."""

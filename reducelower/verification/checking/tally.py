@@ -80,7 +80,8 @@ _LONGEST = 60  # characters of an attribute
 class Tally:
     """The results of the cases so far.
 
-    The `example` has a text for each input of the first case of the worst status. `bound` is the largest magnitude of
+    The `example` has a text for each input of the first case of the worst status, which is `failing` where the sides
+    differ. `bound` is the largest magnitude of
     which nothing is lost, 0 where that is not known; whatever is lost `is_defined_so` where the operator's own
     definition loses it. No text names a value of the model: the results are those of all regions that are alike.
     """
@@ -88,6 +89,7 @@ class Tally:
     status: SiteStatus = "equal"
     reason: str = ""
     example: tuple[str, ...] = ()
+    failing: Case | None = None
     runtime: str = ""
     cases: int = 0
     values: int = 0
@@ -108,12 +110,13 @@ class Tally:
             self.status = status
             self.reason = f"{reason} ({case.label})" if case else reason
             self.example = tuple(map(_shown, case.feeds.values())) if case else ()
+            self.failing = case if status == "different" else None
 
     def add(self, found: Tally) -> None:
         """Add the results of further sets of inputs."""
         self.note(found.status, found.reason)
         if self.reason == found.reason:
-            self.example = found.example
+            self.example, self.failing = found.example, found.failing
         self.runtime = found.runtime or self.runtime
         for name in ("cases", "values", "refused", "kept", "lost"):
             setattr(self, name, getattr(self, name) + getattr(found, name))

@@ -27,6 +27,7 @@ from reducelower.verification.regions.numbering import content
 from reducelower.verification.result import Departure, OutputComparison, SiteVerification
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.whole.kept import keep_first
 from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
 from reducelower.verification.whole.runs import Run, inner_values
 
@@ -175,7 +176,8 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
     if question.regions is None:
         return None
     level = question.regions.alignment.levels[0]
-    pairs = [pair for claim in question.regions.alignment.claims if claim.level is level for pair in claim.pairs]
+    claims = [claim for claim in question.regions.alignment.claims if claim.level is level]
+    pairs = [pair for claim in claims for pair in claim.pairs]
     if left.runtime != right.runtime:
         same = {number: name for name, number in level.right_numbers.items() if name in level.right.positions}
         pairs += [(name, same[number]) for name, number in level.left_numbers.items() if number in same]
@@ -200,4 +202,9 @@ def first_difference(question: Question, left: Run, right: Run) -> Departure | N
         return None
     node = level.left.holder.node[positions[name]]
     named = node.name or f"{node.op_type}#{positions[name]}"
+    if question.keep is not None:
+        pair = name, paired[name]
+        claim = next((claim for claim in claims if pair in claim.pairs), Claim(level, [pair]))
+        sides = (question.before, question.after), (left, right)
+        question.kept[:] = keep_first(question.keep, claim, *sides, at, question.clock)
     return Departure(named, node.op_type, positions[name], name, wrong[name])

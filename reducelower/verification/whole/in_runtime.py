@@ -183,6 +183,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         departs=tuple(question.departs),
         departed=tuple(question.departed),
         first=first,
+        kept="".join(question.kept),
     )
 
 

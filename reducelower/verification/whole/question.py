@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from reducelower.numerics.measure import Array, identical
@@ -22,7 +23,7 @@ __all__ = ["Question", "compared", "compared_at", "differ", "far_apart", "in_eva
 
 @dataclass(frozen=True)
 class Question:
-    """The two models and how to compare them, in one runtime."""
+    """The two models and how to compare them, in one runtime; where the part that shows a difference is to be kept."""
 
     before: Source
     after: Source
@@ -32,9 +33,11 @@ class Question:
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock
     regions: Regions | None
+    keep: Path | None = None
     notes: list[str] = field(default_factory=list)
     departs: list[str] = field(default_factory=list)
     departed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
 
     @property
     def is_of_one(self) -> bool:

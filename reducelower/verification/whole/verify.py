@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
@@ -27,6 +28,7 @@ from reducelower.verification.running.providers import provider_named, require_o
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
 from reducelower.verification.whole.in_runtime import SourceRuns, interface_mismatch, names_of, verify_in
+from reducelower.verification.whole.kept import keep_region
 from reducelower.verification.whole.question import Question, differ
 from reducelower.verification.whole.runs import Request
 
@@ -52,6 +54,7 @@ def verify(
     base_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,
     provider: str = "",
+    keep_failing: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
 
@@ -83,6 +86,8 @@ def verify(
         base_dir: folder of the external data of models given as ModelProto.
         strict: take a runtime that diverges from the specification for a reason not to say ``equivalent``.
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
+        keep_failing: a folder for the smallest part of both models that shows their first difference, as before.onnx
+            and after.onnx, with what it is fed in inputs.npz; `Verification.kept` says whether there is one.
 
     Returns:
         The verdict, what every region and every output gave, and what was not seen.
@@ -122,6 +127,7 @@ def verify(
         memory=memory,
         provider=provider,
         on_progress=on_progress,
+        keep_failing=keep_failing,
     )
     departs = bool(found.departing or found.departs)
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
@@ -146,6 +152,7 @@ def compare_models(
     memory: float | None,
     provider: str,
     on_progress: Callable[[int, int], None] | None,
+    keep_failing: str | os.PathLike[str] | None = None,
     protos: tuple[ModelProto, ModelProto] | None = None,
 ) -> Verification:
     """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
@@ -173,19 +180,19 @@ def compare_models(
             seen = partial(left_runs.seen, where, requests[0], clock)
             checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen))
             regions = verify_rewrites(left, right, plan, checker, on_progress)
-        found = [
-            [
-                verify_in(
-                    Question(
-                        source, result, name, request, data.outputs, tolerances, Clock(budget, clock.left), regions
-                    ),
-                    left_runs,
-                )
-                for name in runtimes
-            ]
-            for data, request in zip(data_sets, requests, strict=True)
-        ]
-    whole = _combined([item for each in found for item in each], regions)
+        found: list[list[Verification]] = []
+        folder = None if keep_failing is None else Path(keep_failing)
+        for data, request in zip(data_sets, requests, strict=True):
+            found.append([])
+            for name in runtimes:
+                remaining = Clock(budget, clock.left)
+                question = Question(source, result, name, request, data.outputs, tolerances, remaining, regions, folder)
+                found[-1].append(verify_in(question, left_runs))
+                if found[-1][-1].kept:
+                    folder = None  # which has what shows the first difference
+        whole = _combined([item for each in found for item in each], regions)
+        if folder is not None and whole.verdict == "different" and regions is not None:
+            whole = replace(whole, kept=keep_region(folder, regions, checker))
     cases = sum(max((item.cases for item in each), default=0) for each in found)
     return replace(whole, outputs=tuple(worst_of(whole.outputs)), cases=cases, notes=(*whole.notes, *notes))
 
@@ -241,6 +248,7 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
         tuple(dict.fromkeys(name for item in found for name in item.departs)),
         departed=tuple(dict.fromkeys(text for item in found for text in item.departed)),
         first=next((item.first for item in found if item.first is not None), None),
+        kept=next((item.kept for item in found if item.kept), ""),
         proved=sum(site.is_proved for site in sites),
         tested=sum(site.holds_alone and not site.is_proved for site in sites),
     )

@@ -1,0 +1,113 @@
+"""Of models that differ, the smallest part that shows it is written, with what it is fed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, numpy_helper
+
+from reducelower.verification import RUNTIMES, verify
+from reducelower.verification.running.runtimes import OnnxRuntime, Session
+from reducelower.verification.running.source import Source
+
+from .models import model
+
+CHAIN = "g (float[N, 8] x) => (float[N, 8] y) { a = Abs (x)  b = MatMul (a, w)  c = Softmax (b)  y = Neg (c) }"
+WEIGHT = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+
+
+def weighted(text: str, weight: np.ndarray[Any, Any]) -> ModelProto:
+    made = model(text, 13)
+    made.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    return made
+
+
+def given(folder: Path, name: str) -> tuple[ModelProto, dict[str, np.ndarray[Any, Any]], list[Any]]:
+    """A model that was written, what it is fed, and what onnxruntime makes of that."""
+    written = onnx.load(folder / name)
+    onnx.checker.check_model(written, full_check=True)
+    feeds = dict(np.load(folder / "inputs.npz"))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(written.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return written, feeds, session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})
+
+
+def operators(written: ModelProto) -> list[str]:
+    return [node.op_type for node in written.graph.node]
+
+
+def test_of_a_changed_weight_the_product_is_written_with_what_it_was_given(tmp_path: Path) -> None:
+    changed = WEIGHT.copy()
+    changed[2, 3] += 1
+    found = verify(weighted(CHAIN, WEIGHT), weighted(CHAIN, changed), keep_failing=tmp_path / "new" / "folder")
+    assert found.kept == str(tmp_path / "new" / "folder")
+    assert f"the part that shows it is in {found.kept}" in str(found)
+    for name, weight in (("before.onnx", WEIGHT), ("after.onnx", changed)):
+        written, feeds, (result,) = given(Path(found.kept), name)
+        assert operators(written) == ["MatMul"]
+        np.testing.assert_allclose(result, feeds["a"] @ weight, rtol=1e-5)
+
+
+def test_what_no_output_shows_is_written_with_values_that_do(tmp_path: Path) -> None:
+    """One column of the product is so large that Softmax gives nothing for the others."""
+    weight = WEIGHT.copy()
+    weight[:, 0] = 100
+    changed = weight.copy()
+    changed[2, 3] += 1
+    found = verify(weighted(CHAIN, weight), weighted(CHAIN, changed), keep_failing=tmp_path)
+    assert (found.verdict, found.first, found.kept) == ("different", None, str(tmp_path))
+    (written, feeds, (one,)), (_, _, (other,)) = (given(tmp_path, name) for name in ("before.onnx", "after.onnx"))
+    assert operators(written) == ["MatMul"]
+    assert abs(one - other).max() == pytest.approx(abs(feeds["a"][:, 2]).max(), rel=1e-5)
+
+
+class WrongRuntime:
+    """onnxruntime, but every ReduceMax is a ReduceMin, and every Elu has an alpha that is off by some digits."""
+
+    name = "wrong"
+
+    def load(self, source: Source) -> Session:
+        changed = ModelProto.FromString(source.proto.SerializeToString())
+        for node in changed.graph.node:
+            node.op_type = {"ReduceMax": "ReduceMin"}.get(node.op_type, node.op_type)
+            if node.op_type == "LeakyRelu":
+                node.attribute[0].f *= 1 + 1e-5
+        return OnnxRuntime().load(Source(changed))
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(RUNTIMES, "wrong", WrongRuntime)  # type: ignore[arg-type]
+    return "wrong"
+
+
+def test_of_one_model_in_two_runtimes_the_node_is_written(tmp_path: Path, wrong: str) -> None:
+    text = "g (float[N, M] x) => (float[N, 1] y) { a = Abs (x)  b = ReduceMax <axes = [1]> (a)  y = Sqrt (b) }"
+    found = verify(model(text, 13), runtimes=[wrong], keep_failing=tmp_path)
+    assert found.kept == str(tmp_path)
+    written, feeds, (result,) = given(tmp_path, "before.onnx")
+    assert operators(written) == ["ReduceMax"]
+    np.testing.assert_array_equal(result, feeds["a"].max(axis=1, keepdims=True))
+
+
+def test_of_what_adds_up_over_many_nodes_all_of_them_are_written(tmp_path: Path, wrong: str) -> None:
+    layers = "  ".join(f"x{at + 1} = LeakyRelu <alpha = 1.01> (x{at})" for at in range(400))
+    chain = model(f"g (float[N] x0) => (float[N] x400) {{ {layers} }}", 13)
+    found = verify(chain, runtimes=[wrong], keep_failing=tmp_path)
+    assert found.kept == str(tmp_path)
+    assert found.first is not None
+    written, feeds, _ = given(tmp_path, "before.onnx")
+    assert operators(written) == ["LeakyRelu"] * (found.first.index + 1)
+    assert list(feeds) == ["x0"]
+
+
+def test_of_equal_models_nothing_is_written(tmp_path: Path) -> None:
+    same = weighted(CHAIN, WEIGHT)
+    assert verify(same, same, keep_failing=tmp_path / "folder").kept == ""
+    assert not (tmp_path / "folder").exists()
