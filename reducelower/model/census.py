@@ -235,8 +235,6 @@ class Census(Columns):
 
     def without_nodes(self, model: bytes) -> bytes:
         """The bytes of the model that the census was taken of, without the nodes of its main graph."""
-        if first := _without_first(self.serialized, model):
-            return first
         without = _class("Apart").FromString(model)
         if without.HasField("graph"):
             without.graph.ClearField("node")
@@ -310,12 +308,3 @@ def end_of_leading_nodes(model: bytes, most: int) -> int | None:
     except IndexError:
         return None
     return position if position <= graph.end else None
-
-
-def _without_first(nodes: bytes, model: bytes) -> bytes:
-    """The model without its nodes, if they come first in the graph as protobuf writes them; else empty."""
-    graph = graph_field(model)
-    if graph is None or graph.value + len(nodes) > graph.end or not model.startswith(nodes, graph.value):
-        return b""
-    head = graph_head(graph.end - graph.value - len(nodes))
-    return b"".join((model[: graph.start], head, model[graph.value + len(nodes) :]))

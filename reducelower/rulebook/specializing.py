@@ -10,7 +10,6 @@ becomes one of its branches, helpers are written out. Besides ONNX's operators a
 - ``Known (x)``: whether a value is a number in what is written;
 - ``IsEmpty (x)``: whether a tensor has no elements, false where it cannot be without;
 - ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
-- ``SharedRank ()``: the rank that all inputs and outputs have;
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
 - ``Fold <step, over>``: a helper once for each number in a list, which gets it as ``at``, on what the last one gave;
   without ``over`` once for each further input of the node, which it gets as its last;
@@ -450,10 +449,6 @@ class _Body:
         self.emit("Shape", [name], [sizes], ())
         self.emit("Shape" if node.attribute else "Size", [sizes], [self.yields(node.output[0], frame)], ())
 
-    def _shared_rank(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
-        rank = evaluated("shared_rank", self.asked)
-        frame.names[node.output[0]] = self.constant(f"rank_{rank}", np.array(rank, np.int64))
-
     def _size_along(self, node: NodeProto, inputs: Sequence[str], frame: _Frame) -> None:
         attributes = {attribute.name: attribute.i for attribute in self.resolved(node, frame)}
         axis, is_scalar = attributes["axis"], attributes.get("scalar", 0)
@@ -605,7 +600,6 @@ OWN: Mapping[str, Own] = {
     "Refuse": Own(_Body._refuse, 0, 0, ("reason",), ("hint",)),
     "ReshapeTo": Own(_Body._reshape_to, 2, 2),
     "Self": Own(_Body._self, 0, 1 << 30),  # with any attributes
-    "SharedRank": Own(_Body._shared_rank, 0, 0),
     "SizeAlong": Own(_Body._size_along, 1, 1, ("axis",), ("scalar",)),
 }
 """The operators of a body that are written in a way of their own."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
 
-from reducelower.model import census
 from reducelower.model.census import Census, Stated, end_of_leading_nodes
 from reducelower.model.wire import varint
 
@@ -62,17 +61,6 @@ def test_nodes_and_the_rest(layout: str) -> None:
     assert list(taken.nodes) == list(taken.graph.node) == nodes
     assert rest == expected
     assert rest.HasField("graph") == expected.HasField("graph")
-
-
-def test_what_protobuf_writes_is_parsed_once(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in sorted(models.glob("*.onnx")):
-        serialized = ModelProto.FromString(path.read_bytes()).SerializeToString()
-        taken = Census.of_model(serialized)
-        with monkeypatch.context() as patched:
-            patched.setattr(census, "_class", lambda name: pytest.fail("parsed again"))
-            rest = ModelProto.FromString(taken.without_nodes(serialized))
-        assert rest.graph.name == ModelProto.FromString(serialized).graph.name
-        assert not rest.graph.node
 
 
 def test_the_graph_holds_nothing_but_nodes() -> None:
