@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -68,34 +69,33 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     """
     if after is None and not options["runtimes"]:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
-    from reducelower.cli.streams import at_hand, on_standard_output
-
-    on_standard_output(options)
-    with at_hand([name for name in (before, after) if name is not None]) as (names, paths):
-        return _verify(names, paths, options)
-
-
-def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
-    """Compare local models, which have other names for the user, report, and return the exit status.
-
-    If possible, another process does it, since onnxruntime may crash.
-    """
     from reducelower.batch.many import crashed, run_all
     from reducelower.cli.progress import steps
-    from reducelower.cli.reports import check_report_paths
     from reducelower.pipeline.task import FORKS
     from reducelower.pipeline.verifying import require_runtimes
 
-    check_report_paths(options["reports"], names)
-    settings = settings_of(Target(), options)
-    require_runtimes(settings)
-    work = partial(_guarded, partial(_compare, settings=settings, options=options), names)
-    again = partial(work, is_isolating=FORKS)
-    with steps(quiet=options["quiet"]) as on_step:
-        (outcome,) = run_all(
-            work, [paths], 1, lambda _, why: crashed(names[0], why), again=again, is_apart=FORKS, on_step=on_step
-        )
-    return tell("verify", [outcome], 1, options, partial(_text, verbose=options["verbose"]))
+    with _models(filter(None, (before, after)), options) as (names, paths):
+        settings = settings_of(Target(), options)
+        require_runtimes(settings)
+        work = partial(_guarded, partial(_compare, settings=settings, options=options), names)
+        again = partial(work, is_isolating=FORKS)  # another process, if possible, since onnxruntime may crash
+        with steps(quiet=options["quiet"]) as on_step:
+            (outcome,) = run_all(
+                work, [paths], 1, lambda _, why: crashed(names[0], why), again=again, is_apart=FORKS, on_step=on_step
+            )
+        return tell("verify", [outcome], 1, options, partial(_text, verbose=options["verbose"]))
+
+
+@contextmanager
+def _models(given: Iterable[str], options: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Models as the user names them, and local files of them, once it is clear that results have a place."""
+    from reducelower.cli.reports import check_report_paths
+    from reducelower.cli.streams import at_hand, on_standard_output
+
+    on_standard_output(options)
+    with at_hand(list(given)) as (names, paths):
+        check_report_paths(options["reports"], names)
+        yield names, paths
 
 
 def _text(outcome: Outcome, *, verbose: bool) -> str:
@@ -179,19 +179,9 @@ def diff(before: str, after: str, **options: Any) -> int:
       reducelower diff model.onnx model13.onnx
       reducelower diff model.onnx model13.onnx --report diff.html
     """
-    from reducelower.cli.streams import at_hand, on_standard_output
-
-    on_standard_output(options)
-    with at_hand([before, after]) as (names, paths):
-        return _diff(names, paths, options)
-
-
-def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
-    from reducelower.cli.reports import check_report_paths
-
-    check_report_paths(options["reports"], names)
-    outcome = _guarded(partial(_structure, options=options), names, paths)
-    return tell("diff", [outcome], 1, options, partial(_text, verbose=True))
+    with _models([before, after], options) as (names, paths):
+        outcome = _guarded(partial(_structure, options=options), names, paths)
+        return tell("diff", [outcome], 1, options, partial(_text, verbose=True))
 
 
 def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -> Outcome:

@@ -24,8 +24,14 @@ def everything() -> tuple[Case, ...]:
     return tuple(suite())
 
 
+@cache
+def _of(operators: tuple[str, ...]) -> tuple[Case, ...]:
+    return tuple(suite(operators))
+
+
 def reductions(*operators: str) -> list[Case]:
-    return [case for case in everything() if case.operator in operators]
+    """The cases of some operators, without working out those of all others."""
+    return list(_of(operators))
 
 
 def probed(cases: Sequence[Case], verdict: Callable[[Case], Verdict]) -> Probed:

@@ -191,78 +191,13 @@ def with_body(body: str) -> str:
     return f"{SHAPE.partition('{')[0]}{{\n  {body}\n}}\n"
 
 
-@pytest.mark.parametrize(
-    ("written", "says"),
-    [
-        (SHAPE.replace("below 15", "below 16"), "Shape has no boundary 16"),
-        (SHAPE.replace("start == 1", "starts(data)"), "'starts' is nothing that a guard asks"),
-        (SHAPE.replace("start == 1", "start =="), "cannot be read as a guard"),
-        (SHAPE.replace("start == 1", "begin == 1"), "asks about 'begin', which is no input, output or attribute"),
-        (SHAPE.replace("start == 1", "rank(sizes) == 1"), "asks about 'sizes', which is no input"),
-        (SHAPE.replace("start == 1", "type(data) in real"), "asks about 'real'"),
-        (SHAPE.replace("start == 1", "rank() == 1"), r"'rank\(\)' has too few or too many arguments"),
-        (SHAPE.replace("start == 1", "start / 2"), "'start / 2' is not allowed in a guard"),
-        (SHAPE.replace("start == 1", "start is 1"), "'start is 1' is not allowed in a guard"),
-        (SHAPE.replace("start == 1", "+start == 1"), r"'\+start' is not allowed in a guard"),
-        (SHAPE.replace("below 15", "under 15"), "says neither"),
-        (SHAPE.replace("Slice (", "Slices ("), "no operator Slices"),
-        (SHAPE.replace("(sizes,", "(size,"), "'size', which nothing before it gives"),
-        (SHAPE.replace("Shape <start", "Size <start"), "the file is named after Shape, the function is for Size"),
-        (SHAPE.replace("Shape <start,", "Shape <start, begin,"), "'begin' is no attribute of Shape"),
-        (SHAPE.replace("(data) => (shape)", "(data, more) => (shape)"), "Shape has 1 inputs, the rule has 2"),
-        (SHAPE.replace("(data) => (shape)", "(data) => (shape, more)"), "Shape has 1 outputs, the rule has 2"),
-        (SHAPE.replace("  shape = ", "  sizes = "), "'sizes' is given twice"),
-        (SHAPE.replace("  shape = ", "  other = "), "nothing gives the output 'shape'"),
-        (SHAPE.replace("Shape (data)\n  ", "Shape (data, data)\n  "), "Shape does not take 2 inputs"),
-        (SHAPE.replace("all sizes", "sizes {begin}"), "asks about 'begin', which is no input, output or attribute"),
-        (with_body('shape = Refuse <reason = "no {begin}"> ()'), "asks about 'begin', which is no input"),
-        (with_body('shape = Refuse <reason = "no {rank(}"> ()'), "cannot be read as a guard"),
-        (with_body('shape = Refuse <hint = "no"> ()'), "Refuse needs the attribute 'reason'"),
-        (with_body('shape = Refuse <reason = "no", why = "so"> ()'), "Refuse has no attribute 'why'"),
-        (with_body('shape = Answer <to = "size(begin)"> ()'), "asks about 'begin'"),
-        (with_body("shape = SizeAlong (data)"), "SizeAlong needs the attribute 'axis'"),
-        (with_body("shape = Rank ()"), "Rank does not take 0 inputs"),
-        (with_body("shape = Cast <to = @kind> (data)"), "nothing gives @kind"),
-        (ASKING.replace("Asked (negated, data)", "Asked (negated)"), "the helper Asked has 2 inputs, not 1"),
-        (ASKING.replace("Shape (whole)", "Asked (whole, data)"), "the helper Asked calls itself"),
-    ],
-)
-def test_what_is_wrong_with_a_rule_is_said_with_its_line(tmp_path: Path, written: str, says: str) -> None:
-    from reducelower.rulebook.boundary_validation import check_boundaries
-
-    own = boundaries_of(folder(tmp_path, Shape=written))
-    assert own is not None
-    with pytest.raises(reducelower.RuleError, match=says) as raised:
-        check_boundaries(own)
-    assert raised.value.line
-
-
-@pytest.mark.parametrize(
-    ("written", "says"),
-    [
-        ('Concat = [{ at = "from 4"', "is not TOML"),
-        (b"\xff", "is not TOML"),
-        ("Concat = 3", "3 is no row"),
-        ('Concat = [{ why = "so" }]', "does not say 'at' as text"),
-        ('Concat = [{ at = "from 4" }]', "does not say 'why' as text"),
-        ('Concat = [{ at = "from 5", why = "so" }]', "Concat has no boundary 5"),
-        ('Nothing = [{ at = "from 5", why = "so" }]', "Nothing is no operator of ONNX"),
-        (ROW.replace("set =", "sets ="), "a row has no 'sets'"),
-        (ROW.replace('{ axis = "axis - 1" }', "3"), "does not say 'set' as a table"),
-        (ROW.replace("{ axis =", "{ place ="), "Concat has no attribute 'place'"),
-        (ROW.replace("axis - 1", "place - 1"), "asks about 'place', which is no input, output or attribute"),
-        (ROW.replace("set", 'refuse = "no {place}", set'), "asks about 'place'"),
-    ],
-)
-def test_what_is_wrong_with_a_row_is_said_with_its_file(tmp_path: Path, written: str | bytes, says: str) -> None:
-    path = tmp_path / "versions" / "attributes.toml"
-    path.parent.mkdir()
-    path.write_bytes(written if isinstance(written, bytes) else written.encode())
+def test_rows_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    folder(tmp_path, attributes="")
+    (tmp_path / "versions" / "attributes.toml").write_bytes(b"\xff")
     own = boundaries_of(tmp_path)
     assert own is not None
-    with pytest.raises(RuleError, match=says) as raised:
+    with pytest.raises(RuleError, match="is not TOML"):
         check_boundaries(own)
-    assert raised.value.path == path
 
 
 def test_trying_a_folder_says_what_is_wrong_with_it_as_converting_does(tmp_path: Path) -> None:

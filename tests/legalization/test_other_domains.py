@@ -12,8 +12,6 @@ from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError, RuleError, Target
-from reducelower.rulebook.boundaries import boundaries_of
-from reducelower.rulebook.boundary_validation import check_boundaries
 
 HEAD = '<domain: "mine", overload: "{overload}", opset_import: ["" : {opset}]>\n'
 SCALE = (
@@ -201,31 +199,3 @@ def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Pa
 def test_a_target_checks_the_versions_of_domains(domains: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Target(domains=domains)
-
-
-@pytest.mark.parametrize(
-    ("written", "says"),
-    [
-        (("below 2", "below 1"), "where N is 2 or more"),
-        (("below 2", "below factor"), "where N is 2 or more"),
-        (("below 2", "lacking"), "where N is 2 or more"),
-        (("com.vendor.Gain", "com.other.Gain"), "does not write operators of com.other"),
-        (("scaled = Mul (x, factor)", "scaled = com.vendor.Gain (x)"), "leaves nothing of com.vendor"),
-        (("scaled = Mul (x, factor)", "scaled = Self (x)"), "leaves nothing of com.vendor"),
-        (("scaled = Mul (x, factor)", "scaled = Helped (x)"), "leaves nothing of com.vendor"),
-        (("scaled = Self (x)\n  y = Add (scaled, bias)", 'y = ItsBody <reason = "so"> ()'), "is made of"),
-        (("Self (x)", "Self (z)"), "'z', which nothing before it gives"),
-        (('"" : 13', '"com.vendor" : 2'), "for which opset version its body is written"),
-    ],
-)
-def test_what_is_wrong_with_a_rule_for_a_domain_is_said_with_its_line(
-    rules: Path, written: tuple[str, str], says: str
-) -> None:
-    path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
-    path.write_text(SCALE.replace(*written))
-    own = boundaries_of(rules)
-    assert own is not None
-    with pytest.raises(RuleError, match=says) as raised:
-        check_boundaries(own)
-    assert raised.value.path == path
-    assert raised.value.line
