@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,35 +14,8 @@ from onnx import numpy_helper, parser
 import reducelower
 from reducelower.numerics.normalizations import exact_normalization
 from tests.conftest import Ran
-from tests.recompose.listed import operators_by_graph
 
 Cli = Callable[..., Ran]
-
-
-@pytest.fixture
-def expanded(cli: Cli, models: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "expanded.onnx"
-    assert cli("expand", models / "skl_gmm_20.onnx", "-o", path, "--rules", "stable", "--no-verify").status == 0
-    return path
-
-
-def test_it_gives_the_operators_back_and_says_so(cli: Cli, models: Path, expanded: Path, tmp_path: Path) -> None:
-    ran = cli("raise", expanded, "-o", tmp_path / "out.onnx")
-    assert ran.status == 0, ran.err
-    assert operators_by_graph(onnx.load(tmp_path / "out.onnx")) == operators_by_graph(
-        onnx.load(models / "skl_gmm_20.onnx")
-    )
-    raised = next(line.split() for line in ran.out.splitlines() if line.startswith("  raised "))
-    assert raised[2:] == ["nodes", "to", "1", "ReduceLogSumExp,", "2", "ReduceSumSquare"]
-    assert int(raised[1]) > 5
-    assert "verified" in ran.out
-
-
-def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path, tmp_path: Path) -> None:
-    ran = cli("raise", expanded, "-o", tmp_path / "out.onnx", "-v", "--no-verify")
-    (line,) = [line for line in ran.out.splitlines() if "<-" in line and "ReduceLogSumExp" in line]
-    assert line.split()[-5:] == ["nodes", "by", "raised", "from", "stable/ReduceLogSumExp"]
-    assert int(line.split("<-")[1].split()[0]) > 5
 
 
 def test_weights_in_the_file_are_not_read(cli: Cli, tmp_path: Path) -> None:
@@ -58,20 +30,6 @@ def test_weights_in_the_file_are_not_read(cli: Cli, tmp_path: Path) -> None:
     written = onnx.load(tmp_path / "out.onnx")
     assert [node.op_type for node in written.graph.node] == ["ReduceL2", "Identity"]
     assert written.graph.initializer[1].raw_data == weight.raw_data
-
-
-@pytest.mark.parametrize("ending", ["json", "html", "md", "xml"])
-def test_reports_tell_of_what_was_raised(cli: Cli, expanded: Path, tmp_path: Path, ending: str) -> None:
-    report = tmp_path / f"report.{ending}"
-    assert cli("raise", expanded, "-o", tmp_path / "out.onnx", "--report", report).status == 0
-    text = report.read_text()
-    assert "ReduceLogSumExp" in text
-    if ending == "json":
-        content = json.loads(text)
-        assert content["command"] == "raise"
-        counts = [len(site["raised_from"]) for site in content["models"][0]["sites"]]
-        assert min(counts) == 2
-        assert max(counts) > 5
 
 
 # Normalizations in half precision, for runtimes that have them and for one that has not

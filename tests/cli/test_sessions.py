@@ -213,6 +213,9 @@ def _operators(name: str) -> set[str]:
 
 NAMES = {
     **VOCABULARY,
+    "all": all,
+    "max": max,
+    "min": min,
     "defs": onnx.defs,
     "external": external,
     "found": _found,
