@@ -24,8 +24,8 @@ PATIENCE = 10.0
 
 
 @contextmanager
-def dask_executor(address: str) -> Iterator[Executor]:
-    """Connect to a Dask scheduler; the cluster itself stays.
+def dask_executor(address: str, patience: float = PATIENCE) -> Iterator[Executor]:
+    """Connect to a Dask scheduler, which has so many seconds to answer; the cluster itself stays.
 
     Yields:
         An executor that runs every task at least once: the task of a lost worker runs again on another one.
@@ -40,12 +40,12 @@ def dask_executor(address: str) -> Iterator[Executor]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is in our own sentences
     connect: Any = Client  # it has no types
     try:
-        asyncio.run(asyncio.wait_for(_asked(address), PATIENCE))
-        client = connect(address, timeout=PATIENCE, set_as_default=False)
+        asyncio.run(asyncio.wait_for(_asked(address), patience))
+        client = connect(address, timeout=patience, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, ValueError) else ""
         raise SettingError(
-            f"no Dask scheduler answers at {address} within {PATIENCE:g} s{reason}; "
+            f"no Dask scheduler answers at {address} within {patience:g} s{reason}; "
             "give the address that 'dask scheduler' prints"
         ) from None
     with client:

@@ -100,7 +100,7 @@ def _tasks(
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
         _check_name(output, models[0].path)
-        return [Task(models[0].path, as_path(output), make_folder=True)]
+        return [Task(models[0].path, as_path(output))]
     if output_dir is None:
         if behind := next((model.path for model in models if is_url(model.path)), ""):
             raise SettingError(f"{behind} cannot be replaced; outputs are files of this machine: give --output-dir DIR")
@@ -116,7 +116,7 @@ def _tasks(
                 f"{tasks[place].source} and {model.path} would both be written to {place}; give the folder they share"
             )
         record = str(Path(folder, _RECORDS, f"{model.relative}.json")) if resume else ""
-        tasks[place] = Task(model.path, place, make_folder=True, record=record)
+        tasks[place] = Task(model.path, place, record=record)
     return list(tasks.values())
 
 

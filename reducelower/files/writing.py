@@ -39,9 +39,8 @@ def resolve_destination(
     source: LoadedModel,
     overwrite: bool = False,
     in_place: bool = False,
-    make_folder: bool = False,
 ) -> Path:
-    """Check where an output goes and whether it may be written; links are followed.
+    """Check where an output goes and whether it may be written; links are followed. The folder need not be there.
 
     Raises:
         UnreadableModelError: a file must not be, or cannot be, written there.
@@ -51,7 +50,6 @@ def resolve_destination(
     try:
         real = Path(os.path.realpath(given))
         status = real.stat() if os.path.lexists(real) else None
-        folder_exists = real.parent.is_dir()
         places = [Path(os.path.realpath(place)) for place in _places(source.external, real.parent)]
         same = status is not None and real.samefile(source.path)
         hits_data = status is not None and any(real.samefile(file.path) for file in source.external)
@@ -65,8 +63,6 @@ def resolve_destination(
             f"cannot write {given}: the external data of {source.path} has that name; give the output another one"
         )
     if status is None:
-        if not folder_exists and not make_folder:
-            raise UnreadableModelError(f"cannot write {given}: there is no folder {real.parent}")
         return real
     if stat.S_ISDIR(status.st_mode):
         raise UnreadableModelError(f"cannot write {given}: it is a folder; name a file in it")
@@ -86,12 +82,13 @@ def write_model(
     source: LoadedModel,
     overwrite: bool = False,
     in_place: bool = False,
-    make_folder: bool = False,
     external_data: str = "copy",
     on_copied: Callable[[int, int], object] | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Path:
-    """Write a model, and what it needs of its source's external data; the path of the file, links followed.
+    """Write a model, and what it needs of its source's external data, and make the folder if it is missing.
+
+    Returns the path of the file, links followed.
 
     All of it is on disk before the output has its name; `sync_folder` puts the name there, once for many outputs. What
     goes wrong leaves everything as it was, with one exception: external data has its names before the output has, so
@@ -103,7 +100,6 @@ def write_model(
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
         in_place: the output may be the input itself.
-        make_folder: make the folder if it is missing.
         external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
         on_copied: called with (done, total) bytes of what is copied from other files.
         on_complete: called with the descriptor of the output, complete but without its name, and the source; an
@@ -112,15 +108,12 @@ def write_model(
     Raises:
         UnreadableModelError: it could not be written; the message is one sentence that says why.
     """
-    real = resolve_destination(
-        destination, source=source, overwrite=overwrite, in_place=in_place, make_folder=make_folder
-    )
+    real = resolve_destination(destination, source=source, overwrite=overwrite, in_place=in_place)
     content = _content(document, destination, source.inline)
     try:
         with ExitStack() as stack:
             undo = stack.enter_context(ExitStack())
-            if make_folder:
-                _make_folders(real.parent, undo)
+            _make_folders(real.parent, undo)
             output = stack.enter_context(PendingFile(real))
             copied = sum(piece.end - piece.start for piece in content if not isinstance(piece, bytes))
             _write(output, content, source, _counter(on_copied, copied))

@@ -92,7 +92,6 @@ def _convert(
     on_complete: Callable[[int, LoadedModel], object] | None,
 ) -> Outcome:
     rights: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
-    rights["make_folder"] = task.make_folder
     resolve_destination(task.output, **rights)
     external = source.is_partial
     notes: tuple[str, ...] = ()

@@ -24,11 +24,9 @@ class Task:
     """A model and its output, each a path or URL.
 
     Attributes:
-        make_folder: whether to make a missing output folder.
         record: file with the origin of the output, for runs that resume; empty if none is kept.
     """
 
     source: str
     output: str = ""
-    make_folder: bool = False
     record: str = ""

@@ -219,18 +219,18 @@ def test_in_the_same_folder_the_same_data_is_used(heavy: LoadedModel) -> None:
 @pytest.mark.parametrize("mode", ["copy", "link"])
 def test_data_that_was_brought_can_be_read_at_both_ends(heavy: LoadedModel, tmp_path: Path, mode: str) -> None:
     output = tmp_path / "to" / "out.onnx"
-    write_model(heavy.document, output, source=heavy, make_folder=True, external_data=mode)
+    write_model(heavy.document, output, source=heavy, external_data=mode)
     assert values(output) == values(heavy.path) == WEIGHTS
 
 
 def test_data_stays_where_it_is_on_request(heavy: LoadedModel, tmp_path: Path) -> None:
-    write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True, external_data="keep")
+    write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, external_data="keep")
     assert names(tmp_path / "to") == {"out.onnx"}
 
 
 def test_a_copy_from_an_earlier_run_is_used_again(heavy: LoadedModel, tmp_path: Path) -> None:
     output = tmp_path / "to" / "out.onnx"
-    write_model(heavy.document, output, source=heavy, make_folder=True)
+    write_model(heavy.document, output, source=heavy)
     before = (tmp_path / "to" / "data" / "weights.bin").stat()
     write_model(heavy.document, output, source=heavy, overwrite=True)
     assert (tmp_path / "to" / "data" / "weights.bin").stat() == before
@@ -262,7 +262,6 @@ def test_one_data_file_under_two_names_is_brought_once(tmp_path: Path) -> None:
         source.document,
         output,
         source=source,
-        make_folder=True,
         on_copied=lambda done, total: told.append((done, total)),
     )
     assert names(output.parent) == {"out.onnx", "w.bin"}
@@ -279,7 +278,7 @@ def test_the_output_cannot_have_the_name_of_its_data(tmp_path: Path, location: s
     source = read_model(model_with(folder, location=location))
     output = tmp_path / "to" / "out.onnx"
     with pytest.raises(UnreadableModelError, match="has that name; give the output another one"):
-        write_model(source.document, output, source=source, overwrite=True, make_folder=True, external_data=mode)
+        write_model(source.document, output, source=source, overwrite=True, external_data=mode)
     assert names(tmp_path) == {"from", "from/model.onnx", *(f"from/{name}" for name in names(folder))}
     output.parent.mkdir()
     output.write_bytes(b"old")
@@ -304,7 +303,7 @@ def test_a_failure_leaves_no_data_behind(
         folder.mkdir()
     monkeypatch.setattr(os, call, no_space)
     with pytest.raises(UnreadableModelError, match="No space left"):
-        write_model(heavy.document, folder / "out.onnx", source=heavy, make_folder=True)
+        write_model(heavy.document, folder / "out.onnx", source=heavy)
     monkeypatch.undo()
     assert folder.exists() == existing
     assert not existing or names(folder) == set()
@@ -322,7 +321,7 @@ def test_a_failure_after_the_data_takes_it_back(
 
     monkeypatch.setattr(pending.PendingFile, "publish", publish)
     with pytest.raises(UnreadableModelError):
-        write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True)
+        write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy)
     assert not (tmp_path / "to").exists()
     assert values(heavy.path) == WEIGHTS
 

@@ -68,10 +68,12 @@ def test_a_run_within_a_run_has_a_memory_of_its_own() -> None:
         assert later is outer
 
 
-def test_what_has_grown_large_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_OUTCOMES", 1)
-    for _ in range(2):
-        assert "ReduceMax" in worked_out(lambda: reducelower.convert_version(parser.parse_model(_TEXT), 13))
+@pytest.mark.parametrize(("outcomes", "is_kept"), [(2000, True), (2001, False)])
+def test_what_has_grown_large_is_dropped(outcomes: int, is_kept: bool) -> None:
+    with memory.kept("kind") as grown:
+        grown.outcomes = outcomes
+    with memory.kept("kind") as later:
+        assert (later is grown) == is_kept
 
 
 def test_only_the_kinds_of_late_are_kept() -> None:
