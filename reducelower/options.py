@@ -107,6 +107,7 @@ class Settings:
         tolerances: by ONNX element type, in place of the defaults.
         budget: seconds for running the regions of two models and both whole, see `reducelower.verify`.
         memory: GB that a run may take there.
+        cache: keep on disk what held, as the command line does, so that later runs need not run it again.
         strict: a model that cannot be run is a failure.
 
         inline: copy local functions in place of their calls before the model is converted.
@@ -141,6 +142,7 @@ class Settings:
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     budget: float = 60.0
     memory: float = 1.0
+    cache: bool = False
     strict: bool = False
 
     inline: bool = False

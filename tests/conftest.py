@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,12 @@ class Ran:
 def _nothing_known() -> None:
     """Let no test see what another one's run learned about nodes."""
     forget()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what the command line keeps out of the user's own folder."""
+    os.environ["REDUCELOWER_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,18 @@ Option: TypeAlias = Callable[[Any], Any]
 """What `click.option` and `click.argument` return."""
 
 
-_WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "provider", "tolerances", "budget", "memory", "strict")
+_WITH_VERIFICATION = (
+    "dims",
+    "inputs",
+    "test_data",
+    "runtimes",
+    "provider",
+    "tolerances",
+    "budget",
+    "memory",
+    "cache",
+    "strict",
+)
 
 _CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
     ("quiet", True, ("verbose",), "one asks for less text and the other for more"),
@@ -327,10 +338,15 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
     ),
     option(
         "--verify-memory memory",
-        "Memory that running and comparing models may take, as far as sizes tell; weights are not counted in.",
+        "Memory that running and comparing models may take; weights are not counted in.",
         type=Number(min=0, min_open=True),
         default=1.0,
         metavar="GB",
+    ),
+    click.option(
+        "--cache/--no-cache",
+        default=True,
+        help="Keep what held in the user's cache folder, or in $REDUCELOWER_CACHE, for later runs.  [default: cache]",
     ),
     option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
 )

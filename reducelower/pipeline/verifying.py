@@ -45,6 +45,7 @@ def verify_models(
     the data sets are compared too. The part that shows their first difference is written to a folder, if one is given.
     """
     from reducelower.verification import compare_models
+    from reducelower.verification.checking.cache import default_folder
     from reducelower.verification.running.source import Source
 
     left = right = Source.of(_as_fed(source.document, settings), source.place).light()
@@ -66,6 +67,7 @@ def verify_models(
         provider=settings.provider,
         on_progress=on_progress,
         keep_failing=keep_failing,
+        cache=default_folder() if settings.cache else None,
         protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
     )
     if not settings.strict or not absent:

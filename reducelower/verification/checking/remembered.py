@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.feeding.limits import limits_of
@@ -36,11 +37,17 @@ def forget() -> None:
     _held.clear()
 
 
+def _remember(conditions: object, found: Tally) -> None:
+    if len(_held) >= _REMEMBERED:
+        _held.clear()
+    _held[conditions] = found
+
+
 @dataclass(frozen=True)
 class Checker:
     """Checks regions with one seed, and with tolerances by element type for operators other than Reduce.
 
-    Once the clock is over, a check ends in an OutOfTimeError.
+    What held is also kept in a cache, if there is one. Once the clock is over, a check ends in an OutOfTimeError.
     """
 
     seed: int = 0
@@ -48,6 +55,7 @@ class Checker:
     clock: Clock = field(default_factory=lambda: Clock(None))
     values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {}
     seen: dict[str, Any] = field(default_factory=dict)
+    cache: Cache | None = None
 
     def watch(self, pairs: Iterable[Pair]) -> None:
         """Take the inputs of regions of the main graph from a run of the source."""
@@ -80,14 +88,23 @@ class Checker:
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
         sets = Sets(specs, limits_of(pair), self.seed, samples, **more)
         conditions = None if sets.alone else self._conditions(pair, sets)
-        found = _held.get(conditions)
+        found = None if conditions is None else self._known(conditions)
         if found is None:
             self.clock.check()
             found = check(pair, self.tolerances, sets, self.clock)
             if conditions is not None and found.status in HOLDING:
-                if len(_held) >= _REMEMBERED:
-                    _held.clear()
-                _held[conditions] = replace(found, kept=[], lost=[])
+                bare = replace(found, kept=[], lost=[])
+                _remember(conditions, bare)
+                if self.cache is not None:
+                    self.cache.put(conditions, bare)
+        return found
+
+    def _known(self, conditions: object) -> Tally | None:
+        found = _held.get(conditions)
+        if found is None and self.cache is not None:
+            found = self.cache.get(conditions)
+            if found is not None:
+                _remember(conditions, found)
         return found
 
     def _conditions(self, pair: Pair, sets: Sets) -> object:

@@ -16,6 +16,7 @@ from reducelower.given import AnyModel, take
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
+from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
@@ -55,6 +56,7 @@ def verify(
     strict: bool = False,
     provider: str = "",
     keep_failing: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
 
@@ -88,6 +90,7 @@ def verify(
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
         keep_failing: a folder for the smallest part of both models that shows their first difference, as before.onnx
             and after.onnx, with what it is fed in inputs.npz; `Verification.kept` says whether there is one.
+        cache: a folder in which it is kept what held, so that no other process runs it again with the same versions.
 
     Returns:
         The verdict, what every region and every output gave, and what was not seen.
@@ -128,6 +131,7 @@ def verify(
         provider=provider,
         on_progress=on_progress,
         keep_failing=keep_failing,
+        cache=cache,
     )
     departs = bool(found.departing or found.departs)
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
@@ -153,6 +157,7 @@ def compare_models(
     provider: str,
     on_progress: Callable[[int, int], None] | None,
     keep_failing: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     protos: tuple[ModelProto, ModelProto] | None = None,
 ) -> Verification:
     """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
@@ -178,7 +183,8 @@ def compare_models(
         if not interface_mismatch(left, right):
             where = names_of(runtimes[0], is_of_one=source is result)[0]
             seen = partial(left_runs.seen, where, requests[0], clock)
-            checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen))
+            kept = None if cache is None else Cache(Path(cache))
+            checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen), cache=kept)
             regions = verify_rewrites(left, right, plan, checker, on_progress)
         found: list[list[Verification]] = []
         folder = None if keep_failing is None else Path(keep_failing)

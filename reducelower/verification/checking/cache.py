@@ -1,0 +1,142 @@
+"""What held, kept on disk between runs: a file for each part that was run, named by all that decides what it gives.
+
+That is the two sides, what they are fed, and what runs them: this code, onnx, onnxruntime, numpy and the processor.
+A file that is damaged or belongs to another user is as good as none, and so is a folder that cannot be written to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import platformdirs
+
+from reducelower.verification.checking.tally import Tally
+from reducelower.verification.result import HOLDING
+
+__all__ = ["Cache", "default_folder"]
+
+_MOST = 10_000  # files of about 1 kB
+_KEPT = 0.75  # of these, the last used ones, where there are more
+_NAMED = re.compile(r"[0-9a-f]{64}.*\.json$")
+_PACKAGES = ("onnx", "onnxruntime", "numpy")
+_FAULTS = (OSError, ValueError, TypeError, AttributeError)
+"""What a file that is damaged makes of reading it."""
+
+
+def default_folder() -> Path:
+    """Where the command line keeps what held: ``REDUCELOWER_CACHE``, or the platform's folder for caches."""
+    chosen = os.environ.get("REDUCELOWER_CACHE")
+    return Path(chosen) if chosen else platformdirs.user_cache_path("reducelower", appauthor=False)
+
+
+class Cache:
+    """What held, in a folder. Any number of processes may use it at a time."""
+
+    def __init__(self, folder: Path, *, stamp: str = "", most: int = _MOST) -> None:
+        """Name the folder; it is made when something is kept.
+
+        Args:
+            folder: where the files are.
+            stamp: what stands for all that runs models here; worked out where it is not given.
+            most: how many files are kept.
+        """
+        self._folder = folder
+        self._stamp = stamp or _here()
+        self._most = most
+        self._room = -1  # how many files may be added until they are counted again
+
+    def get(self, key: object) -> Tally | None:
+        """What was kept under a key, of which equal ones have equal texts."""
+        path = self._path(key)
+        try:
+            if not (_is_own(self._folder) and _is_own(path)):
+                return None
+            found = Tally(**json.loads(path.read_bytes()))
+            if found.status not in HOLDING or found.cases < 1:
+                return None
+            os.utime(path)
+            return replace(
+                found,
+                example=tuple(found.example),
+                notes=dict.fromkeys(found.notes),
+                limits=dict.fromkeys(found.limits),
+            )
+        except _FAULTS:
+            return None
+
+    def put(self, key: object, found: Tally) -> None:
+        """Keep what held, where that is possible."""
+        told = asdict(found) | {"notes": list(found.notes), "limits": list(found.limits)}
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _is_own(self._folder):
+                return
+            self._make_room()
+            path = self._path(key)
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=self._folder, prefix=path.stem, suffix=path.suffix, delete=False
+            ) as file:
+                json.dump(told, file)
+            Path(file.name).replace(path)  # so that nobody reads half of it
+            self._room -= 1
+
+    def _path(self, key: object) -> Path:
+        return self._folder / f"{hashlib.sha256(repr((self._stamp, key)).encode()).hexdigest()}.json"
+
+    def _make_room(self) -> None:
+        if self._room > 0:
+            return
+        files = sorted(self._files(), key=lambda item: item[0])
+        if len(files) >= self._most:
+            for _, path in files[: len(files) - int(_KEPT * self._most)]:
+                path.unlink(missing_ok=True)
+            files = files[-int(_KEPT * self._most) :]
+        self._room = self._most - len(files)
+
+    def _files(self) -> Iterator[tuple[float, Path]]:
+        for path in self._folder.iterdir():
+            if _NAMED.match(path.name):  # whatever else is in a folder that the user named stays there
+                with suppress(FileNotFoundError):
+                    yield path.stat().st_mtime, path
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file or folder is the user's own, where the platform tells."""
+    return not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
+
+
+@cache
+def _here() -> str:
+    """What stands for all that decides here what a part gives."""
+    told = [platform.python_version(), _processor(), *map(_version, _PACKAGES)]
+    root = Path(__file__).parents[2]
+    for path in sorted(root.rglob("*.py")):
+        seen = path.stat()
+        told.append(f"{path.relative_to(root)} {seen.st_size} {seen.st_mtime_ns}")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    """Kernels differ in what the processor can do, and round in other places."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return "\n".join(dict.fromkeys(line for line in lines if line.startswith(("model name", "flags", "Features"))))
+    return f"{platform.machine()} {platform.processor()}"
