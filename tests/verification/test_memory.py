@@ -278,3 +278,12 @@ def test_each_session_has_the_bound_of_its_time() -> None:
         assert wide.run(feeds)[0].tolist() == [1]
         with pytest.raises(TooLargeError):
             narrow.run(feeds)
+
+
+def test_tensors_of_a_sequence_may_have_any_sizes() -> None:
+    given = model("g (float[3] x) => (seq(float[N]) y) <int64[2] s = {1, 2}> { y = SplitToSequence (x, s) }", 18)
+    feeds = {"x": np.zeros(3, np.float32)}
+    (found,) = OnnxRuntime().load(Source(given)).run(feeds)
+    assert [item.shape for item in found] == [(1,), (2,)]
+    with under(memory=150e-9), pytest.raises(TooLargeError):
+        OnnxRuntime().load(Source(given)).run(feeds)

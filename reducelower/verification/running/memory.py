@@ -92,10 +92,15 @@ class Judged:
         """As the session; a TooLargeError where to compare the results takes too much."""
         results = self.session.run(feeds, timeout)
         pairs = zip(self.model.graph.output, results, strict=True)
-        count = _JUDGED * sum(np.size(value) for output, value in pairs if output.HasField("type"))
+        count = _JUDGED * sum(_elements(value) for output, value in pairs if output.HasField("type"))
         if count > allowed_bytes():
             raise TooLargeError.of(count)
         return results
+
+
+def _elements(value: Any) -> int:
+    """How many elements a tensor has, or those of a sequence have together."""
+    return sum(map(_elements, value)) if isinstance(value, list) else int(np.size(value))
 
 
 # onnxruntime takes the arena of a session from the process, where the last that was registered stands.
