@@ -17,7 +17,7 @@ from reducelower.failures import SettingError
 from reducelower.files.remote import as_path, is_url
 from reducelower.options import Settings
 
-__all__ = ["PATIENCE", "anchored", "anchored_settings", "dask_executor"]
+__all__ = ["PATIENCE", "anchored", "anchored_settings", "check_workers", "dask_executor"]
 
 PATIENCE = 10.0
 """Seconds within which a scheduler has to answer."""
@@ -49,7 +49,7 @@ def dask_executor(address: str, patience: float = PATIENCE) -> Iterator[Executor
             "give the address that 'dask scheduler' prints"
         ) from None
     with client:
-        _check_workers(client, address)
+        check_workers(client, address)
         # Not pure: the same conversion asked for twice is to write twice.
         yield client.get_executor(pure=False)
 
@@ -93,8 +93,12 @@ def _absolute(name: str) -> str:
     return path if not path or is_url(path) else os.path.abspath(path)  # noqa: PTH100 (resolve() follows links)
 
 
-def _check_workers(client: Any, address: str) -> None:
-    """Check the workers before any work; those that join later are not checked."""
+def check_workers(client: Any, address: str) -> None:
+    """Check the workers before any work; those that join later are not checked.
+
+    Raises:
+        SettingError: workers have no reducelower or another version.
+    """
     try:
         versions = set(client.run(_version_here).values())
     except Exception as error:

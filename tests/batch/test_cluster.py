@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from reducelower import __version__
 from reducelower.batch import Outcome, Settings, Task
 from reducelower.batch.many import crashed, run_all
 from reducelower.failures import SettingError
@@ -163,15 +165,12 @@ def test_nobody_at_the_address_is_one_sentence_within_bounds() -> None:
             assert len(str(raised.value).splitlines()) == 1
 
 
-def test_a_cluster_of_another_version_is_refused(
-    folder: Path, cli: Cli, cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from reducelower.batch import cluster as module
+def test_a_cluster_of_another_version_is_refused() -> None:
+    from reducelower.batch.cluster import check_workers
 
-    monkeypatch.setattr(module, "__version__", "99.0")
-    ran = cli("check", folder, "--opset", 13, "--scheduler", cluster.scheduler_address)
-    assert ran.status == 2
-    assert "and here it is 99.0; install the same version everywhere" in ran.err
+    client = SimpleNamespace(run=lambda _: {"tcp://one": __version__, "tcp://two": "99.0"})
+    with pytest.raises(SettingError, match=f"have reducelower 99.0, and here it is {__version__}; install the same"):
+        check_workers(client, "tcp://there")
 
 
 def test_without_dask_a_sentence_says_so(
