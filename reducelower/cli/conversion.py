@@ -33,6 +33,8 @@ def convert_all(
     if STREAM in models and settings.in_place:
         raise SettingError("standard input cannot be replaced; give -o OUT")
     models, output = _with_output(models, options)
+    if output == STREAM:  # which no external data can lie beside
+        settings = replace(settings, external_data="keep")
     on_standard_output(options)
     with staged(models, output) as files:
         return _convert_all(command, files, replace(settings, details=bool(options["reports"])), options)

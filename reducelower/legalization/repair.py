@@ -119,7 +119,7 @@ def _spell_default_domain(
     for node in spelled:
         node.domain = ""
     if spelled:
-        yield f"wrote the domain {_LONG!r} of {counted(len(spelled), 'node')} as '', as the opset import does"
+        yield f"replaced the domain {_LONG!r} of {counted(len(spelled), 'node')} by '', as the opset import spells it"
 
 
 def _plain(domain: str) -> str:

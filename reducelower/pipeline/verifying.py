@@ -139,16 +139,17 @@ def _read_inputs(settings: Settings, model: ModelProto) -> dict[str, Any]:
     """Read the arrays for a model's inputs; a ``.npz`` file, which holds them by name, stands under its own name."""
     if not settings.inputs:
         return {}
-    from reducelower.verification import load_array, load_arrays
+    from reducelower.verification import load_arrays, load_value
 
-    names, is_optional = [value.name for value in model.graph.input], "inputs" in settings.optional
+    kinds, is_optional = {value.name: value.type for value in model.graph.input}, "inputs" in settings.optional
+    names = list(kinds)
     found: dict[str, Any] = {}
     for name, path in settings.inputs.items():
         if name == path:
             found |= load_arrays(path)
         elif name in names or not is_optional:
             _check_names([name], names, "input")
-            found[name] = load_array(path, name)
+            found[name] = load_value(path, kinds[name], name)
     if is_optional:
         return {name: value for name, value in found.items() if name in names}
     _check_names(found, names, "input")

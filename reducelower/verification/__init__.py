@@ -8,7 +8,14 @@ from __future__ import annotations
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.inputs.made import free_sizes
-from reducelower.verification.inputs.testdata import TestDataSet, check_given, load_array, load_arrays, load_test_data
+from reducelower.verification.inputs.testdata import (
+    TestDataSet,
+    check_given,
+    load_array,
+    load_arrays,
+    load_test_data,
+    load_value,
+)
 from reducelower.verification.result import (
     Coverage,
     Departure,
@@ -38,6 +45,7 @@ __all__ = [
     "load_array",
     "load_arrays",
     "load_test_data",
+    "load_value",
     "verify",
     "verify_regions",
 ]

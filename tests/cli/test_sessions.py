@@ -219,6 +219,8 @@ NAMES = {
     "defs": onnx.defs,
     "external": external,
     "found": _found,
+    "from_list": onnx.numpy_helper.from_list,
+    "from_optional": onnx.numpy_helper.from_optional,
     "load": onnx.load,
     "load_from_string": onnx.load_from_string,
     "model": _model,

@@ -92,7 +92,7 @@ def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str
             specs.append(InputSpec(value.name, value.type.tensor_type.elem_type, tensor_dims(value.type.tensor_type)))
         else:
             name = (kind or "untyped value").replace("_type", "").replace("_", " ")
-            skipped[value.name] = f"input {value.name!r} is a {name}, for which no values are made"
+            skipped[value.name] = f"no values are made for input {value.name!r} ({name})"
     return tuple(specs), skipped
 
 

@@ -19,7 +19,7 @@ from reducelower.numerics.measure import Array, element_type_of
 from reducelower.verification.inputs.made import free_sizes, input_specs, may_have, tensor_dims
 from reducelower.verification.running.source import Source
 
-__all__ = ["TestDataSet", "check_given", "load_array", "load_arrays", "load_test_data", "refused_input"]
+__all__ = ["TestDataSet", "check_given", "load_array", "load_arrays", "load_test_data", "load_value", "refused_input"]
 
 
 def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str, int]) -> None:
@@ -181,8 +181,8 @@ def load_test_data(
     return tuple(
         TestDataSet(
             item.name,
-            {value.name: _read(file, value.type) for value, file in _paired(item, "input", inputs)},
-            tuple(_read(file, value.type) for value, file in _expected(item, list(proto.graph.output))),
+            {value.name: load_value(file, value.type) for value, file in _paired(item, "input", inputs)},
+            tuple(load_value(file, value.type) for value, file in _expected(item, list(proto.graph.output))),
         )
         for item in sets
     )
@@ -217,15 +217,22 @@ def _paired(folder: Path, kind: str, values: list[onnx.ValueInfoProto]) -> list[
     return [(values[_number(file)[0]], file) for file in files if 0 <= _number(file)[0] < len(values)]
 
 
-def _read(file: Path, kind: onnx.TypeProto) -> Any:
+def load_value(path: str | os.PathLike[str], kind: onnx.TypeProto, name: str = "") -> Any:
+    """The value of an input or output of a type: an array as `load_array` reads it, a sequence or an optional.
+
+    Raises:
+        UnreadableModelError: the file is missing or holds something else.
+    """
     readers: dict[str | None, Any] = {
         "sequence_type": lambda data: numpy_helper.to_list(onnx.SequenceProto.FromString(data)),
         "optional_type": lambda data: numpy_helper.to_optional(onnx.OptionalProto.FromString(data)),
     }
     reader = readers.get(kind.WhichOneof("value"))
     if reader is None:
-        return load_array(file)
+        return load_array(path, name)
     try:
-        return reader(file.read_bytes())
+        return reader(Path(path).read_bytes())
+    except OSError as error:
+        raise UnreadableModelError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Exception as error:  # as in load_array
-        raise UnreadableModelError(f"{file}: cannot be read: {error}") from error
+        raise UnreadableModelError(f"{path}: cannot be read as a value of its type: {error}") from error

@@ -72,7 +72,7 @@ def run_source(
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
-        raise CannotRunError("; ".join(left_out) + "; give its value as an input")
+        raise CannotRunError("; ".join(left_out))
     check_making([spec for spec in specs if spec.name not in request.given], request.dims)
     reasons: list[str] = []
     for name in names:
