@@ -14,6 +14,7 @@ __all__ = [
     "RefusedError",
     "RuleError",
     "TargetError",
+    "UnknownValueError",
     "UnreadableError",
     "UnreadableModelError",
     "alike",
@@ -87,12 +88,27 @@ class ConversionError(ValueError):
 
 
 class RefusedError(Exception):
-    """Raised by a rule that cannot answer for its node; the engine adds the place and collects it as a `Refusal`."""
+    """Raised by a rule that cannot answer for its node; the engine adds the place and collects it as a `Refusal`.
 
-    def __init__(self, reason: str, hint: str = "") -> None:
+    Attributes:
+        reason, hint: see `Refusal`.
+        operator: the operator that the reason is about, of a node that was written in the place of another.
+    """
+
+    def __init__(self, reason: str, hint: str = "", operator: str = "") -> None:
         self.reason = reason
         self.hint = hint
+        self.operator = operator
         super().__init__(reason)
+
+    def reason_for(self, op_type: str) -> str:
+        """The reason at a node of an operator, which a user knows; what stands in its place is named as that."""
+        written = self.operator not in ("", op_type)
+        return f"it is written with {self.operator}, and {self.reason}" if written else self.reason
+
+
+class UnknownValueError(RefusedError):
+    """A rule asked what is not known of a value; the reason names the value, and says nothing of an operator."""
 
 
 class UnreadableError(ValueError):

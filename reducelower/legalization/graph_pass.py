@@ -223,7 +223,7 @@ class GraphPass:
                 refuse_invalid(outcome, self.goal, self._rewriter.rules.applied[earlier:])
         except RefusedError as refused:
             # The traceback would keep the model alive.
-            outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
+            outcome = Outcome(op_type, refusal=RefusedError(refused.reason_for(op_type), refused.hint))
         except RuleError as wrong:
             raise RuleError(fill(wrong.reason, real_names(read)), wrong.path, wrong.line) from None
         self._memo.learn(stage, edit.scope, read, scope, outcome)
@@ -260,7 +260,7 @@ class GraphPass:
             self._memo.unmended.update(dict.fromkeys(unmended))
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
         except RefusedError as refused:
-            edit.refuse(index, node.name, op_type, refused.reason, refused.hint)
+            edit.refuse(index, node.name, op_type, refused.reason_for(op_type), refused.hint)
             return
         if settled is not None or label:
             put_in_own_names(outcome, edit, index)

@@ -16,7 +16,7 @@ from onnx import GraphProto, NodeProto, defs
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import ItsBody, moved
-from reducelower.errors import RefusedError, RuleError
+from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.other_domains import Move, steps_of
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
@@ -205,18 +205,30 @@ class NodeRewriter:
                 written = self.settle_other(node, scope)[0] if self.is_moved(node) else None
                 settled += [node] if written is None else written
                 continue
-            outcome: list[NodeProto] | None = None
-            if treatment is not None:
-                if node.op_type in HOLDING_GRAPHS:
-                    self._settle_subgraphs(node, scope, mistyped=mistyped)
-                outcome, _ = self.settle(node, opset, scope, treatment, mistyped=mistyped)
-            if outcome is not None:
-                settled.extend(outcome)
-            elif mistyped or node.op_type in table.dropped:
-                settled.extend(self.fit(node, scope, strict=node.op_type in table.dropped) or [node])
-            else:
-                settled.append(node)
+            op_type = node.op_type
+            try:
+                settled += self._settle_written(node, opset, scope, treatment, mistyped=mistyped)
+            except UnknownValueError:
+                raise
+            except RefusedError as refused:
+                refused.operator = refused.operator or op_type
+                raise
         return settled
+
+    def _settle_written(
+        self, node: NodeProto, opset: int, scope: BodyScope, treatment: Treatment | None, *, mistyped: bool
+    ) -> list[NodeProto]:
+        """What a node that was written in the place of another becomes."""
+        table = self.table(opset)
+        if treatment is not None:
+            if node.op_type in HOLDING_GRAPHS:
+                self._settle_subgraphs(node, scope, mistyped=mistyped)
+            outcome, _ = self.settle(node, opset, scope, treatment, mistyped=mistyped)
+            if outcome is not None:
+                return outcome
+        if not mistyped and node.op_type not in table.dropped:
+            return [node]
+        return self.fit(node, scope, strict=node.op_type in table.dropped) or [node]
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:
         for _, _, graph in subgraphs(node):
@@ -248,7 +260,8 @@ class NodeRewriter:
             except RefusedError:
                 continue
             hint = f"--rules {name} works here"
-            return RefusedError(refused.reason, f"{refused.hint}; {hint}" if refused.hint else hint)
+            refused.hint = f"{refused.hint}; {hint}" if refused.hint else hint
+            return refused
         return refused
 
     def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
@@ -271,7 +284,8 @@ class NodeRewriter:
             own = self.rules.boundaries.expressions(node.op_type) if self.rules.boundaries is not None else ()
             if own:
                 raise own[0].source.error(f"it leads back to {node.op_type}, which opset {self.goal} lacks")
-            raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
+            circle = list(dict.fromkeys(self._expressing))
+            raise RefusedError(f"opset {self.goal} has neither {' nor '.join(circle)}", operator=circle[0])
         op_type = node.op_type
         nodes, written, label = decompose.replacement(node, opset, scope, self.rules.boundaries)
         return self._within_expression(op_type).settle_all(nodes, written, scope, mistyped=mistyped), label
@@ -318,7 +332,7 @@ def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bo
             if found is None:
                 if not strict or (not are_inputs and formal.type_str in tied):
                     continue
-                raise RefusedError(
+                raise UnknownValueError(
                     f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
                     scope.how_to_declare(name, "type"),
                 )

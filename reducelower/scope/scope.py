@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from reducelower.errors import RefusedError
+from reducelower.errors import UnknownValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -152,22 +152,22 @@ class Scope(ABC):
         """The element type of a tensor.
 
         Raises:
-            RefusedError: it is unknown; the hint says how to declare it.
+            UnknownValueError: it is unknown; the hint says how to declare it.
         """
         found = self.element_type(name)
         if found is None:
-            raise RefusedError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
+            raise UnknownValueError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
         return found
 
     def needed_rank(self, name: str) -> int:
         """The rank of a tensor.
 
         Raises:
-            RefusedError: it is unknown; the hint says how to declare it.
+            UnknownValueError: it is unknown; the hint says how to declare it.
         """
         found = self.rank(name)
         if found is None:
-            raise RefusedError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))
+            raise UnknownValueError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))
         return found
 
     def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
