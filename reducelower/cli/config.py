@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from reducelower.cli.types import beside
 from reducelower.failures import SettingError
 from reducelower.model.text import did_you_mean
 
@@ -105,20 +106,23 @@ def _set(
     found: dict[str, dict[str, Any]],
 ) -> None:
     flag = f"--{key.replace('_', '-')}"
-    known = False
+    known = is_taken = False
     for name, option in _options(commands):
         if flag not in option.opts:
             continue
         known = True
         if option.name in _NEVER:
             raise SettingError(f"{path}: {place} cannot be set by a file; give {flag} on the command line")
-        given = _value(value, option)
+        given = _value(value, option, path.parent)
         if isinstance(given, list) and not option.multiple:
-            raise SettingError(f"{path}: {place} takes one value, not several")
+            continue  # another command may take several
+        is_taken = True
         if option.is_flag and not isinstance(given, bool | str):
             raise SettingError(f"{path}: {place} is either true or false, and not {given}")
         assert option.name is not None
         found[name][option.name] = given
+    if known and not is_taken:
+        raise SettingError(f"{path}: {place} takes one value, not several")
     # Some commands have the name of an option; then the option is meant.
     if not known and key in commands:
         raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
@@ -127,11 +131,14 @@ def _set(
         raise SettingError(f"{path}: there is no option {place!r}{did_you_mean(key, flags)}")
 
 
-def _value(value: Any, option: click.Option) -> Any:
+def _value(value: Any, option: click.Option, folder: Path) -> Any:
     """A value in the form that the option reads: a table as pairs, a single value of a repeatable option as a list."""
     if isinstance(value, dict):
         value = [f"{name}={given}" for name, given in value.items()]
-    return value if not option.multiple or isinstance(value, list) else [value]
+    several = value if isinstance(value, list) else [value]
+    if folder != Path.cwd():
+        several = [beside(option.type, each, folder) if isinstance(each, str) else each for each in several]
+    return several if option.multiple or isinstance(value, list) else several[0]
 
 
 def _options(commands: Mapping[str, click.Command]) -> Iterator[tuple[str, click.Option]]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +30,7 @@ __all__ = [
     "Number",
     "Pairs",
     "ParamType",
+    "beside",
 ]
 
 if TYPE_CHECKING:
@@ -273,3 +275,13 @@ TOLERANCE = _Parsed("TOLERANCE", _tolerance)
 FILE = _Name("file")
 FOLDER = _Name("dir")
 RULES = _Rules("dir")
+
+
+def beside(kind: click.ParamType[Any], text: str, folder: Path) -> str:
+    """A text that a configuration file in a folder gives for a type; a path in it begins at that folder."""
+    if kind in (RULES, RUNTIME):  # which may be the name of one that is shipped
+        return str(folder / text) if (folder / text).exists() else text
+    if kind is INPUT_FILE:
+        name, equals, path = text.rpartition("=")
+        return f"{name}{equals}{folder / path}"
+    return str(folder / text) if kind in (FILE, FOLDER) and text not in ("", "-") else text
