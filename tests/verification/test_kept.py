@@ -111,3 +111,22 @@ def test_of_equal_models_nothing_is_written(tmp_path: Path) -> None:
     same = weighted(CHAIN, WEIGHT)
     assert verify(same, same, keep_failing=tmp_path / "folder").kept == ""
     assert not (tmp_path / "folder").exists()
+
+
+def test_an_output_that_one_side_has_no_use_for_is_left_out(tmp_path: Path) -> None:
+    """Dropout gives a mask in the first model, and none in the second."""
+    before = "g (float[N, 8] x) => (float[N, 8] y) { a, mask = Dropout (x)  b = Abs (a)  y = MatMul (b, w) }"
+    after = "g (float[N, 8] x) => (float[N, 8] y) { a = Neg (x)  b = Sqrt (a)  y = MatMul (b, w) }"
+    found = verify(weighted(before, WEIGHT), weighted(after, WEIGHT), keep_failing=tmp_path)
+    assert (found.verdict, found.kept) == ("different", str(tmp_path))
+    for name in ("before.onnx", "after.onnx"):
+        given(tmp_path, name)
+
+
+def test_where_parts_are_given_sequences_all_before_them_is_written(tmp_path: Path) -> None:
+    text = "g (float[4, 4] x) => (float[M, K] y) {{ s = SplitToSequence (x)  y = ConcatFromSequence <axis = {}> (s) }}"
+    found = verify(model(text.format(0), 13), model(text.format(1), 13), keep_failing=tmp_path)
+    assert (found.verdict, found.kept) == ("different", str(tmp_path))
+    written, feeds, (result,) = given(tmp_path, "before.onnx")
+    assert operators(written) == ["SplitToSequence", "ConcatFromSequence"]
+    np.testing.assert_array_equal(result, feeds["x"])

@@ -39,7 +39,7 @@ from reducelower.verification.regions.numbering import attributes
 from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import plainly_spelled
 
-__all__ = ["SMALL_CONSTANT", "Pair", "free_input", "opened", "small_models"]
+__all__ = ["SMALL_CONSTANT", "Pair", "compared_models", "free_input", "opened", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 
@@ -139,6 +139,16 @@ def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
             _model(pair, pair.nodes, pair.before, pair.constants[0], values),
             _model(pair, pair.replacement, pair.after, pair.constants[1], values),
         )
+
+
+def compared_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
+    """The models of the source and of the result, as they are compared: an output that the result lacks may go."""
+    for before, after in small_models(pair):
+        source, result = (after, before) if pair.is_raised else (before, after)
+        kept = {value.name for value in result.graph.output}
+        for value in [value for value in source.graph.output if value.name not in kept]:
+            source.graph.output.remove(value)
+        yield source, result
 
 
 def _model(

@@ -20,7 +20,7 @@ from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.lemmas.proof import values_of
 from reducelower.verification.regions.align import Claim
 from reducelower.verification.regions.cut import cut_region
-from reducelower.verification.regions.pairs import Pair, small_models
+from reducelower.verification.regions.pairs import Pair, compared_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, giving
@@ -84,8 +84,8 @@ def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
 
 
 def _sides(pair: Pair) -> tuple[Source, Source]:
-    before, after = next(small_models(pair))
-    return (Source(after), Source(before)) if pair.is_raised else (Source(before), Source(after))
+    before, after = next(compared_models(pair))
+    return Source(before), Source(after)
 
 
 def _nodes_alone(claim: Claim, source: Source, run: Run, at: int, clock: Clock) -> _Part | None:
@@ -124,7 +124,9 @@ def _ending_with(source: Source, name: str) -> Source:
 
 
 def _shows(part: _Part, runs: tuple[Run, Run], clock: Clock) -> bool:
-    """Whether the two sides give different values, each in the runtime in which the whole ran."""
+    """Whether the two sides give different values, each in the runtime in which the whole ran, of arrays alone."""
+    if not all(isinstance(value, np.ndarray) for value in part.feeds.values()):
+        return False
     try:
         one, other = (
             _given(model, run.runtime, part.feeds, clock) for model, run in zip(part.models, runs, strict=True)
