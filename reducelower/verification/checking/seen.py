@@ -138,7 +138,7 @@ def judge_case(tally: Tally, seen: Seen) -> None:
             continue
         tally.values += before.size
         if identical(before, after):
-            tally.kept.append(case)
+            tally.kept.append(seen.magnitude)
             continue
         truth = seen.truth(before)
         tolerance = tolerance_for(element_type_of(before), tolerances)
@@ -158,7 +158,10 @@ def judge_case(tally: Tally, seen: Seen) -> None:
         if status != "equal" and is_extreme and element_type_of(before) in (tolerances or {}):
             continue  # what may be off by that much may overflow
         tally.note(status, reason, case)
-        (tally.lost if status == "loses range" else tally.kept).append(case)
+        if status == "loses range":
+            tally.lose(seen.magnitude, case)
+        else:
+            tally.kept.append(seen.magnitude)
         tally.is_defined_so &= status != "loses range" or truth is not None
         for name in DISTANCES:
             setattr(tally, name, max(getattr(tally, name), getattr(found, name)))

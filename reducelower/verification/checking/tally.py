@@ -81,9 +81,10 @@ class Tally:
     """The results of the cases so far.
 
     The `example` has a text for each input of the first case of the worst status, which is `failing` where the sides
-    differ. `bound` is the largest magnitude of
-    which nothing is lost, 0 where that is not known; whatever is lost `is_defined_so` where the operator's own
-    definition loses it. No text names a value of the model: the results are those of all regions that are alike.
+    differ. Of each case, the magnitude of the inputs is `kept` or `lost`; the `first_lost` is the smallest from 1 on,
+    where nothing special was fed. `bound` is the largest magnitude of which nothing is lost, 0 where that is not known;
+    whatever is lost `is_defined_so` where the operator's own definition loses it. No text names a value of the model:
+    the results are those of all regions that are alike.
     """
 
     status: SiteStatus = "equal"
@@ -97,8 +98,9 @@ class Tally:
     max_absolute: float = 0.0
     max_relative: float = 0.0
     refused: list[str] = field(default_factory=list)
-    kept: list[Case] = field(default_factory=list)
-    lost: list[Case] = field(default_factory=list)
+    kept: list[float] = field(default_factory=list)
+    lost: list[float] = field(default_factory=list)
+    first_lost: tuple[float, Case] | None = None
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
     bound: float = 0.0
@@ -111,6 +113,12 @@ class Tally:
             self.reason = f"{reason} ({case.label})" if case else reason
             self.example = tuple(map(_shown, case.feeds.values())) if case else ()
             self.failing = case if status == "different" else None
+
+    def lose(self, magnitude: float, case: Case) -> None:
+        """Keep that something is lost of a case of this magnitude."""
+        self.lost.append(magnitude)
+        if magnitude >= 1 and not case.is_special and (self.first_lost is None or magnitude < self.first_lost[0]):
+            self.first_lost = magnitude, case
 
     def add(self, found: Tally) -> None:
         """Add the results of further sets of inputs."""
@@ -153,11 +161,10 @@ def _holds(tally: Tally) -> str:
     """Between which magnitudes of the inputs nothing is lost; as far as it was tried, where no bound was found."""
     if not tally.lost or not tally.kept:
         return ""
-    lost, kept = ([magnitude(case.feeds.values()) for case in cases] for cases in (tally.lost, tally.kept))
-    large = [top for top in lost if top >= 1]
-    small = [top for top in lost if 0 < top < 1]
-    above = max((top for top in kept if top < min(large)), default=None) if large else None
-    below = min((top for top in kept if top > max(small)), default=None) if small else None
+    large = [top for top in tally.lost if top >= 1]
+    small = [top for top in tally.lost if 0 < top < 1]
+    above = max((top for top in tally.kept if top < min(large)), default=None) if large else None
+    below = min((top for top in tally.kept if top > max(small)), default=None) if small else None
     found = [f"from {below:.3g} on"] if below is not None else []
     top = tally.bound or above
     found += [f"up to {_rounded_down(top):.3g}"] if top else []

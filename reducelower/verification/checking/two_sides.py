@@ -11,23 +11,19 @@ from onnx import ModelProto, helper
 
 from reducelower.numerics.reductions import Reduction
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
-from reducelower.verification.checking.tally import Tally, largest_kept, magnitude
+from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.inputs.made import may_have
 from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
-from reducelower.verification.running.memory import allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["run_both"]
 
 _LEFT_OPEN = "Nothing was compared of NaN and of floats beyond the range of integers where both sides cast them to one."
-
-
-_SHARE = 0.5  # of the memory, for what is kept of sets of inputs
 
 
 @dataclass(frozen=True)
@@ -105,14 +101,10 @@ class _Run:
     def run(self) -> Tally:
         """Go through all sets of inputs until the sides differ on one; an OutOfTimeError once the time is over."""
         clock = self._setup.clock
-        kept = 0
         sets = self._setup.sets
         fed = replace(sets, limits=replace(sets.limits, are_apart=self._are_apart))
         for case in fed(self._source_takes, self._both_take):
             clock.check()
-            if kept > _SHARE * allowed_bytes():
-                self._tally.notes.setdefault("The memory allowed no other sets of inputs.")
-                break
             if case.is_far and all(casts.leave_open(case.feeds) for casts in self._casts):
                 self._tally.notes.setdefault(_LEFT_OPEN)
                 continue
@@ -136,7 +128,6 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            kept += held_bytes(case.feeds.values()) + 2 * held_bytes(expected)  # and the distances of these
             sides = self._left.session, expected, results, self._witness, self._exactness, self._are_apart
             judge_case(self._tally, Seen(self._setup, case, self._reduction, *sides))
             if self._tally.status == "different":
@@ -147,12 +138,10 @@ class _Run:
 
     def _bound(self) -> float:
         """Up to which magnitude nothing is lost; 0 where that is not told."""
-        ordinary = (case for case in self._tally.lost if not case.is_special)
-        large = [(top, case) for case in ordinary if (top := magnitude(case.feeds.values())) >= 1]
-        if not large:
+        if self._tally.first_lost is None:
             return 0.0
-        lost, case = min(large, key=lambda item: item[0])
-        kept = max((top for one in self._tally.kept if (top := magnitude(one.feeds.values())) < lost), default=1.0)
+        lost, case = self._tally.first_lost
+        kept = max((top for top in self._tally.kept if top < lost), default=1.0)
         self._setup.clock.check()
         return largest_kept(self._left.session, self._right.session, case.feeds, lost, max(kept, 1.0))
 
