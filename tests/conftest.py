@@ -16,6 +16,9 @@ from tests.pairwise import thinned
 
 DATA = Path(__file__).parent / "data"
 
+# No test sees what another one's run found to hold, and none writes to the user's folder: this is none.
+os.environ["REDUCELOWER_CACHE"] = os.devnull
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -30,12 +33,6 @@ class Ran:
 def _nothing_known() -> None:
     """Let no test see what another one's run learned about nodes."""
     forget()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep what the command line keeps out of the user's own folder."""
-    os.environ["REDUCELOWER_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")
