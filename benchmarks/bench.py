@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import commands
@@ -25,7 +24,7 @@ import running
 import weights
 from measuring import Line
 
-import reducelower
+from reducelower.versions import versions_of
 
 _PACKAGES = ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
 
@@ -51,18 +50,10 @@ def _groups(folder: Path, *, quick: bool) -> Mapping[str, Callable[[], Iterator[
 
 
 def _machine() -> dict[str, str]:
-    found = {"reducelower": reducelower.__version__, "Python": platform.python_version()}
-    found.update((name, _version(name)) for name in _PACKAGES)
+    found = {**versions_of(*_PACKAGES), "Python": platform.python_version()}
     found["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
     found["processor"] = f"{_processor()}, {os.cpu_count()} cores"
     return found
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _processor() -> str:

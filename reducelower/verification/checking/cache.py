@@ -11,25 +11,24 @@ import json
 import os
 import platform
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import platformdirs
 
+from reducelower.files.pending import write_whole
 from reducelower.verification.checking.tally import Tally
 from reducelower.verification.result import HOLDING
+from reducelower.versions import versions_of
 
 __all__ = ["Cache", "default_folder"]
 
 _MOST = 10_000  # files of about 1 kB
 _KEPT = 0.75  # of these, the last used ones, where there are more
-_NAMED = re.compile(r"[0-9a-f]{64}.*\.json$")
-_PACKAGES = ("onnx", "onnxruntime", "numpy")
+_NAMED = re.compile(r"[0-9a-f]{64}\.json$")
 _FAULTS = (OSError, ValueError, TypeError, AttributeError)
 """What a file that is damaged makes of reading it."""
 
@@ -52,7 +51,7 @@ class Cache:
             most: how many files are kept.
         """
         self._folder = folder
-        self._stamp = stamp or _here()
+        self._stamp = stamp
         self._most = most
         self._room = -1  # how many files may be added until they are counted again
 
@@ -83,16 +82,12 @@ class Cache:
             if not _is_own(self._folder):
                 return
             self._make_room()
-            path = self._path(key)
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self._folder, prefix=path.stem, suffix=path.suffix, delete=False
-            ) as file:
-                json.dump(told, file)
-            Path(file.name).replace(path)  # so that nobody reads half of it
+            write_whole(self._path(key), json.dumps(told))
             self._room -= 1
 
     def _path(self, key: object) -> Path:
-        return self._folder / f"{hashlib.sha256(repr((self._stamp, key)).encode()).hexdigest()}.json"
+        whole = repr((self._stamp or _here(), key))
+        return self._folder / f"{hashlib.sha256(whole.encode()).hexdigest()}.json"
 
     def _make_room(self) -> None:
         if self._room > 0:
@@ -119,19 +114,12 @@ def _is_own(path: Path) -> bool:
 @cache
 def _here() -> str:
     """What stands for all that decides here what a part gives."""
-    told = [platform.python_version(), _processor(), *map(_version, _PACKAGES)]
+    told = [platform.python_version(), _processor(), repr(versions_of("onnx", "onnxruntime", "numpy"))]
     root = Path(__file__).parents[2]
     for path in sorted(root.rglob("*.py")):
         seen = path.stat()
         told.append(f"{path.relative_to(root)} {seen.st_size} {seen.st_mtime_ns}")
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def _processor() -> str:

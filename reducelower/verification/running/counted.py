@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
-from reducelower.model.value_info import size_of
+from reducelower.model.value_info import sizes
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.sizes import A_SHAPE, inferred
 
@@ -65,14 +65,13 @@ class Counted:
             return 0
         taken, shapes = 0, []
         for value in graph.output:
-            kind = value.type.tensor_type
-            shape = [size_of(dim) for dim in kind.shape.dim]
-            known = [size for size in shape if size is not None]
-            if not kind.HasField("shape") or len(known) < len(shape):
+            shape, kind = sizes(value.type), value.type.tensor_type.elem_type
+            known = [size for size in shape or () if size is not None]
+            if shape is None or len(known) < len(shape) or not kind:
                 return 0
             shapes.append(known)
-            taken += prod(known) * int(helper.tensor_dtype_to_np_dtype(kind.elem_type).itemsize)
-        return taken + _laid_out(self._node, [*map(np.shape, inputs)], shapes[0])
+            taken += prod(known) * int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
+        return taken + _laid_out(self._node, [*map(np.shape, inputs)], shapes)
 
     def _alone(self, given: Mapping[str, Any]) -> ModelProto:
         """A model of nothing but the node."""
@@ -98,16 +97,16 @@ def _key(value: Any) -> object:
 _WINDOWS = frozenset({"Conv", "ConvInteger", "ConvTranspose", "DeformConv"})
 
 
-def _laid_out(node: NodeProto, inputs: Sequence[Sequence[int]], result: Sequence[int]) -> int:
+def _laid_out(node: NodeProto, inputs: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> int:
     """How many bytes are laid out beside what a node gives: all scores of attention, or what each window sees."""
     if node.op_type == "Attention":
         query, keys = inputs[:2]
         heads = next((item.i for item in node.attribute if item.name == "q_num_heads"), 1)
         return 2 * _SINGLE * prod(query[:3] if len(query) == 4 else (*query[:2], heads)) * prod(keys[-2:-1])
-    if node.op_type not in _WINDOWS:
+    if node.op_type not in _WINDOWS or not results:
         return 0
     data, weights = inputs[:2]
-    moved = data if node.op_type == "ConvTranspose" else result
+    moved = data if node.op_type == "ConvTranspose" else results[0]
     return 2 * _DOUBLE * prod(data[:1]) * prod(weights[1:]) * prod(moved[2:])
 
 
