@@ -10,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from onnx.backend.test.loader import load_model_tests
 
-__all__ = ["is_plain", "reducelower"]
+__all__ = ["ended", "forked", "is_plain", "reducelower"]
 
 _LONGEST = 300  # seconds
 
@@ -29,36 +29,49 @@ def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnul
     """What reducelower says and how it ends in a folder, with a file on standard input."""
     if "--test" in words:
         load_model_tests(kind="node")  # once for all: it takes seconds
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = os.fork()
-        if not process:
-            _run(words, folder, given, out.fileno(), err.fileno())
-        _, ended = os.waitpid(process, 0)
+
+    def run_there() -> int:
+        os.chdir(folder)
+        return _run(words)
+
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, given.open("rb") as taken:
+        status = ended(forked(run_there, (taken.fileno(), out.fileno(), err.fileno())))
         said = []
         for file in (out, err):
             file.seek(0)
             said.append(file.read().decode(errors="surrogateescape"))
-    return subprocess.CompletedProcess(list(words), os.waitstatus_to_exitcode(ended), *said)
+    return subprocess.CompletedProcess(list(words), status, *said)
 
 
-def _run(words: Sequence[str], folder: Path, given: Path, out: int, err: int) -> None:
-    """Be the command line; this does not return."""
+def _run(words: Sequence[str]) -> int:
+    from reducelower.cli import run
+
+    return run(list(words))
+
+
+def forked(work: Callable[[], int], streams: tuple[int, int, int]) -> int:
+    """The number of a process that does some work, with these standard streams, and ends with the status it gives."""
+    process = os.fork()
+    if process:
+        return process
     status = 1
     try:
         signal.alarm(_LONGEST)
-        os.chdir(folder)
-        for own, taken in ((os.open(given, os.O_RDONLY), 0), (out, 1), (err, 2)):
+        for own, taken in zip(streams, range(3), strict=True):
             os.dup2(own, taken)
         sys.stdin, sys.stdout, sys.stderr = (
             io.TextIOWrapper(io.FileIO(at, "r" if at == 0 else "w", closefd=False), line_buffering=True)
             for at in range(3)
         )
-        from reducelower.cli import run
-
-        status = run(list(words))
+        status = work()
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def ended(process: int) -> int:
+    """The status with which a process ends."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from onnx import NodeProto, TypeProto, defs
 
 from reducelower.adapters.decompose import BY_ELEMENT_TYPE
@@ -21,6 +22,7 @@ def without_shape(found: TypeProto) -> bytes:
     return TypeProto(tensor_type=TypeProto.Tensor(elem_type=found.tensor_type.elem_type)).SerializeToString()
 
 
+@pytest.mark.xdist_group("onnx's cases")
 def test_shapes_make_no_difference() -> None:
     seen = Counter[str]()
     for case in cases():

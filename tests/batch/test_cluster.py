@@ -22,6 +22,8 @@ from reducelower.batch.many import crashed, run_all
 from reducelower.failures import SettingError
 from reducelower.options import Target
 
+pytestmark = pytest.mark.xdist_group("a cluster")
+
 Cli = Callable[..., Any]
 
 
@@ -125,12 +127,13 @@ def test_what_a_lost_worker_had_written_is_ours(folder: Path, tmp_path: Path) ->
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_model_that_kills_every_worker_is_the_only_one_lost(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     from reducelower.batch.cluster import dask_executor
 
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),  # of the same model
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=str(tmp_path / "dask")
         ) as cluster,

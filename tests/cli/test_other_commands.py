@@ -15,6 +15,9 @@ import click
 import onnx
 import pytest
 
+from reducelower.cli import run
+from tests.forked import ended, forked
+
 Cli = Callable[..., Any]
 
 COMMANDS = ("convert", "expand", "raise", "repair", "check", "inspect", "verify", "diff", "targets", "probe", "rules")
@@ -144,12 +147,13 @@ def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_p
     ],
 )
 def test_results_that_a_full_disk_does_not_take_are_an_error(models: Path, tmp_path: Path, arguments: str) -> None:
-    words = arguments.format(model=f"'{models}/skl_gnb_13.onnx'", out=f"'{tmp_path}/out.onnx'")
-    command = f"'{sys.executable}' -m reducelower {words} > /dev/full"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "error: cannot write to standard output: No space left on device"
-    assert "Traceback" not in done.stderr
+    words = arguments.format(model=models / "skl_gnb_13.onnx", out=tmp_path / "out.onnx").split()
+    with Path(os.devnull).open() as nothing, Path("/dev/full").open("w") as full, (tmp_path / "err").open("w") as err:
+        status = ended(forked(lambda: run(words), (nothing.fileno(), full.fileno(), err.fileno())))
+    assert status == 2
+    problems = (tmp_path / "err").read_text()
+    assert problems.splitlines()[-1] == "error: cannot write to standard output: No space left on device"
+    assert "Traceback" not in problems
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -7,30 +7,44 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+from reducelower.cli import progress
+from reducelower.cli import run as reducelower_here
+from tests.forked import ended, forked, reducelower
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo-terminals are given to forks")
+
+AT_ONCE, LATE = 0.0, 60.0
+"""Seconds after which steps are shown: from the start, or only where a machine is slower than any."""
 
 
-def on_a_terminal(
-    *arguments: object, columns: int = 120, start: Sequence[str] = ("-m", "reducelower"), **variables: str
-) -> str:
+@pytest.fixture(scope="module", autouse=True)
+def _imported(models: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a first run imports is there when it is forked."""
+    output = tmp_path_factory.mktemp("first") / "out.onnx"
+    reducelower_here(["convert", str(models / "skl_gmm_20.onnx"), "-o", str(output), "--opset", "13", "--quiet"])
+
+
+def on_a_terminal(*arguments: object, columns: int = 120, soon: float | None = None) -> str:
     """What a user sees, without the codes that colour it."""
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent(*arguments, columns=columns, start=start, **variables))
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent(*arguments, columns=columns, soon=soon))
 
 
-def sent(*arguments: object, columns: int = 120, start: Sequence[str] = ("-m", "reducelower"), **variables: str) -> str:
+def sent(*arguments: object, columns: int = 120, soon: float | None = None, times: int = 1, **variables: str) -> str:
     """What goes to a terminal."""
     import pty
 
+    def run() -> int:
+        os.environ |= {"COLUMNS": str(columns), "LINES": "40", "TERM": "xterm", **variables}
+        for name in [name for name, value in variables.items() if not value]:
+            del os.environ[name]
+        return _run(soon, times, *arguments)
+
     own, terminal = pty.openpty()
-    command = [sys.executable, *start, *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm", **variables}
-    environment = {name: value for name, value in environment.items() if value}
-    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    process = forked(run, (terminal, terminal, terminal))
     os.close(terminal)
     seen = b""
     try:
@@ -39,22 +53,19 @@ def sent(*arguments: object, columns: int = 120, start: Sequence[str] = ("-m", "
     except OSError:  # Linux says so when the other side is gone
         pass
     os.close(own)
-    assert process.wait() in (0, 2)
+    assert ended(process) in (0, 2)
     return seen.decode()
 
 
-AFTER = """
-import sys
-from reducelower.cli import progress, run
-progress._SOON = float(sys.argv[1])
-sys.exit(run(sys.argv[2:]))
-"""
-AT_ONCE, LATE = ("-c", AFTER, "0"), ("-c", AFTER, "60")
-"""To run it so that steps are shown from the start, or only where a machine is slower than any."""
+def _run(soon: float | None, times: int, *arguments: object) -> int:
+    """Be the command line, so many times, in a process of its own."""
+    if soon is not None:
+        progress._SOON = soon
+    return [reducelower_here(list(map(str, arguments))) for _ in range(times)][-1]
 
 
 def test_the_outcome_is_a_few_lines_and_has_no_table(models: Path, tmp_path: Path) -> None:
-    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, start=LATE)
+    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, soon=LATE)
     assert len(seen.splitlines()) == 5
     assert "│" not in seen
 
@@ -66,7 +77,7 @@ def test_details_come_before_the_verdict(models: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_steps_is_left_when_the_outcome_is_printed(models: Path, tmp_path: Path) -> None:
-    text = sent("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, start=AT_ONCE)
+    text = sent("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13, soon=AT_ONCE)
     assert "\x1b[?25h" in text  # the cursor is back, which goes while bars are shown
     assert text.rindex("\x1b[?25h") < text.index("skl_gmm_20.onnx: opset")
 
@@ -81,20 +92,23 @@ GREEN, RED = "\x1b[32m", "\x1b[31m"
 def test_a_terminal_shows_verdicts_in_colour(
     variables: dict[str, str], coloured: bool, models: Path, tmp_path: Path
 ) -> None:
-    twice = AFTER.replace("sys.exit", "run(sys.argv[2:])\nsys.exit")  # the output exists the second time
     words = ("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "o.onnx", "--opset", 13)
-    text = sent(*words, start=("-c", twice, "60"), **{"NO_COLOR": "", "FORCE_COLOR": "", **variables})
+    # The output exists the second time.
+    text = sent(*words, soon=LATE, times=2, **{"NO_COLOR": "", "FORCE_COLOR": "", **variables})
     assert (f"{GREEN}  verified    equal on 3 sets" in text) == coloured
     assert (f"{RED}error:\x1b[0m" in text) == coloured
 
 
 @pytest.mark.parametrize(("name", "coloured"), [("", False), ("FORCE_COLOR", True)])
-def test_a_pipe_gets_colours_only_where_they_are_forced(name: str, coloured: bool, models: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
-    environment |= {name: "1"} if name else {}
-    command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gmm_20.onnx"), "--opset", "20"]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert (GREEN in ran.stdout) == coloured
+def test_a_pipe_gets_colours_only_where_they_are_forced(
+    name: str, coloured: bool, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
+    if name:
+        monkeypatch.setenv(name, "1")
+    ran = reducelower(["check", str(models / "skl_gmm_20.onnx"), "--opset", "20"], models)
+    assert (ran.returncode, GREEN in ran.stdout) == (0, coloured)
 
 
 def test_many_models_have_a_bar_and_a_sum(models: Path, tmp_path: Path) -> None:
@@ -117,14 +131,14 @@ def test_quiet_is_quiet_on_a_terminal_too(models: Path, tmp_path: Path) -> None:
 
 def test_the_steps_of_one_model_are_shown_with_their_time(models: Path, tmp_path: Path) -> None:
     model = models / "skl_gmm_20.onnx"
-    seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, "-v", start=AT_ONCE)
+    seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, "-v", soon=AT_ONCE)
     assert "verifying" in seen
     assert re.search(r"read \d+\.\d s, rewrite \d+\.\d s, check \d+\.\d s, verify \d+\.\d s, write \d+\.\d s", seen)
 
 
 def test_short_work_shows_no_steps(models: Path, tmp_path: Path) -> None:
     words = ["convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--no-verify"]
-    seen = on_a_terminal(*words, start=LATE)
+    seen = on_a_terminal(*words, soon=LATE)
     assert "reading" not in seen
     assert "read 0." not in seen
 
@@ -141,19 +155,23 @@ def test_many_models_show_a_rate_and_the_time_that_is_left(models: Path, tmp_pat
 def test_text_ends_where_the_terminal_does(columns: int, models: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.onnx"
     model = models / "skl_gmm_20.onnx"
-    seen = on_a_terminal("expand", model, "-o", output, "--no-verify", columns=columns, start=LATE)
+    seen = on_a_terminal("expand", model, "-o", output, "--no-verify", columns=columns, soon=LATE)
     assert "warning" in seen
     told = seen.replace(str(output), "").replace(str(model), "")
     assert all(len(line.rstrip("\r")) <= columns for line in told.split("\n"))
 
 
-def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(models: Path, tmp_path: Path) -> None:
-    words = ["convert", str(models / "skl_gmm_20.onnx"), "-o", str(tmp_path / "out.onnx"), "--opset", "12"]
-    environment = {**os.environ, "COLUMNS": "40"}
-    command = [sys.executable, *AT_ONCE, *words]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert ran.stderr == ""
-    assert any(40 < len(line) <= 80 for line in ran.stdout.splitlines() if "onnx" not in line)
+def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "out.onnx", "--opset", 12)
+    monkeypatch.setenv("COLUMNS", "40")
+    out, err = tmp_path / "out", tmp_path / "err"
+    with out.open("w") as said, err.open("w") as problems, Path(os.devnull).open() as nothing:
+        streams = nothing.fileno(), said.fileno(), problems.fileno()
+        assert ended(forked(lambda: _run(AT_ONCE, 1, *words), streams)) == 0
+    assert err.read_text() == ""
+    assert any(40 < len(line) <= 80 for line in out.read_text().splitlines() if "onnx" not in line)
 
 
 def test_a_terminal_gets_no_model(models: Path) -> None:

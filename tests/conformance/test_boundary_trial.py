@@ -17,6 +17,8 @@ from reducelower.rulebook import RuleError, load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
 from reducelower.rulebook.boundary_validation import check_boundaries
 
+pytestmark = pytest.mark.xdist_group("onnx's cases")
+
 SHAPE = """<
   domain: "mine", overload: "below 15 if start == 1 and absent(end)", opset_import: ["" : 14],
   doc_string: "all sizes but the first"
@@ -67,7 +69,7 @@ Asked (data, whole) => (shape)
 """
 """The helper calls a computed value as the rule calls its input."""
 
-SLOW = {"Abs", "Attention", "Clip", "LpPool"}
+SLOW = {"Abs", "Attention", "AveragePool", "Clip", "LpPool"}
 """Operators whose cases have so many values that onnx.reference takes half a minute; they have tests elsewhere."""
 
 SPREADING = {"RoiAlign"}

@@ -19,6 +19,8 @@ from reducelower.conformance.suite import suite
 from reducelower.model.schemas import latest_opset
 from tests.conformance.made import everything, reductions
 
+pytestmark = pytest.mark.xdist_group("the suite")
+
 EXTREME = ("huge", "tiny")
 
 

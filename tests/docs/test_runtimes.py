@@ -14,6 +14,8 @@ from reducelower.runtimes import shipped_names
 
 from .shown import imported
 
+pytestmark = pytest.mark.xdist_group("the suite")
+
 ROOT = Path(__file__).parents[2]
 
 

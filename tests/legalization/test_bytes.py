@@ -156,23 +156,16 @@ def test_weights_make_no_difference(layout: str, source: int, target: int) -> No
         assert made == wanted
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        lambda: reducelower.convert_bytes(sample(18).SerializeToString(), 9),
-        lambda: reducelower.convert_version(sample(18), 13, in_place=True),
-        lambda: reducelower.legalize(sample(13), Target(runtime=reducelower.load_runtime("opencv"))),
-        lambda: reducelower.check(sample(18), 9),
-        lambda: reducelower.raise_reductions(sample(18)),
-    ],
-    ids=["convert", "in place", "for a runtime", "check", "raise"],
-)
-def test_nothing_of_a_model_waits_for_the_garbage_collector(work: Callable[[], object]) -> None:
+def test_nothing_of_a_model_waits_for_the_garbage_collector() -> None:
     gc.collect()
     before = alive()
     gc.disable()
     try:
-        work()
+        reducelower.convert_bytes(sample(18).SerializeToString(), 9)
+        reducelower.convert_version(sample(18), 13, in_place=True)
+        reducelower.legalize(sample(13), Target(runtime=reducelower.load_runtime("opencv")))
+        reducelower.check(sample(18), 9)
+        reducelower.raise_reductions(sample(18))
         assert alive() == before
     finally:
         gc.enable()

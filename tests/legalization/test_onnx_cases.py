@@ -5,6 +5,8 @@ That they do at other opset versions is told of all operators in `tests/backend`
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from onnx import ModelProto, checker
@@ -14,7 +16,12 @@ from tests.legalization.models import OPERATORS
 from tests.legalization.running import run
 from tools.node_cases import Case, cases
 
-CASES = {op_type: [case for case in cases() if case.operator == op_type] for op_type in OPERATORS}
+pytestmark = pytest.mark.xdist_group("onnx's cases")
+
+
+@cache
+def cases_of(op_type: str) -> list[Case]:
+    return [case for case in cases() if case.operator == op_type]
 
 
 def expect(case: Case, model: ModelProto) -> None:
@@ -29,10 +36,10 @@ def expect(case: Case, model: ModelProto) -> None:
 @pytest.mark.parametrize("book", ["spec", "stable"])
 @pytest.mark.parametrize("op_type", OPERATORS)
 def test_expansion(op_type: str, book: str) -> None:
-    for case in CASES[op_type]:
+    for case in cases_of(op_type):
         expect(case, reducelower.expand(reducelower.convert_version(case.model, 18), rules=book))
         expect(case, reducelower.convert_version(reducelower.expand(case.model, rules=book), 13))
 
 
 def test_there_are_cases_of_every_operator() -> None:
-    assert min(map(len, CASES.values())) >= 8
+    assert min(len(cases_of(op_type)) for op_type in OPERATORS) >= 8

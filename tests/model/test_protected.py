@@ -166,6 +166,7 @@ for model in map(ModelProto.FromString, models):
 """
 
 
+@pytest.mark.xdist_group("onnx's cases")
 def test_no_operator_of_onnx_ends_the_process(tmp_path: Path) -> None:
     models = [model.SerializeToString() for model in _untyped()]
     assert len(models) > 1000

@@ -19,16 +19,18 @@ WEIGHT = "float[8] w$ = {1, 2, 3, 4, 5, 6, 7, $}"
 NORMALIZED = "m$ = ReduceMean <keepdims = 1> (~, a$) y$ = Sub (~, m$)"
 
 
-def model(layer: str, other: str = "", *, weights: str = "", of_other: str = "") -> onnx.ModelProto:
+def model(
+    layer: str, other: str = "", *, weights: str = "", of_other: str = "", layers: int = LAYERS
+) -> onnx.ModelProto:
     """Layers one behind the other, of which one may be another; $ stands for a layer's number, ~ for what it reads."""
     nodes, initializers = [], []
-    for number in range(LAYERS):
+    for number in range(layers):
         is_other = number == UNLIKE
         read = f"y{number - 1}" if number else "x"
         nodes.append((other if is_other and other else layer).replace("$", str(number)).replace("~", read))
         initializers.append((of_other if is_other and of_other else weights).replace("$", str(number)))
     return onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 18]> g (float[N,8] x, bool b) => (float[N,8] y{LAYERS - 1}) '
+        f'<ir_version: 8, opset_import: ["": 18]> g (float[N,8] x, bool b) => (float[N,8] y{layers - 1}) '
         f"<{', '.join(filter(None, initializers))}> {{ {' '.join(nodes)} }}"
     )
 
@@ -144,7 +146,7 @@ def test_a_model_of_few_nodes_is_taken_whole() -> None:
     ],
 )
 def test_the_same_is_known_of_it_as_of_the_whole(layer: str, weights: str, runtime: str) -> None:
-    source = model(layer, weights=weights)
+    source = model(layer, weights=weights, layers=300)  # of more nodes than are looked at whole
     for place, node in enumerate(source.graph.node):
         node.name = f"{node.op_type}#{place}"
     document = Document.of_message(source)

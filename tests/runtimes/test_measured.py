@@ -17,6 +17,8 @@ from reducelower.runtimes import Fact, load_runtime
 from tests.conformance.made import everything
 from tests.runtimes.measured import RUNTIMES, failures
 
+pytestmark = pytest.mark.xdist_group("the suite")
+
 FOLDED = {"rknn": {"Shape", "Size"}}
 """Operators that a runtime works out when it compiles, wherever a model does not yield them."""
 
@@ -69,14 +71,12 @@ def cases() -> tuple[Case, ...]:
     return tuple(case for case in everything() if case.tag != "empty" and case.opset <= 20)
 
 
-def matches(fact: Fact, case: Case) -> bool:
+def facts(runtime: str, case: Case) -> list[Fact]:
     # A node is refused where all that is left of a fact is what axes known at run time only would tell.
     unknown = [name for name in ("negative_axes", "axes_count", "all_axes") if getattr(case.features, name) is None]
-    return replace(fact.when, **dict.fromkeys(unknown)).matches(case.features)
-
-
-def facts(runtime: str, case: Case) -> list[Fact]:
-    return [fact for fact in load_runtime(runtime).facts_about(case.operator, case.opset) if matches(fact, case)]
+    about = load_runtime(runtime).facts_about(case.operator, case.opset)
+    left = ((fact, replace(fact.when, **dict.fromkeys(unknown)) if unknown else fact.when) for fact in about)
+    return [fact for fact, when in left if when.matches(case.features)]
 
 
 def is_known(table: dict[str, set[str]], runtime: str, case: Case) -> bool:

@@ -20,6 +20,7 @@ def cases() -> Sequence[TestCase]:
     return [case for case in load_model_tests(kind="node") if case.model is not None][::23]
 
 
+@pytest.mark.xdist_group("onnx's cases")
 @pytest.mark.parametrize("runtime", ["openvino", "rknn", "mnn", "opencv@4.14", "pnnx"])
 def test_results_of_many_operators_are_settled(runtime: str) -> None:
     known = load_runtime(runtime)

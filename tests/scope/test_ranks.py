@@ -47,6 +47,7 @@ def told(case: Case) -> list[tuple[str, int, int | None]]:
     return [(value.name, np.ndim(given), rank_of(value.name, scope)) for value, given in expected]
 
 
+@pytest.mark.xdist_group("onnx's cases")
 def test_ranks_are_those_of_onnx_s_own_cases() -> None:
     known = 0
     for case in cases():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import numpy as np
+import pytest
 from onnx import ModelProto
 
 from reducelower.legalization.run import ground_of
@@ -13,6 +14,8 @@ from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.types import Atoms, Resolver, Size, inference_of
 from tools.node_cases import Case, cases
+
+pytestmark = pytest.mark.xdist_group("onnx's cases")
 
 
 class _Told(Atoms):

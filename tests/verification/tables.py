@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 from onnx import ModelProto, defs, parser
 
-from reducelower.verification import Verification
+from reducelower.verification import Tolerance, Verification
 from tests.table import VOCABULARY
 
-__all__ = ["FIELDS", "filled", "given", "is_verdict", "written"]
+__all__ = ["FIELDS", "evaluated", "filled", "given", "holding", "is_verdict", "written"]
 
 FIELDS = {"graph", "opset", "ir", "parts", "each", "let", "given", "of_any_rank"}
 
@@ -55,7 +55,18 @@ def filled(text: str, row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
 
 def given(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The inputs that a row gives."""
-    return {name: np.asarray(eval(text, {**VOCABULARY, **chosen})) for name, text in row.get("given", {}).items()}
+    return {name: np.asarray(value) for name, value in evaluated(row.get("given", {}), chosen).items()}
+
+
+def evaluated(expressions: Mapping[str, str], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of expressions of numpy by name."""
+    return {name: eval(text, {**VOCABULARY, "Tolerance": Tolerance, **chosen}) for name, text in expressions.items()}
+
+
+def holding(row: Mapping[str, Any], found: Verification, chosen: Mapping[str, Any]) -> dict[str, bool]:
+    """Of what a row says to be true of a verification, whether it is."""
+    names = {**VOCABULARY, "all": all, "any": any, **chosen, "found": found}
+    return {text: bool(eval(text, names)) for text in row.get("holds", ())}
 
 
 def is_verdict(found: Verification, verdict: str) -> bool:

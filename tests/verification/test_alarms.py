@@ -39,18 +39,6 @@ def test_the_runtime_is_named_where_the_evaluator_sides_with_the_result() -> Non
     assert "no difference" not in str(found)
 
 
-CUBIC = (
-    "g (float[1, 2, 5, 4] x) => (float[1, 2, 7, 6] y) <float[4] s = {1, 1, 1.5, 1.5}> { y = Resize "
-    '<mode = "cubic", coordinate_transformation_mode = "pytorch_half_pixel", cubic_coeff_a = %s> (x, , s) }'
-)
-
-
-def test_what_is_taken_between_places_may_be_off_by_last_places_of_any_value() -> None:
-    given = model(CUBIC % "-0.75", 18)
-    assert verify(given, convert_version(given, 9)).verdict == "equivalent"
-    assert verify(given, convert_version(model(CUBIC % "-0.749", 18), 9)).verdict == "different"
-
-
 @pytest.mark.parametrize("are_apart", [False, True])
 def test_integers_that_overflow_are_fed_within_one_runtime(are_apart: bool) -> None:
     spec = InputSpec("x", TensorProto.INT64, (100,))

@@ -49,17 +49,3 @@ def test_the_nodes_of_all_are_covered_by_one_check_that_says_what_is_said_of_eac
     (site,) = together.sites
     assert {(site.op_type, site.status) for found in apart for site in found.sites} == {(site.op_type, site.status)}
     assert together.coverage.nodes == sum(found.coverage.nodes for found in apart) == len(sizes)
-
-
-@pytest.mark.parametrize("shape", ["{2, -1}", "{-1}", "{5, 16, 1}"])
-def test_reshapes_to_any_shape_are_one_region_across_versions(shape: str) -> None:
-    rank = shape.count(",") + 1
-    text = (
-        f"g (float[2, 40] x, float[8, 10] z) => (float[{', '.join('ABC'[:rank])}] y, float[K] q) "
-        f"<int64[{rank}] s = {shape}, int64[1] f = {{80}}> {{ y = Reshape <allowzero = 1> (x, s)  "
-        "q = Reshape <allowzero = 1> (z, f) }"
-    )
-    given = model(text, 18)
-    found = verify(given, convert_version(given, 13))
-    assert found.verdict == "equivalent", str(found)
-    assert all(site.cases > 1 for site in found.sites)

@@ -6,8 +6,11 @@ Peaks are those of processes of their own.
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,63 +20,63 @@ from reducelower import convert_version
 from reducelower.verification import verify
 from reducelower.verification.running.conditions import under
 from reducelower.verification.running.memory import TooLargeError
-from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
+from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, runtime_named
 from reducelower.verification.running.sizes import inferred
-from reducelower.verification.running.source import Source, giving
+from reducelower.verification.running.source import CannotRunError, Source, giving
+from tests.forked import ended, forked
 
 from .models import model
 
 needs_peaks = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 
-_MEASURING = """
-import json, sys
-import numpy as np
-from onnx import parser
-from reducelower.verification import verify
-from reducelower.verification.running.conditions import under
-from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source
 
-def peak():
-    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+def peak() -> int:
+    """The most bytes that this process has held at once."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
 
-text, runtime, shapes, allowed = json.loads(sys.argv[1])
-"""
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-_ONE_RUN = (
-    _MEASURING
-    + """
-feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
-found = []
-for memory in (allowed, None):
-    with under(memory=memory):
-        session = runtime_named(runtime).load(Source(parser.parse_model(text)))
-        start = resident()
-        try:
-            session.run(feeds)
-            said = ""
-        except CannotRunError as error:
-            said = error.reason
-    found += [peak() - start, said]
-print(json.dumps(found))
-"""
-)
 
-_WHOLE = (
-    _MEASURING
-    + """
-small = parser.parse_model('<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Neg (x) }')
-verify(small, small)
-start = resident()
-found = verify(parser.parse_model(text), parser.parse_model(text), memory=allowed)
-print(json.dumps([peak() - start, found.verdict, found.unseen]))
-"""
-)
+def of_one_run(given: ModelProto, runtime: str, shapes: dict[str, tuple[int, ...]], allowed: float) -> list[Any]:
+    """What a run takes that is ended for its size, and what is said; then both without a bound."""
+    feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    found: list[Any] = []
+    for memory in (allowed, None):
+        with under(memory=memory):
+            session = runtime_named(runtime).load(Source(given))
+            start, said = resident(), ""
+            try:
+                session.run(feeds)
+            except CannotRunError as error:
+                said = error.reason
+        found += [peak() - start, said]
+    return found
 
-_HEAD = '<ir_version: 8, opset_import: ["": {opset}]> '
+
+def of_verifying(given: ModelProto, allowed: float) -> list[Any]:
+    """What verifying takes, its verdict, and what it leaves open."""
+    small = model("g (float[2] x) => (float[2] y) { y = Neg (x) }")
+    verify(small, small)
+    start = resident()
+    found = verify(given, given, memory=allowed)
+    return [peak() - start, found.verdict, found.unseen]
+
+
+def measured(work: Callable[[], list[Any]], place: Path) -> list[Any]:
+    """What is found in a process of its own."""
+
+    def write() -> int:
+        place.write_text(json.dumps(work()))
+        return 0
+
+    with Path(os.devnull).open("r+") as nothing:
+        assert ended(forked(write, (nothing.fileno(), nothing.fileno(), 2))) == 0
+    found: list[Any] = json.loads(place.read_text())
+    return found
+
 
 # Most of what these take is neither fed nor given: matrices of what windows see, values inside, windows laid out.
 _LARGE_INSIDE = {
@@ -149,13 +152,6 @@ _LARGE_INSIDE = {
 }
 
 
-def measured(script: str, body: str, runtime: str, shapes: object, allowed: float | None) -> list[object]:
-    given = json.dumps([_HEAD.format(opset=20) + body, runtime, shapes, allowed])
-    ran = subprocess.run([sys.executable, "-c", script, given], capture_output=True, text=True, check=True)
-    found: list[object] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
 def said_in_bytes(reason: str) -> float:
     number, unit = reason.split("it takes at least ")[1].split()[:2]
     return float(number) * {"GB": 1e9, "MB": 1e6}[unit]
@@ -163,13 +159,13 @@ def said_in_bytes(reason: str) -> float:
 
 @needs_peaks
 @pytest.mark.parametrize("case", _LARGE_INSIDE)
-def test_a_run_is_ended_before_it_takes_more_than_is_allowed(case: str) -> None:
+def test_a_run_is_ended_before_it_takes_more_than_is_allowed(case: str, tmp_path: Path) -> None:
     body, runtime, shapes = _LARGE_INSIDE[case]
-    begun, reason, took, said = measured(_ONE_RUN, body, runtime, shapes, 0.001)
+    given = model(body, 20)
+    begun, reason, took, said = measured(lambda: of_one_run(given, runtime, shapes, 0.001), tmp_path / "found")
     assert said == ""
-    assert isinstance(took, int) and isinstance(begun, int)
     assert begun < 20e6
-    assert 1e6 <= said_in_bytes(str(reason)) < 1.3 * took
+    assert 1e6 <= said_in_bytes(reason) < 1.3 * took
 
 
 _OF_4_M = "g (float[4, 1000, 1000] x) => (float[4, 1000, 1000] y) { a = Relu (x) b = Exp (a) y = Neg (b) }"
@@ -177,10 +173,10 @@ _OF_4_M = "g (float[4, 1000, 1000] x) => (float[4, 1000, 1000] y) { a = Relu (x)
 
 @needs_peaks
 @pytest.mark.parametrize(("allowed", "verdict"), [(0.45, "equivalent"), (0.2, "not shown")])
-def test_verification_stays_below_what_is_allowed(allowed: float, verdict: str) -> None:
-    took, found, unseen = measured(_WHOLE, _OF_4_M, "", {}, allowed)
+def test_verification_stays_below_what_is_allowed(allowed: float, verdict: str, tmp_path: Path) -> None:
+    given = model(_OF_4_M, 20)
+    took, found, unseen = measured(lambda: of_verifying(given, allowed), tmp_path / "found")
     assert found == verdict
-    assert isinstance(took, int)
     assert took < allowed * 1e9
     if verdict == "not shown":
         assert "--verify-memory allows 0.2 GB; raise it, or set smaller sizes with --dim" in str(unseen)

@@ -3,6 +3,7 @@
 A table stands in `pairs`. Its groups hold pairs by verdict and claim, or the one pair that their name is the claim of.
 With ``graph``, which is inputs, outputs and initializers, the sides of a pair are nodes, without it whole graphs. They
 may hold what is ``said`` of their pairs, the ``runtime`` in which these run, and the ``dims`` that they are run at.
+``options`` are expressions for further arguments of `verify`, ``holds`` are such that are true of what was ``found``.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from reducelower.verification import verify
 from tests.table import combinations
 
 from .models import model
-from .tables import FIELDS, filled, given, is_verdict, written
+from .tables import FIELDS, evaluated, filled, given, holding, is_verdict, written
 
 VERDICTS = ("different", "equivalent", "not shown", "not different")
-KNOWN = {*FIELDS, *VERDICTS, "said", "runtime", "dims"}
+KNOWN = {*FIELDS, *VERDICTS, "said", "runtime", "dims", "options", "holds"}
 
 
 def _pairs() -> dict[str, tuple[Mapping[str, Any], str, list[str]]]:
@@ -48,10 +49,12 @@ def test_the_verdict_on_a_pair(claim: str) -> None:
     group, verdict, sides = PAIRS[claim]
     for chosen in combinations(group.get("each", {})):
         before, after = (written(group, text, chosen, at) for at, text in enumerate(sides))
-        found = verify(before, after, inputs=given(group, chosen), dims=group.get("dims"))
+        options = {"inputs": given(group, chosen), **evaluated(group.get("options", {}), chosen)}
+        found = verify(before, after, dims=group.get("dims"), **options)
         assert is_verdict(found, verdict), f"with {chosen}: {found}"
         assert filled(group.get("said", ""), group, chosen) in " ".join([str(found), *found.notes])
         assert found.runtime == group.get("runtime", found.runtime)
+        assert all(holding(group, found, chosen).values()), (holding(group, found, chosen), str(found))
 
 
 # What begins and ends where random numbers say is empty; no size that is tried fits a reshape to 0 and 4.

@@ -4,7 +4,7 @@ Beside what a table may hold of a model (see `tables`), a row of `conversions.to
 
 - ``to``: the opset versions that it is converted to; ``planned``: whether `verify` is given the plan.
 - ``verdict``, where it is not ``equivalent``; ``statuses``: those that regions may have; ``noted``: a part of what is
-  said or of a note.
+  said or of a note; ``holds``: expressions that are true of what was ``found``.
 - ``different``: another model, which is not the same.
 """
 
@@ -19,11 +19,11 @@ from reducelower.verification import verify
 from tests.table import combinations, rows
 from tools.node_cases import cases
 
-from .tables import FIELDS, given, is_verdict, written
+from .tables import FIELDS, given, holding, is_verdict, written
 
 ROWS = rows(
     Path(__file__).parent / "conversions.toml",
-    fields={*FIELDS, "to", "planned", "verdict", "statuses", "noted", "different"},
+    fields={*FIELDS, "to", "planned", "verdict", "statuses", "noted", "holds", "different"},
 )
 
 
@@ -43,10 +43,12 @@ def test_the_verdict_on_a_right_conversion(claim: str) -> None:
             )
             notes = [*found.notes, *(note for site in found.sites for note in site.notes)]
             assert row.get("noted", "") in "".join([str(found), *notes])
+            assert all(holding(row, found, chosen).values()), (holding(row, found, chosen), str(found))
         if "different" in row:
             assert verify(source, written(row, row["different"], chosen)).verdict == "different"
 
 
+@pytest.mark.xdist_group("onnx's cases")
 def test_a_part_has_the_sizes_that_its_replacement_took_from_declared_shapes() -> None:
     """A mask is padded to the length of the keys, which the result has as a number and the source computes."""
     source = next((case for case in cases() if case.name == "test_attention_4d_causal_padded_kv_bf16_expanded"), None)

@@ -33,13 +33,6 @@ def test_paddings_of_unknown_number_are_fed_for_every_side() -> None:
     assert site.values
 
 
-def test_a_letter_of_an_einsum_is_one_size_where_no_shape_is_known() -> None:
-    text = "g (float[2, 3] x, float[T] t, int64[2] s) => (float[A, B] y) { w = Reshape (t, s)  y = %s }"
-    sides = [model(text % f'Einsum <equation = "{terms}"> (x, w)') for terms in ("ij,jk->ik", "ij,kj->ik")]
-    assert verify(sides[0], model(text % "MatMul (x, w)")).sites[0].status == "equal"
-    assert verify(*sides).sites[0].status == "different"
-
-
 def test_matrices_are_fed_of_which_a_grid_takes_as_many() -> None:
     text = "g (float[2, 2, 3] x) => (float[2, H, W, 2] y) { s = Constant <value = int64[4] {2, 1, 2, 3}> () %s }"
     before = model(text % "y = AffineGrid (x, s)", 20)
