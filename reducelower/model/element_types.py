@@ -36,29 +36,29 @@ _STATED_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
 """How many outputs a body has before those of the node: that of a Loop yields its condition first."""
 
 
-def output_element_type(node: NodeProto, output: str, opset: int) -> ElementTypeOrInputs:
+def output_element_type(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
     """What a node says about the element type of an output: the type, the inputs that share it, or 0 if unknown.
 
-    `opset` is the version of the node's domain.
+    `place` is that of the output, `opset` the version of the node's domain.
     """
     if node.domain not in DEFAULT_DOMAINS:
-        return _of_formals(node, output, opset)
+        return _of_formals(node, place, opset)
     if node.op_type == "Constant":
         return element_type_of_constant(node)
     if node.op_type in _STATED_BEFORE:
-        return _stated_by_bodies(node, list(node.output).index(output))
+        return _stated_by_bodies(node, place)
     by_attribute = _BY_ATTRIBUTE.get(node.op_type)
     if by_attribute is not None:
         attribute = attribute_of(node, by_attribute)
         if attribute is None:
             return TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
         return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
-    return _of_formals(node, output, opset)
+    return _of_formals(node, place, opset)
 
 
-def _of_formals(node: NodeProto, output: str, opset: int) -> ElementTypeOrInputs:
+def _of_formals(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
     domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-    answer = _by_variables(node.op_type, domain, opset, list(node.output).index(output), len(node.input))
+    answer = _by_variables(node.op_type, domain, opset, place, len(node.input))
     return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
 
 

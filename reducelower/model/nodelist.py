@@ -237,8 +237,12 @@ class SerializedNodes:
         if place is None or not name:
             return None
         index = bisect_right(self._ends, place)
-        if index < len(self._sources) and name in self.source(index).output:
-            return index
+        if index < len(self._sources):
+            # Not whether the name is among all outputs: there may be thousands, and each is asked about.
+            outputs = self.source(index).output
+            at = len(outputs) - (self._ends[index] - place)
+            if 0 <= at < len(outputs) and outputs[at] == name:
+                return index
         return self._positions.get(name)
 
     @cached_property

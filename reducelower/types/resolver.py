@@ -69,6 +69,8 @@ class Resolver:
         self._held: dict[tuple[Hashable, str], Held | None] = {}
         self._telling = Telling()
         self._inside: dict[tuple[Hashable, str], Sequence[tuple[Graph, Sequence[str]]]] = {}
+        self._told: dict[tuple[Hashable, str], tuple[Sequence[Told | None], Sequence[Told]]] = {}
+        self._places: dict[tuple[Hashable, str], int] = {}
         self._depth = 0
 
     def known(self, name: str, graph: Graph) -> Known:
@@ -188,7 +190,7 @@ class Resolver:
         if node is None:
             found = self._over("element_type", home.handed(name))
         elif (version := home.version("" if node.domain in DEFAULT_DOMAINS else node.domain)) is not None:
-            answer = output_element_type(node, name, version)
+            answer = output_element_type(node, self._place(node, home, name), version)
             if isinstance(answer, int):
                 found = answer
             else:
@@ -197,12 +199,12 @@ class Resolver:
         if node is not None and not found:
             found = self._over("element_type", self._sources_inside(node, home, name))
             found = found or self._listed_type(node, home, name)
-            found = found or self._told_of(node, home)[_place(node, name)].element_type
+            found = found or self._told_of(node, home, name).element_type
         return found or self._type_of_neighbours(home, name)
 
     def _listed_type(self, node: NodeProto, home: Graph, name: str) -> int:
         """The element type by the tables of operators that have no schema."""
-        listed = _listed(node, home, name)
+        listed = _listed(node, home, self._place(node, home, name))
         if listed is None:
             return 0
         is_said = 0 <= listed.like < len(node.input) and node.input[listed.like] != ""
@@ -240,12 +242,12 @@ class Resolver:
         if node.op_type == "SequenceMap" and node.domain in DEFAULT_DOMAINS:
             return self._mapped(home, node, name)
         found: bytes = self._over("container", self._sources_inside(node, home, name))
-        return found or self._told_of(node, home)[_place(node, name)].container
+        return found or self._told_of(node, home, name).container
 
     def _mapped(self, home: Graph, node: NodeProto, name: str) -> bytes:
         """The type of an output of SequenceMap: a sequence of what its body yields."""
         for graph, names in home.inside(node):
-            element_type = self._ask("element_type", graph, names[_place(node, name)])
+            element_type = self._ask("element_type", graph, names[self._place(node, home, name)])
             if element_type:
                 made = TypeProto()
                 made.sequence_type.elem_type.tensor_type.elem_type = element_type
@@ -269,10 +271,10 @@ class Resolver:
         """The rank of an output by the tables of ranks."""
         if any(each.ref_attr_name for each in node.attribute):
             return None
-        listed, rule = _listed(node, home, name), None
+        listed, rule = _listed(node, home, self._place(node, home, name)), None
         if listed is not None:
             rule = listed.rank
-        elif _place(node, name) == 0 or node.op_type in _ALIKE:
+        elif self._place(node, home, name) == 0 or node.op_type in _ALIKE:
             rule = _RANKS.get(node.domain, {}).get(node.op_type)
         try:
             found = None if rule is None else rule(self._call(node, home))
@@ -327,7 +329,7 @@ class Resolver:
             return self._over("elements", home.handed(name))  # type: ignore[no-any-return]
         if sources := self._sources_inside(node, home, name):
             return self._over("elements", sources)  # type: ignore[no-any-return]
-        return self._tried(ELEMENTS, node, home) if _place(node, name) == 0 else None
+        return self._tried(ELEMENTS, node, home) if self._place(node, home, name) == 0 else None
 
     # Into graphs and out of them
 
@@ -339,7 +341,7 @@ class Resolver:
         key = home.place, next(filter(None, node.output), "")
         if key not in self._inside:
             self._inside[key] = home.inside(node)
-        inside, place = self._inside[key], _place(node, name)
+        inside, place = self._inside[key], self._place(node, home, name)
         axes: int | None = 0
         along: tuple[Graph, str] | None = None
         if is_own and node.op_type == "If":
@@ -398,23 +400,37 @@ class Resolver:
     def _shape_of_output(self, node: NodeProto, home: Graph, name: str) -> Shape | None:
         if sources := self._sources_inside(node, home, name):
             return self._over("shape", sources)  # type: ignore[no-any-return]
-        place, found = _place(node, name), None
+        place, found = self._place(node, home, name), None
         if place == 0 or node.op_type in _ALIKE:
             found = self._tried(SHAPES, node, home)
         if found is None:
-            found = self._told_of(node, home)[place].shape
+            found = self._told_of(node, home, name).shape
         if found is None:
             rank = self._rank_of_output(node, home, name)
             found = None if rank is None else (None,) * rank
         return found
 
-    def _told_of(self, node: NodeProto, home: Graph) -> Sequence[Told]:
-        """What onnx's inference of this node tells of each output."""
+    def _place(self, node: NodeProto, home: Graph, name: str) -> int:
+        """The place of a value among the outputs of its node, found once for all of them: a node may have thousands."""
+        if node.output[0] == name:
+            return 0
+        if (home.place, name) not in self._places:
+            self._places.update(((home.place, output), place) for place, output in enumerate(node.output))
+        return self._places[home.place, name]
+
+    def _told_of(self, node: NodeProto, home: Graph, name: str) -> Told:
+        """What onnx's inference of this node tells of an output."""
         version = home.version("" if node.domain in DEFAULT_DOMAINS else node.domain)
         if version is None or not can_be_told(node, version):
-            return [NOTHING] * len(node.output)
-        inputs = [self._given(home, name) if name else None for name in node.input]
-        return self._telling.told(node, version, inputs)
+            return NOTHING
+        inputs = [self._given(home, given) if given else None for given in node.input]
+        # It is told of all outputs together, which may be thousands.
+        key = home.place, next(filter(None, node.output), "")
+        asked, told = self._told.get(key, (None, ()))
+        if asked != inputs:
+            told = self._telling.told(node, version, inputs)
+            self._told[key] = inputs, told
+        return told[self._place(node, home, name)]
 
     def _given(self, home: Graph, name: str) -> Told:
         """What onnx's inference of a node is told of an input."""
@@ -448,10 +464,6 @@ def _is_followed(node: NodeProto) -> bool:
     return node.domain in DEFAULT_DOMAINS and not any(each.ref_attr_name for each in node.attribute)
 
 
-def _place(node: NodeProto, output: str) -> int:
-    return list(node.output).index(output)
-
-
 def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
     """What several shapes or contents of one length have in common."""
     known = [each for each in given if each is not None]
@@ -467,9 +479,8 @@ def _contradict(shape: Shape | None, said: Sequence[int | None] | None) -> bool:
     return not may_be_of_one_shape([None if size is None else size.number for size in shape], said)
 
 
-def _listed(node: NodeProto, home: Graph, name: str) -> Output | None:
+def _listed(node: NodeProto, home: Graph, place: int) -> Output | None:
     """What the tables of operators without a schema say of an output."""
-    place = _place(node, name)
     if home.version("" if node.domain in DEFAULT_DOMAINS else node.domain) is None:
         return None
     if node.domain == "com.microsoft.nchwc":
