@@ -5,8 +5,7 @@ What is not written above some size is refused with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import reducelower
 from reducelower.verification import verify
 from tests.legalization.running import run
 from tests.runtimes.toaster import runtime
+from tests.table import VOCABULARY, rows
 
 _RNG = np.random.default_rng(0)
 
@@ -147,87 +147,34 @@ def test_one_other_entry_of_a_table_is_found_whatever_its_length(text: str, coun
     assert verify(given, other).verdict == "different"
 
 
-@dataclass(frozen=True)
-class Written:
-    """A node that is written out up to a size.
-
-    Attributes:
-        wrong: the fact that a runtime gets it wrong, or empty for a version that lacks it.
-        text: the model, by the size.
-        most: the largest size that is written out in the shortest form.
-        nodes: how many nodes that takes, by the size.
-        above: what is said of larger ones; empty if they are written in another way.
-        right: what it computes of `x`, by the size.
-        opset: the version of the model.
-        constants: its initializers, by the size.
-        goal: the version that lacks it.
-    """
-
-    wrong: str
-    text: str
-    most: int
-    nodes: Callable[[int], int]
-    above: str
-    right: Callable[[np.ndarray, int], np.ndarray]
-    opset: int = 13
-    constants: Callable[[int], dict[str, np.ndarray]] = lambda count: {}
-    goal: int = 5
-
-
-def _fact(op_type: str, when: str = "") -> str:
-    return f"operators = ['{op_type}']\nis = 'wrong'" + (f"\nwhen = {{ {when} }}" if when else "")
-
-
-WRITTEN = {
-    "Expand as a product with ones": Written(
-        _fact("Expand"), "(float[1] x) => (float[{0},1] y) {{ y = Expand (x, sizes) }}", 4096, lambda _: 1, "",
-        lambda x, count: np.repeat(x, count)[:, None], constants=lambda count: {"sizes": np.array([count, 1])},
-    ),
-    "Gather as a slice for each index": Written(
-        _fact("Gather"), "(float[40] x) => (float[{0}] y) {{ y = Gather (x, at) }}", 16, lambda count: count + 1,
-        "nothing equivalent works", lambda x, count: x[:count], constants=lambda count: {"at": np.arange(count)},
-    ),
-    "a scattered sum, one index after the other": Written(
-        _fact("ScatterElements", "attributes = ['reduction']"),
-        '(float[100] x) => (float[100] y) {{ y = ScatterElements <reduction = "add"> (x, at, one) }}', 64,
-        lambda count: 5 * count, "", lambda x, count: np.concatenate([x[:count] + 1, x[count:]]), 16,
-        lambda count: {"at": np.arange(count), "one": np.ones(count, np.float32)},
-    ),
-    "a product of factors": Written(
-        _fact("ReduceProd"), "(float[2,{0}] x) => (float[2,1] y) {{ y = ReduceProd <axes = [1]> (x) }}", 64,
-        lambda count: count, "products are written out for 1 to 64", lambda x, _: x.prod(1, keepdims=True),
-    ),
-    "a constant stack of matrices": Written(
-        _fact("MatMul", "broadcast = true"), "(float[{0},1,32] x) => (float[{0},1,32] y) {{ y = MatMul (x, turn) }}",
-        1024, lambda _: 1, "", lambda x, _: x[..., ::-1],
-        constants=lambda _: {"turn": np.eye(32, dtype=np.float32)[None, ::-1]},
-    ),
-    "parts of a sequence": Written(
-        "", "(float[{0}] x) => (float[1] y) {{ all = SplitToSequence (x, parts) y = SequenceAt (all, at) }}", 1024,
-        lambda _: 4, "opset 10 does not have SplitToSequence", lambda x, _: x[3:4], 12,
-        lambda count: {"parts": np.ones(count, np.int64), "at": np.array(3)}, 10,
-    ),
-}  # fmt: skip
+WRITTEN = rows(
+    Path(__file__).with_name("thresholds.toml"),
+    fields={"wrong", "goal", "text", "opset", "constants", "most", "nodes", "above", "right"},
+)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_nodes_are_written_out_up_to_a_size(name: str, beyond: int) -> None:
     row = WRITTEN[name]
-    size = row.most + beyond
-    given = model(row.text.format(size), row.opset, **row.constants(size))
-    target = reducelower.Target(runtime=runtime(row.wrong)) if row.wrong else reducelower.Target(opset=row.goal)
-    if beyond > 0 and row.above:
-        with pytest.raises(reducelower.ConversionError, match=row.above):
+    size = row["most"] + beyond
+    names = {**VOCABULARY, "count": size}
+    constants = {held: eval(text, names) for held, text in row.get("constants", {}).items()}
+    given = model(row["text"].format(size), row.get("opset", 13), **constants)
+    lacking = runtime(f"{row['wrong']}\nis = 'wrong'") if "wrong" in row else None
+    target = reducelower.Target(row.get("goal"), runtime=lacking)
+    if beyond > 0 and "above" in row:
+        with pytest.raises(reducelower.ConversionError, match=row["above"]):
             reducelower.legalize(given, target)
         return
     made = reducelower.legalize(given, target).model
     checker.check_model(made, full_check=True)
-    assert (len(made.graph.node) == row.nodes(size)) is (beyond <= 0)
+    assert (len(made.graph.node) == eval(row["nodes"], names)) is (beyond <= 0)
     (fed,) = (value.type.tensor_type for value in made.graph.input)
     shape = [each.dim_value for each in fed.shape.dim]
     x = _RNG.uniform(0.9, 1.1, shape).astype(helper.tensor_dtype_to_np_dtype(fed.elem_type))
+    right = eval(row["right"], {**names, "x": x})
     if made.opset_import[0].version >= 7:
-        np.testing.assert_allclose(run(made, {"x": x})[0], row.right(x, size), rtol=1e-5)
+        np.testing.assert_allclose(run(made, {"x": x})[0], right, rtol=1e-5)
     else:
-        np.testing.assert_array_equal(ReferenceEvaluator(made).run(None, {"x": x})[0], row.right(x, size))
+        np.testing.assert_array_equal(ReferenceEvaluator(made).run(None, {"x": x})[0], right)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError, RuleError, Target
+from tests.table import VOCABULARY, combinations, rows
 
 HEAD = '<domain: "mine", overload: "{overload}", opset_import: ["" : {opset}]>\n'
 SCALE = (
@@ -42,8 +44,8 @@ def rules(tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-def model(body: str, version: int = 3, opset: int = 18) -> ModelProto:
-    imports = f'"" : {opset}, "com.vendor" : {version}'
+def model(body: str, version: int = 3) -> ModelProto:
+    imports = f'"" : 18, "com.vendor" : {version}' + (', "own" : 1' if "own." in body else "")
     return parser.parse_model(
         f"<ir_version: 8, opset_import: [{imports}]> g (float[2] x, bool c) => (float[2] y) {body}"
     )
@@ -57,88 +59,37 @@ def versions(made: ModelProto) -> dict[str, int]:
     return {entry.domain: entry.version for entry in made.opset_import}
 
 
-BOTH = "{ a = com.vendor.Scale <factor = 2.0, bias = 1.0> (x)  y = com.vendor.Scale <bias = 0.0> (a) }"
+MODELS = rows(
+    Path(__file__).with_name("domains.toml"),
+    fields={
+        "body", "version", "opset", "to", "each", "scale", "options", "becomes", "imports", "holds", "gives", "refused",
+    },
+)  # fmt: skip
 
 
-def test_a_node_crosses_each_boundary_by_the_rule_for_it(rules: Path) -> None:
-    outcome = reducelower.legalize(model(BOTH), Target(domains={"com.vendor": 2}), rules=rules)
-    assert operators(outcome.model) == ["com.vendor.Scale", "Add", "com.vendor.Scale"]
-    assert [attribute.name for node in outcome.model.graph.node for attribute in node.attribute] == ["factor"]
-    assert versions(outcome.model) == {"": 18, "com.vendor": 2}
-    assert outcome.plan.notes == ("com.vendor goes from version 3 to 2.",)
-    assert [site.rule for site in outcome.plan.sites] == ["mine/Scale", "com.vendor 2"]
-
-
-def test_what_a_rule_writes_goes_on_to_the_version_that_is_wanted(rules: Path) -> None:
-    made = reducelower.legalize(model(BOTH), Target(domains={"com.vendor": 1}), rules=rules).model
-    assert operators(made) == ["com.vendor.Gain", "Add", "com.vendor.Gain"]
-    assert [node.attribute[0].f for node in made.graph.node if node.domain] == [2.0, 1.0]
-
-
-def test_nodes_cross_upward_as_well_and_in_branches(rules: Path) -> None:
-    body = """{ y = If (c) <
-      then_branch = t () => (float[2] p) { p = com.vendor.Scale <factor = 2.0> (x) },
-      else_branch = e () => (float[2] q) { q = com.vendor.Scale <factor = 3.0> (x) }
-    > }"""
-    made = reducelower.legalize(model(body, version=1), Target(domains={"com.vendor": 3}), rules=rules).model
-    written = [attribute.g.node[0].op_type for attribute in made.graph.node[0].attribute]
-    assert sorted(written) == ["Double", "Scale"]
-    assert versions(made)["com.vendor"] == 3
-
-
-def test_version_zero_leaves_nothing_of_a_domain_and_the_numbers_are_those_of_the_definition(rules: Path) -> None:
-    body = "{ y = com.vendor.Scale <factor = 2.5, bias = 1.0> (x) }"
-    made = reducelower.legalize(model(body), Target(13, domains={"com.vendor": 0}), rules=rules).model
-    assert operators(made) == ["Mul", "Add"]
-    assert versions(made) == {"": 13}
-    x = np.array([-3.0, 0.5], np.float32)
-    (result,) = ReferenceEvaluator(made).run(None, {"x": x, "c": np.array(True)})
-    np.testing.assert_array_equal(result, x * np.float32(2.5) + np.float32(1))
-
-
-def test_a_guard_knows_the_default_that_stands_in_its_own_header(rules: Path) -> None:
-    written = '<domain: "mine", overload: "below 3 if factor == 5.0", opset_import: ["" : 13]>\n'
-    body = "Scale <factor: float = {}> (x) => (y)\n{{\n  y = {} (x)\n}}\n"
-    path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
-    path.write_text(written + body.format(1.0, "Neg") + "\n" + written + body.format(5.0, "Abs"))
-    made = reducelower.legalize(model("{ y = com.vendor.Scale (x) }"), Target(domains={"com.vendor": 2}), rules=rules)
-    assert operators(made.model) == ["Abs"]
-
-
-def test_a_body_that_asks_for_some_of_the_sizes_gets_these_where_all_are_known(rules: Path) -> None:
-    path = rules / "versions" / "com.vendor" / "Scale.onnxtxt"
-    path.write_text(
-        HEAD.format(overload="absent", opset=18)
-        + "Scale (x) => (y)\n{\n  behind = Shape <start = 1> (x)\n  size = ReduceProd <keepdims = 0> (behind)\n"
-        + "  size_like = CastLike (size, x)\n  y = Mul (x, size_like)\n}\n"
-    )
-    body = "{ y = com.vendor.Scale (x) }"
-    made = reducelower.legalize(model(body), Target(domains={"com.vendor": 0}), rules=rules).model
-    x = np.array([-3.0, 0.5], np.float32)
-    (result,) = ReferenceEvaluator(made).run(None, {"x": x, "c": np.array(True)})
-    np.testing.assert_array_equal(result, x)  # nothing stands behind the only dimension: a product of nothing
-
-
-def test_both_versions_change_in_one_conversion(rules: Path) -> None:
-    body = "{ s = com.vendor.Widget (x)  r = ReduceSum <keepdims = 1> (x)  y = Add (s, r) }"
-    made = reducelower.legalize(
-        model(body), Target(11, domains={"com.vendor": 2}), rules=rules, element_types={"s": "float"}
-    ).model
-    assert versions(made) == {"": 11, "com.vendor": 2}
-    assert operators(made) == ["com.vendor.Widget", "ReduceSum", "Add"]
-
-
-@pytest.mark.parametrize(
-    ("body", "version", "reason"),
-    [
-        ("{ y = com.vendor.Gadget (x) }", 2, "nothing says what Gadget of com.vendor becomes between versions 3 and 2"),
-        ("{ y = com.vendor.Gadget (x) }", 0, "the target has nothing of com.vendor"),
-        ("{ y = com.vendor.Widget (x) }", 0, "no rule says what this Widget becomes"),
-    ],
-)
-def test_an_operator_that_the_rules_do_not_name_is_refused(rules: Path, body: str, version: int, reason: str) -> None:
-    with pytest.raises(ConversionError, match=reason):
-        reducelower.legalize(model(body), Target(domains={"com.vendor": version}), rules=rules)
+@pytest.mark.parametrize("claim", MODELS)
+def test_what_a_model_of_the_vendor_becomes(claim: str, rules: Path) -> None:
+    for chosen in combinations(MODELS[claim].get("each", {})):
+        row = {**MODELS[claim], **chosen}
+        if "scale" in row:
+            (rules / "versions" / "com.vendor" / "Scale.onnxtxt").write_text(row["scale"])
+        source = model(Template(row["body"]).substitute(chosen), row.get("version", 3))
+        target = Target(row.get("opset"), domains={"com.vendor": row["to"]})
+        try:
+            outcome = reducelower.legalize(source, target, rules=rules, **row.get("options", {}))
+        except ConversionError as refused:
+            assert "refused" in row and row["refused"] in str(refused), refused
+            continue
+        assert "refused" not in row
+        made = outcome.model
+        assert operators(made) == row.get("becomes", operators(made))
+        assert versions(made) == row.get("imports", versions(made))
+        for held in row.get("holds", ()):
+            assert eval(held, {"made": made, "plan": outcome.plan}), held
+        if "gives" in row:
+            x = np.array([-3.0, 0.5], np.float32)
+            (result,) = ReferenceEvaluator(made).run(None, {"x": x, "c": np.array(True)})
+            np.testing.assert_array_equal(result, eval(row["gives"], {**VOCABULARY, "x": x}))
 
 
 def test_without_rules_nothing_is_known_of_another_version() -> None:
@@ -147,32 +98,6 @@ def test_without_rules_nothing_is_known_of_another_version() -> None:
         reducelower.legalize(model("{ y = com.vendor.Widget (x) }"), Target(domains={"com.vendor": 1}))
     # The refusal of one model is not that of another, which has the version already.
     assert reducelower.legalize(made, Target(domains={"com.vendor": 1})).plan.changes_nothing
-
-
-def test_calls_of_functions_of_the_model_are_no_operators_of_the_vendor(rules: Path) -> None:
-    source = model("{ y = com.vendor.Own (x) }")
-    source.functions.append(
-        parser.parse_function('<opset_import: ["" : 18], domain: "com.vendor"> Own (a) => (b) { b = Neg (a) }')
-    )
-    made = reducelower.legalize(source, Target(domains={"com.vendor": 0}), rules=rules).model
-    assert operators(made) == ["com.vendor.Own"]
-    assert len(made.functions) == 1
-    assert versions(made)["com.vendor"] == 3
-
-
-def test_versions_without_rules_are_not_gone_through(rules: Path) -> None:
-    source = model(BOTH, version=1 << 40)
-    made = reducelower.legalize(source, Target(domains={"com.vendor": 2}), rules=rules).model
-    assert operators(made) == ["com.vendor.Scale", "Add", "com.vendor.Scale"]
-
-
-def test_two_versions_of_a_domain_in_one_model_are_refused(rules: Path) -> None:
-    source = model("{ y = own.F (x) }")
-    source.opset_import.add(domain="own", version=1)
-    text = '<opset_import: ["" : 18, "com.vendor" : 2], domain: "own"> F (a) => (b) { b = com.vendor.Widget (a) }'
-    source.functions.append(parser.parse_function(text))
-    with pytest.raises(ConversionError, match=r"it imports com\.vendor at versions 2 and 3"):
-        reducelower.legalize(source, Target(domains={"com.vendor": 1}), rules=rules)
 
 
 def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -21,33 +22,7 @@ from reducelower.batch import convert_files
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked from a fresh one")
 
-SQUEEZE = """<ir_version: 8, opset_import: ["" : 13]>
-    g (float[1,3] x) => (float[3] y) <int64[1] a = {0}> { y = Squeeze(x, a) }"""
-EXPANDED = """<ir_version: 8, opset_import: ["" : 18]>
-    g (float[2,3] x) => (float[2,1] y, float[1,3] z) <int64[1] a = {1}, int64[1] b = {-2}>
-    { y = ReduceLogSumExp(x, a) z = ReduceMax(x, b) }"""
-SPELLED = """<ir_version: 8, opset_import: ["" : 18]>
-    g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { e = Exp(x) s = ReduceSum(e, a) y = Log(s) }"""
-CONSTANT = """<ir_version: 8, opset_import: ["" : 13]>
-    g (float[1,3] x) => (float[3] y) { a = Constant<value = int64[1] {0}>() y = Squeeze(x, a) }"""
-COMPUTED = """<ir_version: 8, opset_import: ["" : 13]>
-    g (float[1,3] x) => (float[3] y) <int64[1] a = {0}, int64[0] n = {}>
-    { c = Concat<axis = 0>(n, a) y = Squeeze(x, c) }"""
-BESIDE = """<ir_version: 8, opset_import: ["" : 18]>
-    g (float[2,3] x) => (float[3,2] y) <int64[2] a = {3, 2}> { y = Reshape(x, a) }"""
-FUNCTION = """<ir_version: 8, opset_import: ["" : 13, "own" : 1]>
-    g (float[1,3] x) => (float[3] y) <int64[1] a = {0}> { y = own.f(x, a) }
-    <domain: "own", opset_import: ["" : 13]> f (x, a) => (y) { y = Squeeze(x, a) }"""
-
-TEXTS = {
-    "squeeze": SQUEEZE,
-    "expanded": EXPANDED,
-    "spelled": SPELLED,
-    "constant": CONSTANT,
-    "computed": COMPUTED,
-    "beside": BESIDE,
-    "function": FUNCTION,
-}
+TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("traces.toml").read_text("utf-8"))
 
 
 def _axes(model: ModelProto) -> TensorProto:

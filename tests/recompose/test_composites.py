@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 import reducelower
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
+from tests.legalization.running import run
 from tools.spelled import Written, choices, right, values
 
-FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
 OPERATORS = [(number, form) for number, form in enumerate(FORMS) if not form.why_not]
 DATA = Path(__file__).parents[1] / "data" / "normalizations"
 
 
+def ran(model: ModelProto, data: np.ndarray) -> np.ndarray:
+    return run(model, {model.graph.input[0].name: data})[0]
+
+
 def axes_of(form: Form) -> tuple[int, ...]:
     return (2,) if form.op_type in ("InstanceNormalization", "GroupNormalization") else (-1,)
-
-
-def run(model: ModelProto, *inputs: np.ndarray) -> np.ndarray:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = [value.name for value in session.get_inputs()]
-    return np.asarray(session.run(None, dict(zip(names, inputs, strict=True)))[0])
 
 
 @pytest.mark.parametrize(("number", "form"), OPERATORS, ids=[f"{form.op_type}-{number}" for number, form in OPERATORS])
@@ -43,7 +39,7 @@ def test_every_way_to_write_an_operator_becomes_the_operator(number: int, form: 
         written = Written(form, choice, values(form, axes))
         if form.op_type == "InstanceNormalization" and "scale" not in written.used:
             continue  # that is a LayerNormalization
-        before = run(written.model, written.inputs[form.inputs[0]])
+        before = ran(written.model, written.inputs[form.inputs[0]])
         wanted = right(form, axes, written)
         np.testing.assert_allclose(before, wanted, rtol=1e-4, atol=2e-5)  # the form says what it means
         raised = raise_with_plan(written.model, ops=[form.op_type])
@@ -53,7 +49,7 @@ def test_every_way_to_write_an_operator_becomes_the_operator(number: int, form: 
         about_zeros = [note for note in raised.plan.notes if "Of zeros" in note]
         assert len(about_zeros) == (form.op_type == "LpNormalization")
         assert [*raised.plan.notes, *raised.plan.left] == about_zeros
-        found = run(raised.model, written.inputs[form.inputs[0]])
+        found = ran(raised.model, written.inputs[form.inputs[0]])
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -80,18 +76,19 @@ def test_what_only_looks_like_an_operator_is_left_and_why_is_said(form: Form) ->
 def layer(
     *,
     opset: int = 17,
-    kind: int = FLOAT,
-    shape: tuple[Any, ...] = (2, 3, 4),
-    axes: tuple[int, ...] = (-1,),
-    other_axes: tuple[int, ...] | None = None,
-    scale: tuple[int, ...] = (4,),
-    bias: tuple[int, ...] = (4,),
+    kind: str = "FLOAT",
+    shape: Sequence[Any] = (2, 3, 4),
+    axes: Sequence[int] = (-1,),
+    other_axes: Sequence[int] | None = None,
+    scale: Sequence[int] = (4,),
+    bias: Sequence[int] = (4,),
     epsilon: Any = 1e-5,
     keepdims: int = 1,
-    outputs: tuple[str, ...] = ("y",),
+    outputs: Sequence[str] = ("y",),
     exponent: float = 2.0,
 ) -> ModelProto:
-    numpy_kind = helper.tensor_dtype_to_np_dtype(kind)
+    element_type = TensorProto.DataType.Value(kind)
+    numpy_kind = helper.tensor_dtype_to_np_dtype(element_type)
     random = np.random.default_rng(0)
     constants = {
         "two": np.array(exponent, numpy_kind),
@@ -113,8 +110,8 @@ def layer(
     graph = helper.make_graph(
         nodes,
         "g",
-        [helper.make_tensor_value_info("x", kind, shape)],
-        [helper.make_tensor_value_info(name, kind, None) for name in outputs],
+        [helper.make_tensor_value_info("x", element_type, shape)],
+        [helper.make_tensor_value_info(name, element_type, None) for name in outputs],
         [numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
@@ -135,48 +132,24 @@ def test_a_layer_normalization_takes_axis_epsilon_scale_and_bias() -> None:
     assert {tensor.name for tensor in raised.graph.initializer} == {"scale", "bias"}
 
 
-ALIKE: dict[str, Callable[[], ModelProto]] = {
-    "several axes": lambda: layer(axes=(1, 2), scale=(3, 4), bias=(3, 4)),
-    "axes from the front": lambda: layer(axes=(2,)),
-    "dimensions of one in front of the scale": lambda: layer(scale=(1, 1, 4), bias=(1, 4)),
-    "an epsilon of one dimension": lambda: layer(epsilon=[1e-5]),
-    "float16": lambda: layer(kind=HALF),
-    "a batch of any size": lambda: layer(shape=("n", 3, 4)),
-}
+TABLES = tomllib.loads(Path(__file__).with_name("composites.toml").read_text("utf-8"))
+ALIKE, DIFFERENT = TABLES["alike"], TABLES["different"]
 
 
 @pytest.mark.parametrize("what", ALIKE)
 def test_a_layer_normalization_with(what: str) -> None:
-    model = ALIKE[what]()
+    model = layer(**ALIKE[what])
     raised = reducelower.raise_reductions(model)
     assert kinds(raised) == ["LayerNormalization"]
     x = np.random.default_rng(1).normal(size=(2, 3, 4))
     x = x.astype(helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type))
-    np.testing.assert_allclose(run(raised, x), run(model, x), rtol=1e-5 if x.dtype == np.float32 else 4e-3, atol=4e-3)
-
-
-DIFFERENT: dict[str, tuple[Callable[[], ModelProto], str]] = {
-    "keepdims of 0": (lambda: layer(shape=(4, 4, 4), keepdims=0), "drops the axes it reduces"),
-    "axes that differ": (lambda: layer(other_axes=(1,)), "over different axes"),
-    "a scale of higher rank": (lambda: layer(scale=(3, 4)), "is of shape [3, 4], where [4] belongs"),
-    "a scale per batch": (lambda: layer(scale=(2, 1, 1)), "is of shape [2, 1, 1], where [4] belongs"),
-    "a bias of lower rank": (lambda: layer(axes=(1, 2), scale=(3, 4)), "'bias' is of shape [4]"),
-    "a scalar scale": (lambda: layer(scale=()), "is of shape []"),
-    "an epsilon for each": (lambda: layer(epsilon=np.full(4, 1e-5)), "not a constant of one element"),
-    "a negative epsilon": (lambda: layer(epsilon=-1e-5), "epsilon is -1e-05"),
-    "an epsilon that adds dimensions": (lambda: layer(epsilon=[[[[1e-5]]]]), "adds dimensions"),
-    "double": (lambda: layer(kind=DOUBLE), "stash_type has no double"),
-    "a size that is not known": (lambda: layer(shape=(2, 3, "n")), "is not known"),
-    "opset 13": (lambda: layer(opset=13), "convert --opset 17 --raise"),
-    "the mean as an output": (lambda: layer(outputs=("y", "mean")), "'mean', which it computes on the way"),
-    "the variance as an output": (lambda: layer(outputs=("y", "variance")), "'variance', which it computes"),
-}
+    np.testing.assert_allclose(ran(raised, x), ran(model, x), rtol=1e-5 if x.dtype == np.float32 else 4e-3, atol=4e-3)
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_no_layer_normalization_with(what: str) -> None:
-    make, why = DIFFERENT[what]
-    model = make()
+    settings, why = DIFFERENT[what]
+    model = layer(**settings)
     raised = raise_with_plan(model, ops=["LayerNormalization"])
     assert raised.model == model
     (note,) = (*raised.plan.notes, *raised.plan.left)
@@ -260,7 +233,7 @@ def test_over_channels_it_goes_between_transpositions() -> None:
     checker.check_model(raised, full_check=True)
     assert kinds(raised) == ["Transpose", "LayerNormalization", "Transpose"]
     x = np.random.default_rng(1).normal(size=(2, 4, 5, 3)).astype(np.float32)
-    np.testing.assert_allclose(run(raised, x), run(model, x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ran(raised, x), ran(model, x), rtol=1e-5, atol=1e-5)
 
 
 def test_groups_of_another_layout_are_left() -> None:
@@ -284,7 +257,7 @@ def test_names_may_look_like_anything() -> None:
     checker.check_model(raised, full_check=True)
     assert kinds(raised) == ["Transpose", "LayerNormalization", "Transpose"]
     x = np.random.default_rng(1).normal(size=(2, 4, 5, 3)).astype(np.float32)
-    np.testing.assert_allclose(run(raised, x), run(given, x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ran(raised, x), ran(given, x), rtol=1e-5, atol=1e-5)
 
 
 def test_only_named_operators_are_raised() -> None:
@@ -294,16 +267,7 @@ def test_only_named_operators_are_raised() -> None:
 
 # What exporters write, stored
 
-STORED = {
-    "torch_ts_13": {"LayerNormalization": 2, "RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
-    "torch_ts_float16_13": {"LayerNormalization": 2, "RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
-    "torch_dyn_18": {"RMSNormalization": 2, "GroupNormalization": 1, "Gelu": 2},
-    "jax_23": {"LayerNormalization": 1, "RMSNormalization": 1},
-    "keras_15": {"LayerNormalization": 1, "RMSNormalization": 1, "Gelu": 1, "ReduceSumSquare": 1},
-    "paddle_13": {"LayerNormalization": 1, "RMSNormalization": 1, "Gelu": 2},
-    "tf_15": {"LayerNormalization": 2, "RMSNormalization": 1, "Gelu": 2, "ReduceSumSquare": 1},
-    "torch_dyn_float16_18": {"RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
-}
+STORED: dict[str, dict[str, int]] = TABLES["stored"]
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -313,7 +277,7 @@ def test_what_an_exporter_spelled_out_is_put_together(name: str) -> None:
     checker.check_model(raised.model, full_check=True)
     assert Counter(site.op_type for site in raised.plan.sites) == STORED[name]
     x = np.random.default_rng(0).normal(size=(2, 4, 16)).astype(np.float16 if "16" in name else np.float32)
-    np.testing.assert_allclose(run(raised.model, x), run(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
+    np.testing.assert_allclose(ran(raised.model, x), ran(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
     again = reducelower.expand(raised.model, ops=["LayerNormalization", "RMSNormalization"], rules="stable")
     checker.check_model(again, full_check=True)
-    np.testing.assert_allclose(run(again, x), run(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
+    np.testing.assert_allclose(ran(again, x), ran(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower.recompose import raise_with_plan
+from tests.legalization.running import run
+from tests.recompose.listed import changed
 
 CASES = {
     "LayerNormalization": (17, "(x, s, b)", "[2, 3, 8]", "[8]"),
@@ -98,7 +97,7 @@ def test_axes_that_a_function_is_called_with_are_not_taken_for_the_default() -> 
     checker.check_model(raised, full_check=True)
     x = np.random.default_rng(0).normal(size=(2, 2, 3, 3)).astype(np.float32)
     x[:, 1] += 5
-    np.testing.assert_allclose(run(raised, x), (x - x.mean()) / x.std(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(raised, {"x": x})[0], (x - x.mean()) / x.std(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_result_of_another_type_than_the_data_is_not_raised() -> None:
@@ -109,43 +108,6 @@ def test_a_result_of_another_type_than_the_data_is_not_raised() -> None:
     )
     raised = reducelower.raise_reductions(reducelower.expand(given, ops=["RMSNormalization"]))
     checker.check_model(raised, full_check=True)
-
-
-def run(given: ModelProto, x: np.ndarray) -> np.ndarray:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(given.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
-
-
-OTHERS = {
-    "Abs": "Neg",
-    "Max": "Min",
-    "Min": "Max",
-    "Add": "Sub",
-    "Mul": "Div",
-    "Div": "Mul",
-    "Sub": "Add",
-    "Log": "Exp",
-}
-
-
-def changed(given: ModelProto) -> Iterator[ModelProto]:
-    """The model with one operator or one number replaced by another, for each of them."""
-    for index, node in enumerate(given.graph.node):
-        instead = OTHERS.get(node.op_type, "ReduceMin" if node.op_type.startswith("Reduce") else "Sigmoid")
-        if node.op_type != "Shape" and (instead != "Sigmoid" or len(node.input) == 1):
-            other = ModelProto()
-            other.CopyFrom(given)
-            other.graph.node[index].op_type = instead
-            yield other
-    for index, tensor in enumerate(given.graph.initializer):
-        if tensor.data_type == TensorProto.FLOAT and tensor.name not in ("s", "b"):
-            other = ModelProto()
-            other.CopyFrom(given)
-            value = numpy_helper.to_array(tensor) * np.float32(0.75)
-            other.graph.initializer[index].CopyFrom(numpy_helper.from_array(value, tensor.name))
-            yield other
 
 
 @pytest.mark.parametrize("name", ["LayerNormalization without bias", "GroupNormalization", "LogSoftmax"])
@@ -161,7 +123,7 @@ def test_a_body_with_any_node_or_number_changed_computes_what_it_did(name: str) 
     shape = [size.dim_value for size in given.graph.input[0].type.tensor_type.shape.dim]
     x = random.normal(size=shape).astype(np.float32)
     for other in changed(expanded):
-        before, after = run(other, x), run(reducelower.raise_reductions(other), x)
+        before, after = (run(each, {"x": x})[0] for each in (other, reducelower.raise_reductions(other)))
         held = np.isfinite(before)
         np.testing.assert_allclose(after[held], before[held], rtol=1e-4, atol=1e-5)
 
@@ -177,9 +139,7 @@ def test_zeros_that_a_form_divides_by_their_length_are_noted(norm: str) -> None:
     made = raise_with_plan(given)
     assert [node.op_type for node in made.model.graph.node] == ["LpNormalization"]
     zeros = {"x": np.zeros((1, 4), np.float32)}
-    before, after = (
-        onnxruntime.InferenceSession(each.SerializeToString()).run(None, zeros)[0] for each in (given, made.model)
-    )
+    before, after = (run(each, zeros)[0] for each in (given, made.model))
     assert np.isnan(before).all() and not after.any()
     (note,) = made.plan.notes
     assert "Of zeros LpNormalization gives zeros" in note

@@ -18,9 +18,12 @@ TABLES = tomllib.loads(Path(__file__).with_name("broken.toml").read_text(encodin
 ROWS = [(name, number) for name, table in TABLES.items() for number in range(len(table["rows"]))]
 
 
-def _as_book(folder: Path, text: str) -> None:
-    (folder / "ReduceL1.onnxtxt").write_text(text)
-    load_book(folder).find("ReduceL1", TensorProto.FLOAT)
+def _as_rule(op_type: str) -> Callable[[Path, str], None]:
+    def read(folder: Path, text: str) -> None:
+        (folder / f"{op_type}.onnxtxt").write_text(text)
+        load_book(folder).find(op_type, TensorProto.FLOAT)
+
+    return read
 
 
 def _as(name: str) -> Callable[[Path, str], None]:
@@ -36,7 +39,8 @@ def _as(name: str) -> Callable[[Path, str], None]:
 
 
 READ: Mapping[str, Callable[[Path, str], object]] = {
-    "book": _as_book,
+    "book": _as_rule("ReduceL1"),
+    "norm": _as_rule("ReduceL2"),
     "boundary": _as("Shape.onnxtxt"),
     "row": _as("attributes.toml"),
     "domain": _as("com.vendor/Scale.onnxtxt"),

@@ -101,41 +101,6 @@ def test_a_rule_may_be_for_targets_without_an_element_type(tmp_path: Path) -> No
     assert (plain.element_types, told.element_types) == ("float, double", "double without float")
 
 
-REFUSED = {
-    "unknown class of element types 'quadruple'": (RULE.replace("double", "quadruple"), SQUARED, SUMMED),
-    "a second rule": (RULE, RULE.replace("float, double", "double, float16"), SQUARED, SUMMED),
-    "the helper Summed takes 2 inputs and gives 1 outputs; here it takes 1": (
-        RULE.replace("(square, axes)", "(square)"),
-        SQUARED,
-        SUMMED,
-    ),
-    "the helper Squared is defined 2 times": (RULE, SQUARED, SQUARED, SUMMED),
-    "the helper Squared uses itself": (RULE, SQUARED.replace("Mul (x, x)", "Squared (x)"), SUMMED),
-    "the helper Summed has no attribute 'axes'": (
-        RULE.replace("Summed (", "Summed <axes = 1> ("),
-        SQUARED,
-        SUMMED,
-    ),
-    "the helper Squared needs the attribute power": (
-        RULE,
-        SQUARED.replace("Squared (", "Squared <power> ("),
-        SUMMED,
-    ),
-    "nothing gives the output 'y'": (RULE, SQUARED.replace("y = Mul", "z = Mul"), SUMMED),
-    "opset 18 has no operator Squared": (RULE, SUMMED),
-    "the function is for Abs": (RULE, SQUARED, SUMMED, SQUARED.replace("Squared", "Abs")),
-}
-
-
-@pytest.mark.parametrize("reason", REFUSED)
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, reason: str) -> None:
-    with pytest.raises(RuleError) as caught:
-        write(tmp_path, *REFUSED[reason]).check()
-    assert reason in str(caught.value)
-    assert caught.value.path == tmp_path / "ReduceL2.onnxtxt"
-    assert caught.value.line
-
-
 def test_a_helper_of_the_folder_is_not_called_like_an_operator(tmp_path: Path) -> None:
     helpers = HEADER + "Abs (x) => (y)\n{\n  y = Neg (x)\n}\n"
     with pytest.raises(RuleError, match=r"helpers\.onnxtxt:2: a helper may not be called Abs"):

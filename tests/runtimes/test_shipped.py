@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -18,37 +20,8 @@ DOCUMENTED = ("ascend", "coreml", "tensorrt", "tidl")
 
 RELEASES = [f"1.{minor}" for minor in range(32)]
 
-# The release of ONNX that each release of onnxruntime is built with, by
-# https://onnxruntime.ai/docs/reference/compatibility.html; the newest IR version it reads, by the same table.
-BUILT_WITH = {
-    **dict.fromkeys(("1.0", "1.1", "1.2"), ("1.6.0", 6)),
-    **dict.fromkeys(("1.3", "1.4", "1.5"), ("1.7.0", 7)),
-    **dict.fromkeys(("1.6", "1.7"), ("1.8.0", 7)),
-    "1.8": ("1.9.0", 7),
-    **dict.fromkeys(("1.9", "1.10"), ("1.10.0", 8)),
-    "1.11": ("1.11.0", 8),
-    **dict.fromkeys(("1.12", "1.13"), ("1.12.0", 8)),
-    "1.14": ("1.13.0", 8),
-    "1.15": ("1.14.0", 8),
-    "1.16": ("1.14.1", 9),
-    "1.17": ("1.15.0", 9),
-    "1.18": ("1.16.0", 10),
-    **dict.fromkeys(("1.19", "1.20"), ("1.16.1", 10)),
-}
-
-# What CANN's page of each operator lists: element types and opset versions.
-CANN = {
-    "ReduceL1": ("float16 float double", range(8, 17)),
-    "ReduceL2": ("float16 float", range(8, 19)),
-    "ReduceLogSum": ("float16 float", (11, 13, 14, 15, 16)),
-    "ReduceLogSumExp": ("float16 float", range(8, 17)),
-    "ReduceMax": ("float16 float int8 int32 int64 double", range(8, 19)),
-    "ReduceMean": ("float16 float", range(8, 17)),
-    "ReduceMin": ("uint8 int32 float16 float", range(8, 19)),
-    "ReduceProd": ("int8 uint8 int32 float float16 int64", range(8, 19)),
-    "ReduceSum": ("float16 float", range(8, 19)),
-    "ReduceSumSquare": ("uint32 uint64 int32 int64 float16 float double", range(8, 19)),
-}
+SAID = tomllib.loads(Path(__file__).with_name("shipped.toml").read_text("utf-8"))
+BUILT_WITH, CANN = SAID["built_with"], SAID["cann"]
 
 
 def newest(runtime: Runtime) -> int:
