@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reducelower.report.details import Details
     from reducelower.verification import Verification
 
-__all__ = ["Outcome", "Verdict", "stopped"]
+__all__ = ["Outcome", "Said", "Verdict", "stopped"]
 
 Verdict = Literal[
     "fits",
@@ -49,6 +49,21 @@ def stopped(status: int) -> Verdict:
 
 
 @dataclass(frozen=True)
+class Said:
+    """What is said of a converted model beside its verdict.
+
+    Attributes:
+        verified: what verification came to, in a few words.
+        warnings: see `Outcome.warnings`.
+        remarks: see `Outcome.remarks`.
+    """
+
+    verified: str = "not verified"
+    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The outcome of one model.
 
@@ -67,6 +82,7 @@ class Outcome:
         external: names of files with external data that the output refers to and that were not copied.
         details: the distinct rewrites with their nodes and what happened to each node; None when there was no model.
         seconds: how long it took; 0 where that is not known.
+        said: of a model that is kept, what the run that converted it said; None of any other.
     """
 
     source: str
@@ -80,6 +96,7 @@ class Outcome:
     external: tuple[str, ...] = ()
     details: Details | None = None
     seconds: float = 0.0
+    said: Said | None = None
 
     @property
     def status(self) -> int:
@@ -116,9 +133,18 @@ class Outcome:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss, regardless of the verdict."""
+        if self.said is not None:
+            return self.said.warnings
         if self.verification is not None:
             return self.verification.warnings
         return self.plan.losses if self.plan is not None else ()
+
+    @property
+    def verified(self) -> str:
+        """What verification came to, in a few words."""
+        if self.said is not None:
+            return self.said.verified
+        return self.verification.label if self.verification is not None else "not verified"
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -151,7 +177,8 @@ class Outcome:
         if self.verdict in ("refused", "unreadable", "failed"):
             return "; ".join(self.reasons)
         if self.verdict == "kept":
-            return "kept, converted by an earlier run"
+            how = "converted and verified" if self.verified == "equivalent" else "converted"
+            return f"kept, {how} by an earlier run"
         if self.verdict == "fits" and plan is not None:
             return plan.fit if self.output else f"fits {plan.goal}"
         if self.verdict == "rewrite" and plan is not None:
@@ -167,5 +194,7 @@ class Outcome:
         """What somebody who only reads the headline should know of a model that passed."""
         if not self.passed:
             return ()
+        if self.said is not None:
+            return self.said.remarks
         unmended = self.plan.unmended if self.plan is not None else ()
         return tuple(dict.fromkeys([*unmended, *self.warnings]))

@@ -22,7 +22,7 @@ from reducelower.files import LoadedModel
 from reducelower.files.pending import write_whole
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
-from reducelower.outcome import Outcome
+from reducelower.outcome import Outcome, Said
 from reducelower.pipeline.conversion import convert_here, failed
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.versions import versions_of
@@ -42,12 +42,14 @@ class Record:
         external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
             Weights are not read to be converted, nor to be recorded.
         brings: whether that data was brought beside the output. A later run may replace it and no other.
+        said: what the run that made the output said of it, which the runs that keep it say again.
     """
 
     origin: str
     sha256: str
     external: Mapping[str, Sequence[int]]
     brings: bool
+    said: Said
 
 
 def origin_of(source: str, settings: Settings) -> str:
@@ -75,7 +77,9 @@ def read_record(place: str) -> Record | None:
     """Read a record; None if it does not exist or is invalid."""
     try:
         stored = json.loads(Path(place).read_bytes())
-        return Record(**{**stored, "external": dict(stored["external"])})
+        warnings, remarks = (tuple(map(str, stored["said"][name])) for name in ("warnings", "remarks"))
+        said = Said(str(stored["said"]["verified"]), warnings, remarks)
+        return Record(**{**stored, "external": dict(stored["external"]), "said": said})
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -120,12 +124,12 @@ def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None)
     origin, earlier, found = origin_of(task.source, settings), read_record(task.record), _sha256(Path(task.output))
     is_ours = earlier is not None and earlier.sha256 == found
     if earlier is not None and is_ours and earlier.origin == origin and _has_data(task, earlier):
-        return Outcome(task.source, "kept", task.output)
+        return Outcome(task.source, "kept", task.output, said=earlier.said)
     records: list[Record] = []
 
     def record(descriptor: int, source: LoadedModel) -> None:
         facts = _external_facts(source.folder, [file.location for file in source.external])
-        made = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep")
+        made = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep", Said())
         if not settings.overwrite:
             if found and not is_ours and made.sha256 != found:
                 raise _of_nobody(task.output)
@@ -136,7 +140,8 @@ def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None)
     outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
     if outcome.output:
         Path(task.record).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(Path(task.record), json.dumps(asdict(records[0]), indent=1, sort_keys=True) + "\n")
+        made = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
+        write_whole(Path(task.record), json.dumps(asdict(made), indent=1, sort_keys=True) + "\n")
     return outcome
 
 

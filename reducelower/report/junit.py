@@ -91,9 +91,7 @@ def _cases(model: Outcome) -> Iterator[_Case]:
         yield _Case("conversion: model", outcome, model.verdict, model.sentence, model.reasons, model.seconds)
     verification = model.verification
     for warning in model.warnings:
-        yield _Case(
-            "verdict: warning", "skipped", "not verified" if verification is None else verification.label, warning
-        )
+        yield _Case("verdict: warning", "skipped", model.verified, warning)
     if verification is not None:
         yield from _sites(verification.sites)
         yield from _outputs(verification.outputs)
