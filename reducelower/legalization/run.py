@@ -130,13 +130,15 @@ def run(
     doubts = memo.doubts if settings.validate else ()
     problem = _refuse_untyped_functions(draft, source) if goal.opset < _CASTS_TELL_TYPES else None
     own_rules = rules.applied if settings.validate else ()
-    problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
+    released = ""
     if not problem:
         model.ir_version = new_ir(draft, settings.ir_version, opset, goal.opset)
         problem = fit_ir_version(draft, goal) or fit_ml_version(draft, goal)
+        released = release_initializers(model, old_ir)
+    # Inference does not read initializers that are no inputs of a model of an IR version below 4, so it comes last.
+    problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
     if problem:
         return replace(plan, refusals=(problem,))
-    released = release_initializers(model, old_ir)
     ir_version = old_ir, model.ir_version
     return replace(
         plan,
