@@ -56,23 +56,6 @@ def test_an_output_of_no_shape_that_nothing_computes_is_still_found(cli: Cli, fo
     assert "'nowhere', which nothing defines" in ran.err
 
 
-# JSON
-
-
-# Configuration
-
-
-def test_inspect_says_what_is_in_a_model(cli: Cli, folder: Path) -> None:
-    ran = cli("inspect", "model.onnx")
-    assert ran.status == 0
-    lines = {line[2:14].strip(): line[14:] for line in ran.out.splitlines()[1:]}
-    assert lines["opset"] == "ai.onnx 21"
-    assert lines["IR version"] == "10"
-    assert lines["inputs"] == "float[2,3] x"
-    assert lines["operators"] == "ReduceL2 1"
-    assert lines["reaches"].startswith("opsets ")
-
-
 @pytest.mark.parametrize(
     ("size", "said"), [(1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 20, "3.0 MiB"), (5000 << 30, "5000.0 GiB")]
 )
@@ -108,17 +91,6 @@ def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli,
     assert found["operators"] == {"Add": 1, "If": 1, "Neg": 1}
     assert found["external"] == {"weights.bin": Path("weights.bin").stat().st_size}
     assert found["weights"] == {"float": 2}
-
-
-def test_inspect_names_what_a_runtime_gets_wrong_and_where(cli: Cli, folder: Path) -> None:
-    found = json.loads(cli("inspect", "model.onnx", "--json", "--for", "onnxruntime", "--for", "openvino").out)
-    assert {item["name"] for item in found["runtimes"]} == {"onnxruntime", "openvino"}
-    faults = [fault for item in found["runtimes"] for fault in item["newest"]["faults"] if not fault["feature"]]
-    assert faults
-    assert all(fault["operators"] == ["ReduceL2"] for fault in faults)
-    reached = found["reaches"]
-    for target in (reached[0], reached[-1]):
-        assert cli("convert", "model.onnx", "-o", f"{target}.onnx", "--opset", target, "--no-verify").status == 0
 
 
 @pytest.mark.parametrize("target", [9, 13])

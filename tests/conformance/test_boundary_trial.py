@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 import reducelower
 from reducelower import ConversionError
 from reducelower.cli import run
-from reducelower.conformance.boundary_trial import try_boundaries, try_expansion
+from reducelower.conformance.boundary_trial import try_boundaries
 from reducelower.rulebook import RuleError, load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
 from reducelower.rulebook.boundary_validation import check_boundaries
@@ -88,14 +88,6 @@ SPREADING = {"RoiAlign"}
 def test_what_crosses_a_boundary_by_a_shipped_rule_gives_what_it_gave(operator: str) -> None:
     for trial in try_boundaries(load_book("stable"), shipped(), operator, at_every_opset=False):
         assert not trial.wrong
-
-
-@pytest.mark.parametrize(("both", "is_wrong"), [("Add", False), ("Sub", True)])
-def test_an_operator_without_known_answers_is_tried_on_its_cases(tmp_path: Path, both: str, is_wrong: bool) -> None:
-    (tmp_path / "Cosh.onnxtxt").write_text(TEXTS["cosh"].replace("Add", both))
-    trial = try_expansion(load_book(tmp_path), "Cosh")
-    assert bool(trial.wrong) == is_wrong
-    assert bool(trial.taken) != is_wrong
 
 
 def test_a_rule_for_a_lacking_element_type_is_written_for_the_opset_of_casts(tmp_path: Path) -> None:

@@ -115,39 +115,6 @@ def test_a_command_and_kept_results(cli: Cli, tmp_path: Path) -> None:
     assert "phone 2.1" in ran.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "say what to probe: one of --runtime, --python and --command"),
-        (("--runtime", "openvno"), "did you mean 'openvino'?"),
-        (("--runtime", "openvino", "--python", "a:b"), "say what to probe"),
-        (("--python", "fakes"), "write MODULE:FUNCTION"),
-        (("--command", "run {model}"), "the command does not mention {inputs} and {outputs}"),
-        (("--runtime", "openvino", "--interpreter", "/nowhere/python"), "/nowhere/python is not a program"),
-        (("--python", "no_such:thing"), "No module named 'no_such'"),
-        (("--python", "fakes:nothing", "--op", "ReduceSum"), "not one case came out right"),
-        (("model.onnx", "--python", "fakes:right"), "--known names the target to start from"),
-        (("model.onnx", "--python", "fakes:right", "--op", "Abs"), "--op chooses from the suite"),
-        (("no/such.onnx", "--runtime", "onnxruntime"), "no/such.onnx"),
-        (("--python", "fakes:right", "--known", "mine.toml"), "--known goes with models"),
-        (("--python", "fakes:right", "--report", "x.pdf"), "x.pdf: a report ends in one of .html, .json, .txt"),
-        (("--python", "fakes:right", "--report", "no/where.html"), "there is no folder no"),
-        (("--python", "fakes:right", "--tolerance", "nan"), "'--tolerance': nan is not a number"),
-        (("--python", "fakes:right", "--time-limit", "nan"), "'--time-limit': nan is not a number"),
-    ],
-    ids=str,
-)
-def test_what_makes_no_sense_is_said_in_a_sentence(
-    cli: Cli, tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    ran = cli("probe", *arguments, "-o", tmp_path / "out.toml")
-    assert ran.status == 2
-    assert ran.err.startswith("error: ")
-    assert said in ran.err
-    assert ran.err.count("\n") == 1
-    assert not (tmp_path / "out.toml").exists()
-
-
 KNOWN = """
 [runtime]
 name = "phone"
@@ -213,16 +180,6 @@ def test_a_name_for_the_result_does_not_change_what_is_known_of_the_runtime(cli:
     assert ran.status == 0, ran.err
     found = read_runtime(output.read_text())
     assert (found.name, found.version, found.reads) == ("ours", "1.16", load_runtime("onnxruntime@1.16").reads)
-
-
-def test_an_existing_target_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:
-    output = tmp_path / "mine.toml"
-    output.write_text("mine")
-    ran = cli("probe", "--python", "fakes:right", "-o", output)
-    assert ran.status == 2
-    assert "--force replaces it" in ran.err
-    assert output.read_text() == "mine"
-    assert cli("probe", "--python", "fakes:right", "-o", tmp_path / "mine.txt").status == 2
 
 
 def test_a_runtime_that_is_not_here_names_the_way_to_it(cli: Cli, tmp_path: Path) -> None:

@@ -13,14 +13,15 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.exporter_models import exporter_models
-from reducelower.conformance.from_models import FromModels, facts_from_models
+from reducelower.conformance.from_models import facts_from_models
 from reducelower.conformance.judging import judge_whole
 from reducelower.conformance.process import Answer, Subject
 from reducelower.pipeline.model_cases import case_of, exporter_cases, inside, read_case
 from reducelower.runtimes import read_runtime
-from reducelower.runtimes.runtime import Runtime
 from reducelower.verification.running.evaluator import Evaluator
 from reducelower.verification.running.source import CannotRunError, Source
+from tests.table import combinations, rows
+from tests.verification.tables import written
 
 HERE = Path(__file__).parent
 
@@ -34,110 +35,36 @@ reads = "13-18"
 prefer = 17
 """
 
-SOFTMAX = """
-<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y)
-{ a = Exp (x) b = Softmax <axis = 0> (a) c = Softmax <axis = 1> (b) d = Relu (c) y = LogSoftmax (d) }
-"""
-
-
-def known(facts: str = "") -> Runtime:
-    return read_runtime(KNOWN + facts, "known.toml")
-
-
-def whole(text: str, name: str = "model.onnx") -> Case:
-    return case_of(name, Source.of(parser.parse_model(text)))
-
 
 @pytest.fixture(autouse=True)
 def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE)
 
 
-def probed(fake: str, cases: list[Case], runtime: Runtime) -> FromModels:
-    subject = Subject.of_function("fake", f"fakes:{fake}", sys.executable)
-    return facts_from_models(subject, cases, runtime, inside, date(2026, 1, 2))
+ROWS = rows(
+    Path(__file__).with_name("from_models.toml"),
+    fields={"fake", "graph", "each", "known", "operators", "part", "left", "holds"},
+)
 
 
-def test_a_fact_is_as_narrow_as_its_evidence() -> None:
-    found = probed("without_softmax_over_rows", [whole(SOFTMAX)], known())
-    (fact, *_) = [fact for fact in found.runtime.facts if fact.operators == {"Softmax"}]
-    assert (fact.outcome, str(fact.opsets)) == ("refused", "13-")
-    conditions = dict(fact.when.conditions)
-    assert conditions["attributes"] == {"axis=0"}  # the Softmax over axis 1 ran
-    assert conditions["element_types"] == {"float"}
-    assert str(conditions["rank"]) == "2"
-    assert fact.evidence.measured == "fake 1.0, Softmax of model.onnx"
-    assert "Softmax on float, with axis=0 is refused" in fact.says
-
-
-def test_the_model_is_right_with_the_facts_that_were_found() -> None:
-    text = SOFTMAX.replace("LogSoftmax (d)", "HardSwish (d)")
-    found = probed("without_hard_swish", [whole(text)], known())
-    (change,) = found.changes
-    assert (change.before.word, change.after.word) == ("refused", "right")
-    assert found.parts["model.onnx"].names == "HardSwish"
-    assert not found.left
-
-
-def test_of_two_nodes_that_fail_together_the_fact_says_which_is_behind_which() -> None:
-    text = SOFTMAX.replace("c = Softmax <axis = 1> (b)", "c = Elu (b)")
-    found = probed("without_elu_behind_softmax", [whole(text)], known())
-    fact = found.runtime.facts[0]
-    assert fact.operators == {"Elu"}
-    assert dict(fact.when.conditions)["after"] == {"Softmax"}
-    assert found.parts["model.onnx"].names == "Softmax > Elu"
-
-
-GATHERS = """
-<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[2] y) <int64[2] i = {0, 2}, int64[2] j = {%s}>
-{ a = Gather (x, i) b = Gather (x, j) y = Add (a, b) }
-"""
-
-
-def test_what_else_tells_a_node_from_a_right_one_is_stated() -> None:
-    found = probed("without_negative_indices", [whole(GATHERS % "-1, 1")], known())
-    (fact,) = found.added
-    assert fact.operators == {"Gather"}
-    assert dict(fact.when.conditions)["negative_indices"] is True
-
-
-@pytest.mark.parametrize("first", ["i", "j"])
-def test_of_nodes_that_nothing_tells_apart_there_is_no_fact(first: str) -> None:
-    text = GATHERS % "2, 0"
-    if first == "j":
-        text = text.replace("a = Gather (x, i) b = Gather (x, j)", "b = Gather (x, j) a = Gather (x, i)")
-    found = probed("without_falling_indices", [whole(text)], known())
-    assert found.parts["model.onnx"].names == "Gather"
-    assert not found.added
-    assert [case.name for case in found.left] == ["model.onnx"]
-
-
-def test_what_operators_of_other_domains_do_is_told_and_is_no_fact() -> None:
-    text = (
-        '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g (float[2,3] x) => (float[2,3] y)'
-        "{ a = Neg (x) b = com.microsoft.QuickGelu (a) y = Abs (b) }"
-    )
-    found = probed("without_quick_gelu", [whole(text)], known())
-    assert found.parts["model.onnx"].names == "QuickGelu"
-    assert not found.added
-    assert [case.name for case in found.left] == ["model.onnx"]
-
-
-def test_a_fact_that_refuses_what_runs_right_is_left_out() -> None:
-    evidence = 'evidence = { measured = "fake 0.9", on = 2025-01-01 }'
-    facts = f'[[fact]]\nsays = "No Erf."\noperators = ["Erf"]\nis = "absent"\n{evidence}\n'
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3] x) => (float[2,3] y) { y = Erf (x) }'
-    found = probed("right", [whole(text)], known(facts))
-    assert [fact.says for fact in found.untrue] == ["No Erf."]
-    assert not found.runtime.facts
-    assert [change.after.word for change in found.changes] == ["right"]
-
-
-def test_what_needs_names_of_sizes_to_fail_is_left_with_its_reason() -> None:
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n,3] x) => (float[n,3] y) { y = Erf (x) }'
-    found = probed("without_names_of_sizes", [whole(text)], known())
-    assert not found.parts and not found.added
-    assert [case.name for case in found.left] == ["model.onnx"]
+@pytest.mark.parametrize("claim", ROWS)
+def test_what_is_found_of_a_model_that_fails(claim: str) -> None:
+    """The first fact of these ``operators``, the smallest ``part`` that fails, and whether it is ``left``."""
+    row = ROWS[claim]
+    subject = Subject.of_function("fake", f"fakes:{row['fake']}", sys.executable)
+    for chosen in combinations(row.get("each", {})):
+        made = written({"opset": 17}, row["graph"], chosen)
+        known = read_runtime(KNOWN + row.get("known", ""), "known.toml")
+        found = facts_from_models(subject, [case_of("model.onnx", Source.of(made))], known, inside, date(2026, 1, 2))
+        if "part" in row:
+            assert found.parts["model.onnx"].names == row["part"]
+        assert row.get("left", False) is ([case.name for case in found.left] == ["model.onnx"])
+        assert not (row.get("left", False) and found.added)
+        names = {"found": found}
+        if "operators" in row:
+            fact = next(each for each in found.runtime.facts if each.operators == set(row["operators"]))
+            names |= {"fact": fact, "when": dict(fact.when.conditions)}
+        assert [held for held in row.get("holds", ()) if not eval(held, names)] == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import onnx
@@ -51,22 +52,7 @@ def test_external_data_is_found_at_every_depth(tmp_path: Path, place: str) -> No
     assert [file.location for file in read_model(path).external] == ["weights.bin"]
 
 
-BAD_ENTRIES = {
-    "absolute": ({"location": "/etc/hostname"}, "absolute"),
-    "Windows drive": ({"location": "C:\\weights.bin"}, "absolute"),
-    "Windows root": ({"location": "\\weights.bin"}, "absolute"),
-    "parent": ({"location": "../weights.bin"}, "outside"),
-    "parent inside": ({"location": "a/../weights.bin"}, "outside"),
-    "Windows parent": ({"location": "..\\weights.bin"}, "outside"),
-    "nul": ({"location": "weights.bin\0"}, "no file name"),
-    "too long": ({"location": "w" * 5000}, "cannot be read"),
-    "folder": ({"location": "."}, "not a regular file"),
-    "negative offset": ({"location": "weights.bin", "offset": -1}, "negative"),
-    "negative length": ({"location": "weights.bin", "length": -1}, "negative"),
-    "no number": ({"location": "weights.bin", "offset": "many"}, "not a number"),
-    "past the end": ({"location": "weights.bin", "offset": 1, "length": 24}, "cut short"),
-    "huge": ({"location": "weights.bin", "length": 1 << 70}, "cut short"),
-}
+BAD_ENTRIES = tomllib.loads(Path(__file__).with_name("bad_entries.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", BAD_ENTRIES)
@@ -74,7 +60,7 @@ def test_hostile_external_data_is_refused(tmp_path: Path, name: str) -> None:
     entries, phrase = BAD_ENTRIES[name]
     (tmp_path / "weights.bin").write_bytes(WEIGHTS)
     with pytest.raises(UnreadableModelError, match=phrase):
-        read_model(model_with(tmp_path, **entries))
+        read_model(model_with(tmp_path, **{**entries, "location": entries["location"].replace("LONG", "w" * 5000)}))
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
@@ -13,7 +11,6 @@ import pytest
 from reducelower.pipeline.inspection import inspect_file
 from reducelower.pipeline.where import OnRuntime
 
-Cli = Callable[..., Any]
 On = Callable[[onnx.ModelProto, str], OnRuntime]
 
 
@@ -106,47 +103,6 @@ def test_every_version_has_a_word_and_the_oldest_that_runs_it_is_named(on: On) -
 )
 def test_nothing_is_claimed_of_what_the_measurements_do_not_cover(on: On, source: onnx.ModelProto) -> None:
     assert on(source, "openvino").newest.word == "nothing known against it"
-
-
-def test_inspect_has_a_line_for_each_runtime_and_says_what_to_type(cli: Cli, tmp_path: Path) -> None:
-    onnx.save(model("{ y = ReduceSumSquare (x) }"), tmp_path / "m.onnx")
-    lines = cli("inspect", tmp_path / "m.onnx").out.splitlines()
-    (mnn,) = (line for line in lines if line.startswith("    mnn "))
-    assert mnn.split(maxsplit=2)[1:] == ["3.6.1", "runs after --for: 1 operator wrong"]
-    assert lines[-1].strip().startswith(f"reducelower convert {tmp_path / 'm.onnx'} -o for_")
-
-
-def test_inspect_gives_the_reasons_for_a_runtime(cli: Cli, tmp_path: Path) -> None:
-    onnx.save(model("{ y = ReduceSumSquare (x) }"), tmp_path / "m.onnx")
-    out = " ".join(cli("inspect", tmp_path / "m.onnx", "--for", "mnn", "--for", "cv2@4.12").out.split())
-    assert "wrong: ReduceSumSquare: Without keepdims, the five composite reductions drop" in out
-    assert "opencv 4.12 was not measured; facts of 4.10 and 4.14." in out
-
-
-def test_inspect_as_json_has_a_word_for_every_version(cli: Cli, tmp_path: Path) -> None:
-    onnx.save(model(PLAIN), tmp_path / "m.onnx")
-    found = json.loads(cli("inspect", tmp_path / "m.onnx", "--json").out)["runtimes"]
-    by_name = {each["name"]: each for each in found}
-    assert by_name["opencv"]["words"] == {"4.10": "runs", "4.14": "runs", "5.0.0": "runs"}
-
-
-def test_inspect_writes_a_page_with_the_reasons(cli: Cli, tmp_path: Path) -> None:
-    onnx.save(model("{ y = ReduceSumSquare (x) }"), tmp_path / "m.onnx")
-    assert cli("inspect", tmp_path / "m.onnx", "--report", tmp_path / "page.html").status == 0
-    page = (tmp_path / "page.html").read_text()
-    assert "the five composite reductions drop" in page
-    assert "<script" not in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(["--for", "hailo"], "no target has this name"), (["--report", "page.pdf"], "ends in .html")],
-)
-def test_inspect_refuses_what_it_cannot_do(cli: Cli, tmp_path: Path, arguments: list[str], said: str) -> None:
-    onnx.save(model(PLAIN), tmp_path / "m.onnx")
-    ran = cli("inspect", tmp_path / "m.onnx", *arguments)
-    assert ran.status == 2
-    assert said in ran.err
 
 
 def test_of_a_large_model_every_version_is_tried(on: On) -> None:

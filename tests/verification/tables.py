@@ -26,6 +26,7 @@ from tests.table import VOCABULARY
 
 __all__ = ["FIELDS", "evaluated", "filled", "given", "holding", "is_verdict", "written"]
 
+DOMAINS = ("local", "ai.onnx.ml", "com.microsoft")
 FIELDS = {"graph", "opset", "ir", "parts", "each", "let", "given", "of_any_rank"}
 
 
@@ -35,7 +36,9 @@ def written(row: Mapping[str, Any], text: str, chosen: Mapping[str, Any], at: in
     if opset > defs.onnx_opset_version():
         pytest.skip(f"onnx does not know opset version {opset}")
     whole = filled(f"{row['graph']} {{ {text} }}" if "graph" in row else text, row, chosen)
-    imports = f'"": {opset}' + "".join(f', "{each}": 1' for each in ("local", "ai.onnx.ml") if f"{each}." in whole)
+    imports = f'"": {opset}' + "".join(
+        f', "{each}": 1' for each in ("local", "ai.onnx.ml", "com.microsoft") if f"{each}." in whole
+    )
     made = parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> {whole}")
     for value in (*made.graph.input, *made.graph.output):
         if value.name in row.get("of_any_rank", ()):

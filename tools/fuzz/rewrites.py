@@ -67,7 +67,7 @@ def known_numbers() -> Mapping[str, int]:
 
 
 def covered_elsewhere() -> Mapping[str, str]:
-    """The test that compares a rewrite which no judge runs with numbers of its own, as ``file::test``, by name."""
+    """The row that compares a rewrite which no judge runs with numbers of its own, as ``table::claim``, by name."""
     return {name: str(test) for name, test in _read()["tests"].items()}
 
 
