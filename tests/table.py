@@ -34,7 +34,8 @@ Its fields:
 - ``becomes``: the operators of the main graph afterwards; ``most``: how many nodes it has at most; ``uses``: some in
   any graph or function, ``never``: some that are in none. ``keeps``: the names of the initializers;
   ``functions_left``: those of the functions; ``noted``: a part of a note of the plan; ``chooses``: the opset version
-  that a runtime is given.
+  that a runtime is given. ``holds``: expressions that are true of the ``source``, of what is ``made`` of it, and of
+  the ``plan``.
 - ``refused``: a part of the reason why it is not converted, in place of ``gives``.
 - ``by``: ``reference`` where onnxruntime lacks kernels; ``rtol`` and ``atol``: how far numbers may be apart.
 """
@@ -80,7 +81,7 @@ VOCABULARY = {
 FIELDS = {
     "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "options", "each",
     "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps",
-    "functions_left", "noted", "chooses", "refused", "by", "rtol", "atol",
+    "functions_left", "noted", "chooses", "holds", "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
 
@@ -153,6 +154,8 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
                 assert [each.name for each in names] == row[field], (target, field)
         assert row.get("chooses", legalized.plan.target.opset) == legalized.plan.target.opset
         assert row.get("noted", "") in "".join(legalized.plan.notes), legalized.plan.notes
+        known = {**chosen, "source": source, "made": result, "plan": legalized.plan}
+        assert [text for text in row.get("holds", ()) if not eval(text, known)] == []
 
 
 def _everywhere(made: ModelProto) -> set[str]:

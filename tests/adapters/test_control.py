@@ -27,17 +27,3 @@ def test_what_is_known_of_one_branch_is_not_taken_for_the_other(result: str, tar
     for condition, size in ((True, 0), (False, 1)):
         (found,) = session.run(None, {"x": np.zeros(1, np.float32), "c": np.array(condition)})
         assert found.tolist() == [size]
-
-
-def test_axes_of_a_scan_are_counted_from_the_front_below_11() -> None:
-    """onnxruntime runs others too, which the specification does not have there."""
-    made = parser.parse_model(
-        """<ir_version: 7, opset_import: ["" : 11]> g (float[2] s, float[2,5] x) => (float[2] last, float[2,5] y) {
-            last, y = Scan <num_scan_inputs = 1, scan_input_axes = [-1], scan_output_axes = [-1],
-                body = b (float[2] p, float[2] q) => (float[2] r, float[2] t) { r = Add (p, q) t = Identity (r) }>
-                (s, x)
-        }"""
-    )
-    (scan,) = converted(made, 9).graph.node
-    said = {given.name: list(given.ints) for given in scan.attribute if given.name.endswith("axes")}
-    assert said == {"scan_input_axes": [1], "scan_output_axes": [1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, checker, helper
+from onnx import checker, helper
 
 import reducelower
 from tests.adapters.models import converted, floats, int64s, one, operators, run
@@ -21,13 +21,6 @@ def test_dropout_in_training_keeps_a_share_and_makes_up_for_the_rest(target: int
     found, mask = run(converted(made, target), {"x": data})
     np.testing.assert_array_equal(found, np.where(mask, dtype(4), dtype(0)))
     assert abs(mask.mean() - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 2000)
-
-
-def test_cast_names_and_numbers_element_types() -> None:
-    made = one("Cast", {"x": X}, 13, to=TensorProto.INT64)
-    old = converted(made, 5)
-    assert old.graph.node[0].attribute[0].s == b"INT64"
-    assert converted(old, 13).graph.node[0].attribute[0].i == TensorProto.INT64
 
 
 def test_integers_that_no_constant_may_hold_below_9_are_cast_from_doubles() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper, parser
 
@@ -22,15 +21,9 @@ from reducelower.scope.ground import Ground
 from reducelower.scope.node import ALL_OPERANDS
 from reducelower.scope.scope import Scope
 from reducelower.types import Inference
+from tests.legalization import running
 from tests.watching import calls_of
 from tools.memo_graphs import converted, differing
-
-
-def _run(model: ModelProto, feeds: dict[str, Any]) -> list[np.ndarray]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)
 
 
 def test_random_graphs_come_out_the_same_without_it() -> None:
@@ -124,7 +117,7 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
     expanded = reducelower.expand(model)
     checker.check_model(expanded, full_check=True)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for found, expected in zip(_run(expanded, {"x": x}), [(x * x).sum(1, keepdims=True)] * 2 + [x], strict=True):
+    for found, expected in zip(running.run(expanded, {"x": x}), [(x * x).sum(1, keepdims=True)] * 2 + [x], strict=True):
         np.testing.assert_array_equal(found, expected)
 
 

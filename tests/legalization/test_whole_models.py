@@ -9,10 +9,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
-from reducelower.conformance.case import Case
 from reducelower.conformance.feature_cases import feature_cases
 from reducelower.legalization.whole_models import inlined
 from reducelower.model.document import Document
+from tests.legalization.running import run
 from tests.runtimes.toaster import runtime
 
 CASES = {case.operator: case for case in feature_cases(18)}
@@ -22,10 +22,6 @@ def toaster(feature: str) -> Target:
     return Target(18, runtime=runtime(f'model = ["{feature}"]\nis = "refused"'))
 
 
-def run(model: onnx.ModelProto, case: Case) -> list[np.ndarray]:
-    return onnxruntime.InferenceSession(model.SerializeToString()).run(None, dict(case.inputs))
-
-
 @pytest.mark.parametrize(
     "feature", ["functions", "sparse initializers", "imports of other domains", "narrow values in int32_data"]
 )
@@ -33,7 +29,7 @@ def test_a_feature_that_a_runtime_lacks_is_done_away_with(feature: str) -> None:
     case = CASES[feature]
     source = onnx.load_model_from_string(case.model)
     made = legalize(source, toaster(feature))
-    for found, expected in zip(run(made.model, case), case.expected, strict=True):
+    for found, expected in zip(run(made.model, dict(case.inputs)), case.expected, strict=True):
         np.testing.assert_array_equal(found, expected)
     onnx.checker.check_model(made.model, full_check=True)
     assert not check(made.model, target=toaster(feature)).fitted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from reducelower.runtimes import Ranges, TargetError, Versions, load_runtime, read_runtime
 from tests.runtimes.toaster import HEAD
 
+TABLE = tomllib.loads(Path(__file__).with_name("reading.toml").read_text("utf-8"))
 FACT = """
 [[fact]]
 says = "ReduceL1 reduces every axis."
@@ -21,16 +23,7 @@ evidence = { measured = "toaster 1.0", on = 2026-11-21 }
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "inside", "outside"),
-    [
-        ("7", [7], [6, 8]),
-        ("7-9", [7, 8, 9], [6, 10]),
-        ("18-", [18, 99], [17]),
-        ("-3", [0, 3], [4]),
-        ("1, 3-4", [1, 3], [2]),
-    ],
-)
+@pytest.mark.parametrize(("text", "inside", "outside"), TABLE["ranges"])
 def test_ranges(text: str, inside: list[int], outside: list[int]) -> None:
     ranges = Ranges.parse(text)
     assert all(number in ranges for number in inside)
@@ -100,16 +93,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         load_runtime(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "inside", "outside"),
-    [
-        ("1.16", ["1.16", "1.16.3"], ["1.15.9", "1.17", "1.160"]),
-        ("1.4-1.16", ["1.4", "1.10", "1.16.3"], ["1.3.9", "1.17.0"]),
-        ("-1.13", ["0.9", "1.13.1"], ["1.14"]),
-        ("1.24-", ["1.24.4", "2"], ["1.23.2"]),
-        ("-4.12, 5-", ["4.12.0", "5.0.0"], ["4.13"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "inside", "outside"), TABLE["versions"])
 def test_ranges_of_versions(text: str, inside: list[str], outside: list[str]) -> None:
     versions = Versions.parse(text)
     assert all(version in versions for version in inside)
@@ -139,15 +123,7 @@ def test_a_release_is_taken_for_the_version_it_belongs_to() -> None:
     assert read_runtime(VERSIONED + OLDER, version="0.6").prefer == 11
 
 
-@pytest.mark.parametrize(
-    ("version", "reads", "facts", "note"),
-    [
-        ("0.7", "9-12", 1, "toaster 0.7 was not measured; facts of 0.6 and 0.8."),
-        ("0.80", "9-13", 1, "toaster 0.80 was not measured; facts of 0.8 and 1.0."),
-        ("0.5", "9-12", 0, "toaster 0.5 was not measured; facts of 0.6, the oldest that was."),
-        ("7", "9-21", 0, "toaster 7 was not measured; facts of 1.0, the newest that was."),
-    ],
-)
+@pytest.mark.parametrize(("version", "reads", "facts", "note"), TABLE["unmeasured"])
 def test_a_version_without_an_entry_gets_the_facts_of_its_neighbours(
     version: str, reads: str, facts: int, note: str
 ) -> None:
