@@ -295,7 +295,8 @@ class GraphScope:
                 attribute = node.attribute[0]
                 refuse_reference(attribute)
                 dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
-                number = 0 if prod(dims) > LARGEST else self.ground.values.number_of_attribute(attribute)
+                if prod(dims) <= LARGEST:
+                    number = self.ground.values.number_of_attribute(attribute, self.ground.data_folder)
             self._node_values[key] = number
         return self._node_values[key]
 

@@ -104,12 +104,14 @@ class Values:
             number = self._spelled[spelling] = self.number(read_tensor(tensor))
         return number
 
-    def number_of_attribute(self, attribute: AttributeProto) -> int:
-        """The number of the value in a Constant node's attribute; 0 if the value is elsewhere."""
+    def number_of_attribute(self, attribute: AttributeProto, folder: DataFolder | None = None) -> int:
+        """The number of the value in a Constant node's attribute; 0 if its data is in another file, and no folder is
+        given where that may lie."""
         if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *HELD_IN):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
-            return 0
+            # Not by its spelling: a file of the same name may hold something else.
+            return 0 if folder is None else self.number(read_tensor(attribute.t, folder))
         spelling = attribute.SerializeToString()
         if spelling not in self._spelled:
             tensor = tensor_in(attribute)
