@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from reducelower.errors import ConversionError, UnreadableError, sentences
 
@@ -43,6 +44,15 @@ def trace_lines() -> tuple[str, ...]:
     return tuple(traceback.format_exc().splitlines())
 
 
+def _nameless() -> str:
+    """What an error of the system is about that names no file."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "the working directory, which was removed"
+    return "the system"
+
+
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
     """Describe an exception in sentences, with the exit status for it.
 
@@ -60,7 +70,7 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     if isinstance(error, RecursionError):
         return (f"{place}it nests subgraphs or functions deeper than can be followed",), REFUSED
     if isinstance(error, OSError) and error.strerror:
-        return (f"{place}{error.filename or 'the system'}: {error.strerror}",), BAD_USAGE
+        return (f"{place}{error.filename or _nameless()}: {error.strerror}",), BAD_USAGE
     kind = type(error).__name__
     about = f"{kind}: {error}" if str(error) else kind
     return (

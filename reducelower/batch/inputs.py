@@ -57,7 +57,16 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
             )
         for model in models:
             found.setdefault(model.path, model)
-    return list(found.values())
+    # Two paths may lead to one file: what comes after '..' is known once links are resolved.
+    distinct: dict[tuple[str, str], Input] = {}
+    for model in found.values():
+        distinct.setdefault((_real(model.path), model.relative), model)
+    return list(distinct.values())
+
+
+def _real(path: str) -> str:
+    """A path, links in its folder resolved: that of the file itself may have other data beside it."""
+    return path if is_url(path) else str(Path(os.path.realpath(Path(path).parent), Path(path).name))
 
 
 def _is_excluded(model: Input, patterns: Sequence[str]) -> bool:

@@ -12,11 +12,20 @@ from reducelower.cli.types import beside
 from reducelower.failures import SettingError
 from reducelower.model.text import did_you_mean
 
-__all__ = ["defaults", "find", "settable"]
+__all__ = ["defaults", "find", "find_here", "settable"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
 _NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
 """Parameters that a file may not set: the user has to give them each time, since they replace files."""
+
+
+def find_here() -> tuple[Path, Mapping[str, Any]] | None:
+    """The configuration file of the working directory; none where that was removed. See `find`."""
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:
+        return None
+    return find(folder)
 
 
 def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:

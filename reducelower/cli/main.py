@@ -104,12 +104,10 @@ def app(ctx: click.Context) -> None:
 
     Defaults of options come from reducelower.toml or [tool.reducelower] in pyproject.toml, here or in a folder above.
     """
-    from pathlib import Path
-
-    from reducelower.cli.config import defaults, find
+    from reducelower.cli.config import defaults, find_here
 
     try:
-        found = find(Path.cwd())
+        found = find_here()
         if found is not None and isinstance(ctx.command, click.Group):
             each = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
             commands = {name: command for name, command in each.items() if command is not None}
@@ -247,12 +245,10 @@ def _sentence(error: click.UsageError) -> str:
 
 def _place(error: click.UsageError) -> str:
     """The configuration file that a value comes from, if any."""
-    from pathlib import Path
-
-    from reducelower.cli.config import find
+    from reducelower.cli.config import find_here
 
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return ""
     source = error.ctx.get_parameter_source(error.param.name or "")
-    found = find(Path.cwd()) if source is click.core.ParameterSource.DEFAULT_MAP else None
+    found = find_here() if source is click.core.ParameterSource.DEFAULT_MAP else None
     return f"{found[0]}: " if found is not None else ""

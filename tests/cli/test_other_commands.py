@@ -60,6 +60,29 @@ def test_versions_and_help_import_no_onnx() -> None:
         assert not set(json.loads(started(*arguments).stderr)) & {"onnx", "numpy", "rich"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a working directory cannot be removed there")
+def test_where_the_working_directory_is_gone_all_goes_that_needs_none(models: Path, tmp_path: Path) -> None:
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        code = (
+            f"import os, sys; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r}); "
+            "from reducelower.cli import main; main(sys.argv[1:])"
+        )
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    source, made = str(models / "torch_mean_dyn_18.onnx"), tmp_path / "made.onnx"
+    looked_up = ran("rules", "ReduceL2")
+    assert (looked_up.returncode, looked_up.stderr) == (0, "")
+    converted = ran("convert", source, "-o", str(made), "--opset", "13")
+    assert (converted.returncode, converted.stderr) == (0, "")
+    assert made.is_file()
+    nowhere = ran("convert", source, "--output-dir", ".", "--opset", "13", "--no-verify")
+    assert nowhere.returncode == 2
+    assert "the system" not in nowhere.stderr
+
+
 def test_the_process_ends_with_everything_said(models: Path) -> None:
     command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gmm_20.onnx"), "--opset", "13"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

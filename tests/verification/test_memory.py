@@ -88,7 +88,8 @@ def measured(work: Callable[[], list[Any]], place: Path) -> list[Any]:
 
 
 def said_in_bytes(reason: str) -> float:
-    number, unit = reason.split("it takes at least ")[1].split()[:2]
+    before = "it takes at least " if "at least" in reason else "than the "
+    number, unit = reason.split(before)[1].split()[:2]
     return float(number) * {"GB": 1e9, "MB": 1e6}[unit]
 
 
@@ -191,6 +192,18 @@ def test_what_is_only_looked_at_takes_less_than_what_is_compared() -> None:
         with pytest.raises(TooLargeError, match="it takes at least 64 MB of memory"):
             OnnxRuntime().load(Source(given)).run(feeds)
     assert seen.shape == (1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("takes", "said"),
+    [
+        (2.04e9, "it takes at least 2.0 GB of memory at these sizes, and --verify-memory allows 1.0 GB"),
+        (1.04e9, "it takes more memory at these sizes than the 1.0 GB that --verify-memory allows"),
+    ],
+)
+def test_a_bound_that_reads_like_the_limit_is_not_told(takes: float, said: str) -> None:
+    with under(memory=1.0):
+        assert TooLargeError.of(takes).reason == said
 
 
 def test_weights_are_not_counted_in() -> None:

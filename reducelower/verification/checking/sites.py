@@ -171,8 +171,8 @@ def _if_meant(finding: SiteVerification) -> SiteVerification:
 
 
 def _no_time_for(found: _Round, clock: Clock) -> str:
-    regions = f"{found.left:,} of {counted(len(found.alignment.claims), 'region')}"
-    return f"{regions} that differ were not reached within the budget of {clock.budget:g} s; raise --verify-budget"
+    regions = f"{found.left:,} of {counted(len(found.alignment.claims), 'differing region')}"
+    return f"{regions} not reached within the budget of {clock.budget:g} s; raise --verify-budget"
 
 
 def _no_time_to_align(clock: Clock) -> str:

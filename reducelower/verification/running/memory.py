@@ -59,11 +59,14 @@ class TooLargeError(CannotRunError):
     @staticmethod
     def of(count: float) -> TooLargeError:
         """For what takes so many bytes, or more."""
-        return TooLargeError(
-            f"it takes at least {_shown(count)} of memory at these sizes, and --verify-memory allows "
-            f"{_shown(allowed_bytes())}",
-            unsupported=True,
+        takes, allows = _shown(count), _shown(allowed_bytes())
+        # What is known is a lower bound: where it reads like what is allowed, it would be given as the next limit.
+        reason = (
+            f"it takes at least {takes} of memory at these sizes, and --verify-memory allows {allows}"
+            if takes != allows
+            else f"it takes more memory at these sizes than the {allows} that --verify-memory allows"
         )
+        return TooLargeError(reason, unsupported=True)
 
 
 def _shown(count: float) -> str:
