@@ -101,7 +101,7 @@ def test_a_run_is_ended_before_it_takes_more_than_is_allowed(claim: str, tmp_pat
     runtime, sizes = row.get("runtime", "onnxruntime"), row["sizes"]
     begun, reason, took, said = measured(lambda: of_one_run(given, runtime, sizes, 0.001), tmp_path / "found")
     assert said == ""
-    assert begun < 20e6
+    assert begun < 24e6  # of one case, 17 MB are fed
     assert 1e6 <= said_in_bytes(reason) < 1.3 * took
 
 
