@@ -28,7 +28,7 @@ _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "Rando
 _SINGLE = frozenset({"Attention", "GroupNormalization", "LayerNormalization", "RMSNormalization"})
 """Operators with an attribute that says to compute in single precision, as it does unless stated otherwise."""
 
-_NEAR_ZERO = frozenset({"BlackmanWindow", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"})
+_NEAR_ZERO = frozenset({"BatchNormalization", "BlackmanWindow", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"})
 """Operators whose results near 0 come from numbers around 1, with what these are rounded by."""
 
 
