@@ -58,7 +58,7 @@ class NodeRewriter:
     def __init__(
         self, target: Target, rules: Rules, moves: Mapping[str, Move] | None = None, *, repairs: bool = False
     ) -> None:
-        """Prepare a run; one that `repairs` moves nodes in the form of another opset version, and no others."""
+        """Prepare a run; one that `repairs` moves nodes of another opset version than the target's, and no others."""
         assert target.opset is not None
         self.target = target
         self.repairs = repairs
@@ -102,7 +102,7 @@ class NodeRewriter:
         """
         if not scope.is_made:
             written = written_for(node, opset)
-            if self.repairs and written is None:
+            if self.repairs and written is None and opset == self.target.opset:
                 return None, ""
             if self.repairs and written is not None:
                 scope.opset = opset = written

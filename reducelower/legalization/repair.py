@@ -17,7 +17,7 @@ from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_
 from reducelower.legalization.run import run
 from reducelower.legalization.stated_types import Repaired, correct_stated, listed, wrong_outputs
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
+from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import counted
@@ -40,7 +40,8 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     The IR version is adjusted. Stated types of computed values that contradict inference, and of initializers that
     hold something else, are dropped, and outputs without a type get one. Graphs without a name get one, and nodes
     with equal names, which onnxruntime does not load, get different ones. Nodes in the form that their operator has
-    at another opset version, such as ReduceSum with axes as an attribute at opset 13, are moved to that of the import.
+    at another opset version, such as ReduceSum with axes as an attribute at opset 13, are moved to that of the import,
+    and so are functions that import another opset version than the model.
     All else stays as it is. A valid model that runs comes back unchanged.
 
     Args:
@@ -242,12 +243,24 @@ def _order(nodes: Collection[NodeProto], given: Collection[str] = ()) -> list[in
 
 
 def _move_to_import(model: ModelProto) -> Iterator[str]:
-    """Move nodes in the form of another opset version to that of the import, as a conversion from there does."""
+    """Move nodes of another opset version to that of the model's import, as a conversion from there does.
+
+    They are in the form of that version, or in a function that imports it.
+    """
     opset = opset_of(model)
     meant = {
         (node.op_type, written)
-        for node in all_nodes(model)
-        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, opset)) is not None
+        for nodes, own in (
+            (model.graph.node, opset),
+            *((function.node, opset_of(function, opset)) for function in model.functions),
+        )
+        for node in walk(nodes)
+        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, own)) is not None
+    }
+    meant |= {
+        (f"the function {function.domain}::{function.name}", imported)
+        for function in model.functions
+        if (imported := opset_of(function, opset)) != opset
     }
     if not meant:
         return
