@@ -55,10 +55,9 @@ class _Place:
             if tensor.name in names:
                 _note(constants, tensor.name, tensor)
                 ranks[tensor.name] = len(tensor.dims)
+        for value in holder.input:
+            constants.pop(value.name, None)  # a caller may override the default
         stated = [value for value in (*holder.input, *holder.value_info) if value.name in names]
-        for value in stated:
-            # A caller may override the default.
-            constants.pop(value.name, None)
         ranks |= {value.name: rank for value in stated if (rank := rank_of(value.type)) is not None}
         return constants, ranks
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnx import inliner
+
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, unlike_checksums, write_model
@@ -247,7 +249,8 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
         return refused(task.source, already + help_)
     if odd := find_defect(source.model):
         return refused(task.source, odd)
-    if of_source := what_is_wrong_with_an_axis(source.model):
+    # Of what a function is given, the rank may be known only where it is called.
+    if of_source := what_is_wrong_with_an_axis(inliner.inline_local_functions(source.model)):
         return refused(task.source, of_source)
     if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result.message):
         wrong = f"the shapes it states do not fit what its nodes yield ({wrong})"

@@ -500,7 +500,10 @@ def is_not_followed(node: NodeProto, graph: Graph) -> bool:
     inputs than it has."""
     if node.op_type != "Scan" or node.domain not in DEFAULT_DOMAINS:
         return False
-    scanned = value_of(node, "num_scan_inputs", 0)
+    try:
+        scanned = value_of(node, "num_scan_inputs", 0)
+    except RefusedError:  # it is an attribute of the function, of which each call has its own
+        return True
     is_broken = not isinstance(scanned, int) or not 0 < scanned <= len(node.input)
     return is_broken or graph.opset < _SCAN_WITHOUT_BATCH
 

@@ -96,3 +96,12 @@ def test_a_node_that_yields_nothing_is_passed_over(op_type: str) -> None:
     node = model.graph.node.add(op_type=op_type)
     node.attribute.append(helper.make_attribute("value_ints", [1]))
     assert inferred(model)["y"] == (TensorProto.FLOAT, 1)
+
+
+def test_of_a_scan_that_refers_to_an_attribute_of_no_function_nothing_is_followed() -> None:
+    """How many inputs it scans is not known; to ask for a shape raised what only rules raise."""
+    model = parser.parse_model(
+        HEADER + "g (float[3, 2] x) => (float[3, 2] y) "
+        "{ s = Scan <num_scan_inputs: int = @n, body = b (v) => (w) { w = Neg (v) }> (x)  y = Abs (s) }"
+    )
+    assert inferred(model)["s"] == (TensorProto.FLOAT, None)
