@@ -1,6 +1,6 @@
 """Draws the plots of the page on numerics: the error of each rule against the magnitude or the number of its data.
 
-    python docs/plots.py docs/plots
+    python -m docs.plots docs/plots
 
 Needs the extra ``docs``. Every run on the same versions gives the same files.
 """
@@ -20,7 +20,7 @@ from onnx import ModelProto, helper
 
 import reducelower
 from reducelower.numerics.truth import reduce_floats
-from reducelower.numerics.ulp import LIMITS, distance_in_ulps
+from tools.exact.ulp import LIMITS, distance_in_ulps
 
 matplotlib.use("svg")
 from matplotlib import pyplot

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from reducelower.numerics.normalizations import exact_normalization
 from reducelower.recompose.expressions import AnyOf, Application, Expression, Form, Literal, Variable
+from tools.exact.normalizations import exact_normalization
 
 SHAPE = (2, 6, 4)
 CHANNELS, LAST, EPSILON = 6, 4, 0.01

@@ -1,9 +1,8 @@
-"""Try rules on onnx's own cases: of version boundaries, and of operators whose exact results nobody worked out.
+"""Try rules of version boundaries on onnx's own cases.
 
 Each case of one node is brought to the near side, and over the boundary by the rules, to every opset version from there
 on. onnx.reference runs both, on the values of the case and on edge values; where they differ there, onnxruntime is
-asked. What no rule has a part in goes over as the schemas and the shipped rules say. An operator that a rule expands is
-compared in the same way with what it was.
+asked. What no rule has a part in goes over as the schemas and the shipped rules say.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from reducelower.options import Target
 from reducelower.rulebook import RuleBook
 from reducelower.rulebook.boundaries import Boundaries
 
-__all__ = ["BoundaryTrial", "try_boundaries", "try_expansion"]
+__all__ = ["BoundaryTrial", "cases_of", "try_boundaries"]
 
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, np.inf, -np.inf, np.nan)
 _NOT_AT_EDGES = frozenset({"MaxPool", "QuantizeLinear", "TopK"})
@@ -93,21 +92,13 @@ def try_boundaries(
                 yield BoundaryTrial(f"{domain}.{op_type}", said)
 
 
-def try_expansion(book: RuleBook, op_type: str) -> BoundaryTrial:
-    """How the rules that expand an operator fared on onnx's cases of it."""
-    trial = BoundaryTrial(op_type, "expanded")
-    for name, model, feeds in _cases(op_type):
-        _compare(trial, book, (name, model, Target(without={op_type})), _runs(op_type, model, feeds), None)
-    return trial
-
-
 def _tried(
     book: RuleBook, own: Boundaries, op_type: str, way: str, boundary: int, *, at_every_opset: bool
 ) -> BoundaryTrial:
     down = way != "from"
     trial = BoundaryTrial(op_type, f"{boundary} to {boundary - 1}" if down else f"{boundary - 1} to {boundary}")
     goals = range(boundary - 1, _OLDEST - 1, -1) if down else range(boundary, defs.onnx_opset_version() + 1)
-    for name, model, feeds in _cases(op_type):
+    for name, model, feeds in cases_of(op_type):
         near = max(boundary, opset_of(model)) if down else boundary - 1
         source = model if opset_of(model) == near else _by_shipped_rules(model, near)
         if source is None:
@@ -115,7 +106,7 @@ def _tried(
         runs = _runs(op_type, source, feeds)
         for goal in (goals if at_every_opset else goals[:1]) if runs else ():
             plain = _by_shipped_rules(source, goal) if own.name else None
-            _compare(trial, book, (name, source, Target(goal)), runs, plain)
+            _compare(trial, book, (name, source, goal), runs, plain)
     return trial
 
 
@@ -130,13 +121,13 @@ def _runs(op_type: str, source: ModelProto, feeds: Mapping[str, Any]) -> _Runs:
 
 
 def _compare(
-    trial: BoundaryTrial, book: RuleBook, case: tuple[str, ModelProto, Target], runs: _Runs, plain: ModelProto | None
+    trial: BoundaryTrial, book: RuleBook, case: tuple[str, ModelProto, int], runs: _Runs, plain: ModelProto | None
 ) -> None:
     """Try one conversion; `plain` is what comes of it without the user's rules."""
-    name, source, target = case
-    where = "" if target.opset is None else f", from opset {opset_of(source)} to {target.opset}"
+    name, source, goal = case
+    where = f", from opset {opset_of(source)} to {goal}"
     try:
-        outcome = legalize(source, target, rules=book)
+        outcome = legalize(source, Target(goal), rules=book)
     except ConversionError as error:
         if plain is None:
             trial.refused += 1
@@ -220,7 +211,7 @@ def _run(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:
     return list(result)
 
 
-def _cases(op_type: str) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
+def cases_of(op_type: str) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
     """onnx's cases of one node of the operator, with the values they feed."""
     for case in _all_cases():
         model, data = case.model, case.data_sets

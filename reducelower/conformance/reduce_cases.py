@@ -17,8 +17,7 @@ from onnx import helper, numpy_helper
 from reducelower.conformance.building import element_type_of, make_case, takes
 from reducelower.conformance.case import Array, Case
 from reducelower.model.schemas import parse_element_type, schema
-from reducelower.numerics.truth import reduce_floats, reduce_integers
-from reducelower.rulebook.reduction_trial import Specimen
+from reducelower.numerics.truth import Specimen, reduce_floats, reduce_integers
 
 __all__ = ["NEGATIVE_FROM", "Depth", "reduce_cases"]
 

@@ -102,7 +102,10 @@ def evaluate(reduction: Reduction, data: Array) -> Truth:
             is_exact = reduction.op_type in ("ReduceMax", "ReduceMin")
             bound = np.zeros_like(value) if is_exact else _added_in_double(value, count)
             if reduction.op_type.startswith("ReduceLog"):
-                bound = np.where(np.isfinite(value), 0, np.inf)  # no integer stands for it, and Cast leaves it open
+                bound = np.where(np.isfinite(value), bound, np.inf)  # no integer stands for it, and Cast leaves it open
+            if not is_exact:
+                on_the_way = value * count if reduction.op_type == "ReduceMean" else value
+                bound = np.where(_may_be_beyond(on_the_way, bound, data.dtype), np.inf, bound)
             value = _rounded_like(value, data.dtype)
         if reduction.op_type == "ReduceMean" and not count:
             bound = np.full_like(value, np.inf)  # the operator page: undefined
@@ -118,6 +121,14 @@ def evaluate(reduction: Reduction, data: Array) -> Truth:
 def _added_in_double(value: Array, count: int) -> Array:
     """How far a sum of integers may be off, since onnxruntime adds them up in double."""
     return np.where(np.abs(value) > _EXACT, (count + 1) / _EXACT * np.abs(value), 0)
+
+
+def _may_be_beyond(value: Array, bound: Array, dtype: np.dtype[Any]) -> Mask:
+    """Where no integer of a type may be as large: what a kernel gives there, cut or wrapped, no page says."""
+    if dtype == np.bool_:
+        return np.zeros(value.shape, np.bool_)
+    info = np.iinfo(dtype)
+    return np.asarray((value - bound < info.min) | (value + bound > info.max))
 
 
 def _rounded_like(value: Array, dtype: np.dtype[Any]) -> Array:

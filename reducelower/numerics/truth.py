@@ -9,9 +9,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
+from typing import Any
 
-__all__ = ["OPERATORS", "reduce_floats", "reduce_integers"]
+import numpy as np
+
+__all__ = ["Specimen", "reduce_floats", "reduce_integers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Specimen:
+    """A call of a Reduce operator; axes are None if it has no such input."""
+
+    data: np.ndarray[Any, Any]
+    axes: tuple[int, ...] | None = None
+    keepdims: bool = True
+    noop: bool = False
+
+    def __str__(self) -> str:
+        """The call without its values."""
+        axes = "absent" if self.axes is None else list(self.axes)
+        noop = ", noop_with_empty_axes=1" if self.noop else ""
+        return f"shape {list(self.data.shape)}, axes {axes}, keepdims={int(self.keepdims)}{noop}"
+
+    @property
+    def reduced_axes(self) -> tuple[int, ...]:
+        """The reduced axes, counted from the front."""
+        if not self.axes:
+            return () if self.noop else tuple(range(self.data.ndim))
+        return tuple(sorted({axis % self.data.ndim for axis in self.axes}))
+
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        result = np.zeros(self.data.shape).sum(self.reduced_axes, keepdims=self.keepdims)
+        return np.shape(result)
+
+    def groups(self) -> list[list[Any]]:
+        """For each element of the result, in row-major order, the Python numbers it is reduced from."""
+        gone = self.reduced_axes
+        kept = [axis for axis in range(self.data.ndim) if axis not in gone]
+        count = math.prod(self.data.shape[axis] for axis in kept)
+        size = math.prod(self.data.shape[axis] for axis in gone)
+        rows = self.data.transpose(*kept, *gone).reshape(count, size)
+        if self.data.dtype.kind not in "iub":
+            rows = rows.astype(np.float64)
+        groups: list[list[Any]] = rows.tolist()
+        return groups
+
 
 _DIGITS = Context(prec=60, Emax=999999, Emin=-999999, traps=[])
 _ALL_DIGITS = Context(prec=3000, Emax=999999, Emin=-999999, traps=[])
@@ -73,9 +118,6 @@ _EXACT: dict[str, Callable[[Sequence[int]], int]] = {
 
 _OF_ANY = frozenset({"ReduceMax", "ReduceMin"})
 _TRUNCATED = frozenset({"ReduceLogSum", "ReduceLogSumExp"})
-
-OPERATORS = frozenset(_FLOATS)
-"""The supported operators: the ten Reduce operators."""
 
 
 def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:

@@ -11,7 +11,7 @@ from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
 
 from reducelower.errors import RuleError
 from reducelower.model.numbers import whole_range
-from reducelower.numerics.ulp import FORMATS
+from reducelower.numerics.formats import FORMATS
 
 __all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "binding", "binding_type", "claim_of"]
 

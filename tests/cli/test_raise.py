@@ -12,8 +12,8 @@ import pytest
 from onnx import numpy_helper, parser
 
 import reducelower
-from reducelower.numerics.normalizations import exact_normalization
 from tests.conftest import Ran
+from tools.exact.normalizations import exact_normalization
 
 Cli = Callable[..., Ran]
 

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from reducelower.rulebook import RuleBook, load_book
-from reducelower.rulebook.trial import Trial, try_operator, try_rule
+from tools.exact.trial import Trial, try_operator, try_rule
 
 OWN = [
     (name, op_type)

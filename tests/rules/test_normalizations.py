@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, checker, defs, helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
-from reducelower.numerics.normalizations import NORMALIZATIONS, exact_normalization
 from reducelower.rulebook import load_book
+from tools.exact.normalizations import NORMALIZATIONS, exact_normalization
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 ATTRIBUTES: dict[str, dict[str, Any]] = {

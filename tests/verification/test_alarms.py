@@ -43,7 +43,10 @@ def test_the_runtime_is_named_where_the_evaluator_sides_with_the_result() -> Non
 def test_integers_that_overflow_are_fed_within_one_runtime(are_apart: bool) -> None:
     spec = InputSpec("x", TensorProto.INT64, (100,))
     filling = Filling(spec, Limits(are_apart=are_apart))
-    largest = max(np.abs(filling.values(kind, (100,), (1,)).astype(np.float64)).max() for kind in filling.kinds)
+    largest = max(
+        np.abs(filling.values(kind, (100,), np.random.default_rng(1)).astype(np.float64)).max()
+        for kind in filling.kinds
+    )
     assert (largest > 2**62) is not are_apart
 
 
@@ -110,7 +113,7 @@ def test_sums_of_the_largest_numbers_of_both_signs_are_infinite_or_no_number() -
 def test_numbers_that_casts_have_no_integer_for_are_finite_where_infinities_are_not_fed() -> None:
     spec = InputSpec("x", TensorProto.FLOAT16, ("N",))
     filling = Filling(spec, Limits(cast_to={TensorProto.INT64}, open_to_special="GridSample"))
-    assert np.isfinite(filling.values("over int64", (50,), (1,))).all()
+    assert np.isfinite(filling.values("over int64", (50,), np.random.default_rng(1))).all()
 
 
 def test_waves_that_cancel_out_are_no_difference_in_the_whole_either() -> None:

@@ -62,6 +62,16 @@ def test_a_region_is_fed_few_elements_at_any_rank(rank: int) -> None:
     assert {0, 1} < {shape[0] for shape in shapes}
 
 
+@pytest.mark.parametrize("count", [2, 20, 60, 600])
+def test_very_many_operands_are_not_all_varied_alone(count: int) -> None:
+    """The sets of 300 operands held 600,000 arrays."""
+    specs = [InputSpec(f"x{at}", TensorProto.FLOAT, (2,)) for at in range(count)]
+    cases = list(Sets(specs, Limits(), 0)(lambda feeds: True, lambda feeds: True))
+    alone = {case.label.split("input ")[1] for case in cases if "values in input" in case.label}
+    assert len(alone) == count if count <= 20 else 1 <= len(alone) < 20
+    assert all(case.feeds.keys() == {spec.name for spec in specs} for case in cases)
+
+
 def test_the_same_seed_gives_the_same_values() -> None:
     first, second = (random_array(TensorProto.FLOAT, (9,), "random", np.random.default_rng(3)) for _ in range(2))
     assert (first == second).all()

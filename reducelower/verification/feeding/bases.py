@@ -204,10 +204,8 @@ class Bases:
 
     def _filled(self, shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], *seed: int) -> dict[str, Array]:
         """Values of kinds, by name, for inputs that do not say where."""
-        return {
-            name: filling.values(kinds[name], shapes[name], (self.seed, *seed, at))
-            for at, (name, filling) in enumerate(self._fillings.items())
-        }
+        rng = np.random.default_rng([self.seed, *seed])
+        return {name: filling.values(kinds[name], shapes[name], rng) for name, filling in self._fillings.items()}
 
 
 def _changed(base: Base, name: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Array:

@@ -30,6 +30,7 @@ _OVER = "over "
 _ROOM = 48  # elements, which the inputs of a region have in all
 _FAR = frozenset({"NaN", "only NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
 _EPSILON = 1e-3  # below, a constant is taken for one
+_SUMMED = 64  # integers whose sum is to be in range
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
 
@@ -68,11 +69,11 @@ class Filling:
         """Whether there may be floats of a kind that an integer type has no number for, be it a narrow one."""
         return kind in _FAR or kind.startswith(_OVER)
 
-    def values(self, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
+    def values(self, kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """A tensor of a kind, or a random one where there is no such kind."""
         drawn = shape if prod(shape) <= _REPEATED else (_REPEATED,)
         make = self._ways.get(kind, self._ways["random"])
-        return np.resize(np.asarray(make(drawn, np.random.default_rng(seed))), shape)  # numpy gives numbers of rank 0
+        return np.resize(np.asarray(make(drawn, rng)), shape)  # numpy gives numbers of rank 0
 
     @cached_property
     def _ways(self) -> dict[str, Maker]:
@@ -321,5 +322,6 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     for at, whole in enumerate(fitting):
         found[f"as held, {at}"] = _in_order(np.array(whole, dtype))
     if not filling.limits.are_apart:
-        found |= {"limits": limits, "whole range": drawn(lowest, highest)}
+        few = drawn(lowest // _SUMMED, highest // _SUMMED)  # of which sums are in range
+        found |= {"limits": limits, "whole range": drawn(lowest, highest), "part of the range": few}
     return found

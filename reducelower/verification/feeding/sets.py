@@ -7,6 +7,7 @@ well, and in rows that are alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,6 +31,7 @@ _TRUTHS = 3  # bool inputs, tried in every combination
 _ROWS = 500  # sets, to reach every row of a table
 _NEXT = 4  # sizes that a window is tried along
 _OVERLAPPING = 60  # sets of boxes, few of which overlap by as much as a constant says
+_FILLED = 400  # inputs, in one round of sets that vary each of some operands alone
 _ALONE = ("wide", "large", "small", "zeros", "negative", "NaN", "infinity")
 _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings of several")
 _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
@@ -118,12 +120,16 @@ class Sets(Bases):
                 yield self._case(base, label, dict.fromkeys(self._fillings, kind) | truths, 2, number, at)
 
     def _alone(self, base: Base) -> Iterator[Case]:
-        """Kinds of values in one operand, with ordinary ones in the others, or far smaller ones beside far larger."""
+        """Kinds of values in one operand, with ordinary ones in the others, or far smaller ones beside far larger.
+
+        Every set fills all operands: of very many, those varied are some, from the first to near the last.
+        """
         fillings = self._fillings
         if len(self.specs) < 2 or self.limits.only_moves:
             return
         numbers = {spec.name: number for number, spec in enumerate(self.specs, 1)}
-        for at, (name, filling) in enumerate(fillings.items()):
+        varied = list(fillings.items())[:: max(1, math.ceil(len(fillings) ** 2 / _FILLED))]
+        for at, (name, filling) in enumerate(varied):
             for number, kind in enumerate(kind for kind in _ALONE if kind in filling.kinds):
                 kinds = dict.fromkeys(fillings, "random") | {name: kind}
                 yield self._case(base, f"{kind} values in input {numbers[name]}", kinds, 3, at, number)

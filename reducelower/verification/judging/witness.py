@@ -122,8 +122,11 @@ class Witness:
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
             return ""
         truth = result.within(self._wider)
-        fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
-        if not fits or self._holds_more(result, elements):
+        if not isinstance(truth, np.ndarray) or truth.shape != left.shape or truth.dtype != np.float64:
+            return ""
+        with np.errstate(over="ignore"):
+            rounded = truth.astype(left.dtype)
+        if self._holds_more(result, elements & (right != rounded)):
             return ""
         where = np.atleast_1d(elements)
         one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in (left, right, truth))

@@ -17,6 +17,7 @@ from onnx.reference.ops import (
     op_clip,
     op_log_softmax,
     op_loop,
+    op_lp_normalization,
     op_max_pool,
     op_pow,
     op_quantize_linear,
@@ -119,6 +120,14 @@ class LogSoftmax(op_log_softmax.LogSoftmax):
         return ((shifted - np.log(np.sum(np.exp(shifted), axis=self.axis, keepdims=True))).astype(x.dtype),)
 
 
+class LpNormalization(op_lp_normalization.LpNormalization):
+    """It takes powers of numbers below zero rather than of magnitudes."""
+
+    def _run(self, x: Array, axis: int | None = None, p: int | None = None) -> tuple[Array]:
+        (found,) = super()._run(np.abs(x), axis, p)  # type: ignore[no-untyped-call]
+        return (np.copysign(found, x).astype(x.dtype),)
+
+
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
     """It divides in the type of the data where nothing is said, and its page (23) says that of the scale.
 
@@ -167,4 +176,15 @@ class Evaluator(ReferenceEvaluator):
             return super().run(*given, **more)
 
 
-_RIGHT: list[type[OpRun]] = [Cast, CastLike, Clip, LogSoftmax, Loop, MaxPool, Pow, QuantizeLinear, Resize]
+_RIGHT: list[type[OpRun]] = [
+    Cast,
+    CastLike,
+    Clip,
+    LogSoftmax,
+    Loop,
+    LpNormalization,
+    MaxPool,
+    Pow,
+    QuantizeLinear,
+    Resize,
+]

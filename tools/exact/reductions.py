@@ -6,58 +6,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from reducelower.numerics.truth import reduce_floats, reduce_integers
-from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, smallest_subnormal, ulp
+from reducelower.numerics.truth import Specimen, reduce_floats, reduce_integers
 from reducelower.rulebook.bindings import BINDINGS, CLASSES
+from tools.exact.ulp import LIMITS, distance_in_ulps, distance_in_units, smallest_subnormal, ulp
 
-__all__ = ["Specimen", "compare_specimen", "specimens"]
-
-
-@dataclass(frozen=True, eq=False)
-class Specimen:
-    """A call of a Reduce operator; axes are None if it has no such input."""
-
-    data: np.ndarray[Any, Any]
-    axes: tuple[int, ...] | None = None
-    keepdims: bool = True
-    noop: bool = False
-
-    def __str__(self) -> str:
-        """The call without its values."""
-        axes = "absent" if self.axes is None else list(self.axes)
-        noop = ", noop_with_empty_axes=1" if self.noop else ""
-        return f"shape {list(self.data.shape)}, axes {axes}, keepdims={int(self.keepdims)}{noop}"
-
-    @property
-    def reduced_axes(self) -> tuple[int, ...]:
-        """The reduced axes, counted from the front."""
-        if not self.axes:
-            return () if self.noop else tuple(range(self.data.ndim))
-        return tuple(sorted({axis % self.data.ndim for axis in self.axes}))
-
-    def result_shape(self) -> tuple[int, ...]:
-        """The shape of the result."""
-        result = np.zeros(self.data.shape).sum(self.reduced_axes, keepdims=self.keepdims)
-        return np.shape(result)
-
-    def groups(self) -> list[list[Any]]:
-        """For each element of the result, in row-major order, the Python numbers it is reduced from."""
-        gone = self.reduced_axes
-        kept = [axis for axis in range(self.data.ndim) if axis not in gone]
-        count = math.prod(self.data.shape[axis] for axis in kept)
-        size = math.prod(self.data.shape[axis] for axis in gone)
-        rows = self.data.transpose(*kept, *gone).reshape(count, size)
-        if self.data.dtype.kind not in "iub":
-            rows = rows.astype(np.float64)
-        groups: list[list[Any]] = rows.tolist()
-        return groups
+__all__ = ["compare_specimen", "specimens"]
 
 
 def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:

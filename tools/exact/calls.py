@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, defs, helper
 
-from reducelower.numerics.normalizations import exact_normalization
-from reducelower.numerics.ulp import distance_in_ulps
 from reducelower.rulebook.bindings import BINDINGS
+from tools.exact.normalizations import exact_normalization
+from tools.exact.ulp import distance_in_ulps
 
 __all__ = ["Call", "calls", "compare_call"]
 

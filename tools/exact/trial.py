@@ -1,7 +1,7 @@
 """Test rules: run each against the operator it replaces, and measure the error.
 
 A rule's body runs as a model-local function at its own opset version, in onnxruntime, or in onnx's reference evaluator
-if onnxruntime has no kernel. `reduction_trial` and `normalization_trial` provide inputs and compare results with exact
+if onnxruntime has no kernel. `reductions` and `calls` provide inputs and compare results with exact
 ones.
 """
 
@@ -18,14 +18,14 @@ from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import one_line
-from reducelower.numerics.normalizations import NORMALIZATIONS
-from reducelower.numerics.truth import OPERATORS
-from reducelower.numerics.ulp import LIMITS
+from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.book import Rule, RuleBook, bind
-from reducelower.rulebook.normalization_trial import calls, compare_call
-from reducelower.rulebook.reduction_trial import compare_specimen, specimens
 from reducelower.rulebook.validation import rule_types
+from tools.exact.calls import calls, compare_call
+from tools.exact.normalizations import NORMALIZATIONS
+from tools.exact.reductions import compare_specimen, specimens
+from tools.exact.ulp import LIMITS
 
 __all__ = ["Trial", "has_truth", "try_operator", "try_rule"]
 
@@ -63,7 +63,7 @@ MOST_WRONG = 10
 
 def has_truth(op_type: str) -> bool:
     """Whether exact results of an operator are known here."""
-    return op_type in OPERATORS or op_type in NORMALIZATIONS
+    return op_type in REDUCTIONS or op_type in NORMALIZATIONS
 
 
 def try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:

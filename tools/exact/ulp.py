@@ -1,52 +1,17 @@
-"""Float formats, and errors in units in the last place."""
+"""Errors in units in the last place."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
 from onnx import TensorProto
 
-__all__ = ["FORMATS", "LIMITS", "Format", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
+from reducelower.numerics.formats import FORMATS
 
-
-@dataclass(frozen=True)
-class Format:
-    """A binary floating-point format.
-
-    Attributes:
-        precision: significant bits, including the hidden one.
-        exponent: exponent of the largest power of two; in IEEE 754 the smallest normal number has 1 - exponent.
-        lower: exponent of the smallest power of two to scale by. It is above the smallest normal number by a margin, so
-            that one less is not flushed to zero, and near enough to it for the square of the rest to be representable.
-        summable: exponent of a power of two of which 2**32 can be summed; 0 if the format is too narrow for that.
-    """
-
-    precision: int
-    exponent: int
-    lower: int
-    summable: int
-
-    @property
-    def lowest_exponent(self) -> int:
-        """The exponent of the smallest normal number."""
-        return 1 - self.exponent
-
-    @property
-    def largest(self) -> float:
-        """The largest finite number."""
-        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.exponent
-
-
-FORMATS: dict[int, Format] = {
-    TensorProto.FLOAT16: Format(precision=11, exponent=15, lower=-12, summable=0),
-    TensorProto.BFLOAT16: Format(precision=8, exponent=127, lower=-120, summable=64),
-    TensorProto.FLOAT: Format(precision=24, exponent=127, lower=-120, summable=64),
-    TensorProto.DOUBLE: Format(precision=53, exponent=1023, lower=-1000, summable=512),
-}
+__all__ = ["LIMITS", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
 
 LIMITS: dict[int, float] = {
     TensorProto.FLOAT16: 2.0,

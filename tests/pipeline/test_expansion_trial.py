@@ -1,0 +1,83 @@
+"""Trying a rule that expands an operator finds what is wrong with it, and nothing where nothing is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reducelower.pipeline.expansion_trial import try_expansion
+from reducelower.rulebook import load_book
+
+pytestmark = pytest.mark.xdist_group("onnx's cases")
+
+BODY = """<domain: "mine", overload: "{types}", opset_import: ["" : 18]>
+{op} <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
+{{
+{body}
+}}
+"""
+SUM = "ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes>"
+
+
+def try_body(folder: Path, op: str, body: str, types: str = "float") -> list[str]:
+    (folder / f"{op}.onnxtxt").write_text(BODY.format(op=op, body=body, types=types))
+    return [sentence for trial in try_expansion(load_book(folder), op) for sentence in trial.wrong]
+
+
+@pytest.mark.parametrize(
+    ("op", "body", "sentence"),
+    [
+        ("ReduceL1", f"reduced = {SUM} (data, axes)", "values differ"),
+        ("ReduceL1", "m = Abs (data)\n reduced = ReduceSum (m, axes)", "does not fit the model"),
+        ("ReduceL1", "m = Abs (data)\n reduced = ReduceSum <keepdims = @keepdims> (m, axes)", "does not fit the model"),
+        ("ReduceL1", f"m = Abs (data)\n reduced = {SUM} (m)", "does not fit the model"),
+        ("ReduceL1", f"m = Relu (data)\n reduced = {SUM} (m, axes)", "values differ"),
+        ("ReduceLogSumExp", f"e = Exp (data)\n s = {SUM} (e, axes)\n reduced = Log (s)", "inf after"),
+        ("ReduceMean", f"reduced = {SUM} (data, axes)", "values differ"),
+        ("ReduceMin", "reduced = ReduceMax <keepdims = @keepdims> (data, axes)", ""),
+    ],
+)
+def test_a_wrong_rule_is_found(tmp_path: Path, op: str, body: str, sentence: str) -> None:
+    wrong = try_body(tmp_path, op, body)
+    assert any(sentence in found for found in wrong), wrong
+
+
+def test_a_rule_that_loses_digits_of_a_double_is_found(tmp_path: Path) -> None:
+    body = f"m = Abs (data)\n f = Cast <to = 1> (m)\n s = {SUM} (f, axes)\n reduced = CastLike (s, data)"
+    assert try_body(tmp_path, "ReduceL1", body, "double")
+    assert not try_body(tmp_path, "ReduceL1", body, "float")
+
+
+def test_a_minimum_by_negation_is_wrong_at_the_smallest_integer(tmp_path: Path) -> None:
+    maximum = SUM.replace("ReduceSum", "ReduceMax")
+    body = f"n = Neg (data)\n m = {maximum} (n, axes)\n reduced = Neg (m)"
+    assert any("-2147483648" in found for found in try_body(tmp_path, "ReduceMin", body, "int32"))
+    assert not try_body(tmp_path, "ReduceMin", body, "float")
+
+
+def test_a_rule_that_does_not_run_is_found(tmp_path: Path) -> None:
+    body = (
+        f"three = Constant <value = float[3] {{1.0, 1.0, 1.0}}> ()\n m = Mul (data, three)\n reduced = {SUM} (m, axes)"
+    )
+    assert any("fails where the source runs" in found for found in try_body(tmp_path, "ReduceL1", body))
+
+
+SHIPPED = [
+    (name, op_type)
+    for name in ("stable", "core")
+    for op_type in load_book(name).operators
+    if load_book(name).rules(op_type)[0].name.startswith(name)
+]
+KINDS = ("float", "double", "int32", "int64")
+"""Of halves each result is computed again where every node rounds, which takes ten times as long."""
+KNOWN = {("GroupNormalization", "double"): "onnxruntime has no kernel and computes its function body in float"}
+
+
+@pytest.mark.parametrize(("name", "op_type"), SHIPPED)
+def test_no_shipped_rule_is_called_wrong(name: str, op_type: str) -> None:
+    """RMSNormalization of floats was: where squares overflow in the operator, the rule is right."""
+    found = list(try_expansion(load_book(name), op_type, KINDS))
+    assert any(trial.sites or trial.problem == "onnx has no case of it" for trial in found)
+    for trial in found:
+        assert not trial.wrong or (op_type, trial.element_type) in KNOWN, (trial.element_type, trial.wrong[0])

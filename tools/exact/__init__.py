@@ -1,0 +1,1 @@
+"""Exact arithmetic, and rules held against it: another judge of them than the package's own."""
