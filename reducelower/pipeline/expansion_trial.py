@@ -17,6 +17,7 @@ from reducelower.api import legalize
 from reducelower.conformance.boundary_trial import cases_of
 from reducelower.conformance.reduce_cases import reduce_cases
 from reducelower.errors import ConversionError, RuleError
+from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.options import Target
@@ -88,6 +89,8 @@ def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> 
 
 def _tried(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[_Form]) -> ExpansionTrial:
     names = rule.name, element_type_name(element_type)
+    # What an attribute means may hang on whether the data are floats, as of Mod.
+    forms = [form for form in forms if (form.element_type in FLOATS) == (element_type in FLOATS)] or forms
     if not forms:
         return ExpansionTrial(*names, problem="onnx has no case of it")
     model = _model(forms, element_type, rule)
@@ -119,10 +122,7 @@ class _Form:
 
 
 def _forms(op_type: str, opset: int) -> list[_Form]:
-    """Each form of the call once: of a reduction as in the suite, of others as in onnx's cases of one node.
-
-    They are of floats where there are such.
-    """
+    """Each form of the call once, of floats and of others: as the suite has reductions, or onnx's cases of one node."""
     cases: Iterator[tuple[ModelProto, Mapping[str, Any]]]
     if op_type in REDUCTIONS:
         made = reduce_cases(op_type, opset, "brief")
@@ -132,14 +132,16 @@ def _forms(op_type: str, opset: int) -> list[_Form]:
     found: dict[object, _Form] = {}
     for model, feeds in cases:
         *others, node = model.graph.node
+        if others or not node.input:
+            continue
         values = {value.name: value for value in (*model.graph.input, *model.graph.output)}
         kind = values[node.input[0]].type.tensor_type.elem_type
         held = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         held |= {name: value for name, value in feeds.items() if values[name].type.tensor_type.elem_type != kind}
         said = sorted(attribute.SerializeToString() for attribute in node.attribute)
         ranks = [len(values[name].type.tensor_type.shape.dim) if name in values else -1 for name in node.input]
-        key = repr((said, ranks, [value.tolist() for value in held.values()]))
-        if not others and (key not in found or kind == TensorProto.FLOAT):
+        key = repr((said, ranks, [value.tolist() for value in held.values()], kind in FLOATS))
+        if key not in found or kind == TensorProto.FLOAT:
             found[key] = _Form(node, opset_of(model), values, held, kind)
     return list(found.values())
 

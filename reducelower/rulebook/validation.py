@@ -99,6 +99,8 @@ def validate(source: Source, op_type: str) -> None:
         RuleError: the function is invalid or does not fit the operator; with file and line if known.
     """
     schema = _check_header(source, op_type)
+    if not schema.inputs:
+        raise source.error(f"{op_type} has no inputs, and rules are chosen by the element type of the first", op_type)
     _check_signature(source, schema)
     for node in walk(source.function.node):
         if node.op_type == op_type and node.domain in DEFAULT_DOMAINS:

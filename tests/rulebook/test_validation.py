@@ -90,3 +90,11 @@ LeakyRelu <alpha> (X) => (Y)
 """
     )
     load_book(tmp_path).check()
+
+
+def test_an_operator_without_inputs_has_no_rules(tmp_path: Path) -> None:
+    head = '<domain: "mine", opset_import: ["" : 18]>\nRandomUniform () => (output)'
+    text = head + "\n{\n  output = Constant <value = float {0.0}> ()\n}\n"
+    (tmp_path / "RandomUniform.onnxtxt").write_text(text)
+    with pytest.raises(RuleError, match="RandomUniform has no inputs"):
+        load_book(tmp_path).check()
