@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,16 @@ def _nothing_known() -> None:
 def models() -> Path:
     """The folder of models that exporters wrote."""
     return DATA / "models"
+
+
+@pytest.fixture
+def two_models(models: Path, tmp_path: Path) -> Path:
+    """A folder with one model, and one in a folder inside."""
+    root = tmp_path / "models"
+    (root / "deep").mkdir(parents=True)
+    shutil.copy(models / "torch_mean_dyn_18.onnx", root / "mean.onnx")
+    shutil.copy(models / "skl_gmm_20.onnx", root / "deep" / "gmm.onnx")
+    return root
 
 
 @pytest.fixture

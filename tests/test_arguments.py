@@ -37,7 +37,4 @@ def test_integers_of_any_kind_are_opset_versions(version: int) -> None:
 def test_any_collection_of_names_will_do(names: Any) -> None:
     found = {node.op_type for node in reducelower.convert_version(MODEL, 13, without=names).graph.node}
     assert "ReduceL2" not in found
-
-
-def test_a_target_takes_any_collection_of_names() -> None:
     assert Target(13, without=["ReduceL2"]) == Target(13, frozenset({"ReduceL2"}))  # type: ignore[arg-type]

@@ -16,13 +16,9 @@ from reducelower.options import Target
 
 
 @pytest.fixture
-def folder(models: Path, tmp_path: Path) -> Path:
-    root = tmp_path / "models"
-    (root / "deep").mkdir(parents=True)
-    shutil.copy(models / "torch_mean_dyn_18.onnx", root / "mean.onnx")
-    shutil.copy(models / "skl_gmm_20.onnx", root / "deep" / "gmm.onnx")
-    (root / "broken.onnx").write_bytes(b"no model")
-    return root
+def folder(two_models: Path) -> Path:
+    (two_models / "broken.onnx").write_bytes(b"no model")
+    return two_models
 
 
 def opset(path: str) -> int:

@@ -14,22 +14,13 @@ import pytest
 from reducelower.batch import convert_files
 
 
-@pytest.fixture
-def folder(models: Path, tmp_path: Path) -> Path:
-    root = tmp_path / "models"
-    (root / "deep").mkdir(parents=True)
-    shutil.copy(models / "torch_mean_dyn_18.onnx", root / "mean.onnx")
-    shutil.copy(models / "skl_gmm_20.onnx", root / "deep" / "gmm.onnx")
-    return root
-
-
 def content(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def test_a_library_call_resumes_too(folder: Path, tmp_path: Path) -> None:
+def test_a_library_call_resumes_too(two_models: Path, tmp_path: Path) -> None:
     for expected in (False, True):
-        outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", resume=True, verify=False))
+        outcomes = list(convert_files([two_models], 13, output_dir=tmp_path / "out", resume=True, verify=False))
         assert [outcome.kept for outcome in outcomes] == [expected, expected]
 
 

@@ -57,9 +57,7 @@ def test_a_minimum_by_negation_is_wrong_at_the_smallest_integer(tmp_path: Path) 
 
 
 def test_a_rule_that_does_not_run_is_found(tmp_path: Path) -> None:
-    body = (
-        f"three = Constant <value = float[3] {{1.0, 1.0, 1.0}}> ()\n m = Mul (data, three)\n reduced = {SUM} (m, axes)"
-    )
+    body = f"three = Constant <value_floats = [1.0, 1.0, 1.0]> ()\n m = Mul (data, three)\n reduced = {SUM} (m, axes)"
     assert any("fails where the source runs" in found for found in try_body(tmp_path, "ReduceL1", body))
 
 

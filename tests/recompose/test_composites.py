@@ -227,15 +227,6 @@ def test_a_gelu_of_doubles_has_to_have_its_digits(kind: str, body: str, root: st
     assert ("Gelu" in [node.op_type for node in raised.graph.node]) == folded
 
 
-def test_over_channels_it_goes_between_transpositions() -> None:
-    model = layer(shape=(2, 4, 5, 3), axes=(1,), scale=(4, 1, 1), bias=(4, 1, 1))
-    raised = reducelower.raise_reductions(model)
-    checker.check_model(raised, full_check=True)
-    assert kinds(raised) == ["Transpose", "LayerNormalization", "Transpose"]
-    x = np.random.default_rng(1).normal(size=(2, 4, 5, 3)).astype(np.float32)
-    np.testing.assert_allclose(ran(raised, x), ran(model, x), rtol=1e-5, atol=1e-5)
-
-
 def test_groups_of_another_layout_are_left() -> None:
     """As jax spells it, channels last: the reductions go over axes of groups that the data itself does not have."""
     model = reducelower.expand(reducelower.convert_version(onnx.load(DATA / "jax_23.onnx"), 23), rules="core")
@@ -244,9 +235,12 @@ def test_groups_of_another_layout_are_left() -> None:
     assert any("GroupNormalization and was left: it goes over axes" in note for note in raised.plan.left)
 
 
-def test_names_may_look_like_anything() -> None:
+ODD = {"x": "⟦0⟧", "mean": "⟦c0⟧", "deviation": "⟦1⟧", "square": "⟦b0⟧", "scale": "⟦c1⟧", "bias": "it's", "y": '"'}
+
+
+@pytest.mark.parametrize("odd", [{}, ODD], ids=["plain names", "odd names"])
+def test_over_channels_it_goes_between_transpositions_whatever_names_look_like(odd: dict[str, str]) -> None:
     given = layer(shape=(2, 4, 5, 3), axes=(1,), scale=(4, 1, 1), bias=(4, 1, 1))
-    odd = {"x": "⟦0⟧", "mean": "⟦c0⟧", "deviation": "⟦1⟧", "square": "⟦b0⟧", "scale": "⟦c1⟧", "bias": "it's", "y": '"'}
     for node in given.graph.node:
         node.input[:] = [odd.get(name, name) for name in node.input]
         node.output[:] = [odd.get(name, name) for name in node.output]

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import math
+import tomllib
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import TensorProto
 
 from reducelower.numerics.truth import reduce_floats, reduce_integers
+from tests.table import VOCABULARY
 from tools.exact.ulp import distance_in_ulps
 
-
-def test_exact_results_of_floats() -> None:
-    assert reduce_floats("ReduceL2", [3.0, 4.0]) == 5
-    assert reduce_floats("ReduceSum", [1e300, 1.0, -1e300]) == 1
-    assert reduce_floats("ReduceLogSumExp", [-math.inf, 2.5]) == Decimal("2.5")
-    assert reduce_floats("ReduceProd", []) == 1
-    assert reduce_floats("ReduceMin", []) == Decimal("Infinity")
-    assert reduce_floats("ReduceMax", [math.nan]) is None
-    assert reduce_floats("ReduceMean", []) is None
-    not_a_number = reduce_floats("ReduceSum", [math.inf, -math.inf])
-    assert not_a_number is not None
-    assert not_a_number.is_nan()
+TABLE = tomllib.loads(Path(__file__).with_name("exact.toml").read_text("utf-8"))
+NAMES: dict[str, Any] = {**VOCABULARY, "Decimal": Decimal, "approx": pytest.approx}
+NAMES |= {each.__name__: each for each in (reduce_floats, reduce_integers)}
 
 
-def test_exact_results_of_integers() -> None:
-    assert reduce_integers("ReduceMean", [-7, 2], -128, 127) == -2
-    assert reduce_integers("ReduceL2", [2, 2], 0, 255) == 2
-    assert reduce_integers("ReduceSumSquare", [16], 0, 255) is None
-    assert reduce_integers("ReduceLogSum", [0], 0, 255) is None
-    assert reduce_integers("ReduceMax", [], -128, 127) == -128
+@pytest.mark.parametrize(("call", "gives"), TABLE["results"])
+def test_a_result_is_exact(call: str, gives: str) -> None:
+    assert eval(call, NAMES) == eval(gives, NAMES)
 
 
-def test_a_distance_is_in_ulps_of_the_larger_of_result_and_largest_input() -> None:
-    ulp = 2.0**-23
-    assert distance_in_ulps(1 + ulp, Decimal(1), [1.0], TensorProto.FLOAT) == 1
-    assert distance_in_ulps(1 + ulp, Decimal(1), [4.0], TensorProto.FLOAT) == 0.25
-    assert distance_in_ulps(math.inf, Decimal(1), [1.0], TensorProto.FLOAT) == math.inf
-    assert distance_in_ulps(math.inf, Decimal("1e39"), [1.0], TensorProto.FLOAT) == 0
-    assert distance_in_ulps(-math.inf, Decimal("1e39"), [1.0], TensorProto.FLOAT) == math.inf
-    assert distance_in_ulps(math.nan, Decimal("NaN"), [], TensorProto.FLOAT) == 0
-    assert distance_in_ulps(1.0, Decimal("NaN"), [], TensorProto.FLOAT) == math.inf
-    assert distance_in_ulps(3e-45, Decimal("1.401298464324817e-45"), [], TensorProto.FLOAT) == pytest.approx(
-        1.14, abs=0.01
-    )
+@pytest.mark.parametrize(("given", "expected", "values", "ulps"), TABLE["distances"])
+def test_a_distance_is_in_ulps(given: str, expected: str, values: str, ulps: str) -> None:
+    found = distance_in_ulps(eval(given, NAMES), Decimal(expected), eval(values), TensorProto.FLOAT)
+    assert found == eval(ulps, NAMES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,14 @@ evidence = { measured = "toaster 1.0", on = 2026-11-21 }
 """
 
 
-@pytest.mark.parametrize(("text", "inside", "outside"), TABLE["ranges"])
-def test_ranges(text: str, inside: list[int], outside: list[int]) -> None:
-    ranges = Ranges.parse(text)
-    assert all(number in ranges for number in inside)
-    assert not any(number in ranges for number in outside)
+RANGES = [(kind, *row) for kind, name in ((Ranges, "ranges"), (Versions, "versions")) for row in TABLE[name]]
+
+
+@pytest.mark.parametrize(("kind", "text", "inside", "outside"), RANGES)
+def test_ranges(kind: Any, text: str, inside: list[Any], outside: list[Any]) -> None:
+    ranges = kind.parse(text)
+    assert all(each in ranges for each in inside)
+    assert not any(each in ranges for each in outside)
     assert str(ranges) == text
 
 
@@ -91,14 +95,6 @@ def test_versions(tmp_path: Path) -> None:
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="cannot be read: No such file"):
         load_runtime(tmp_path / "none.toml")
-
-
-@pytest.mark.parametrize(("text", "inside", "outside"), TABLE["versions"])
-def test_ranges_of_versions(text: str, inside: list[str], outside: list[str]) -> None:
-    versions = Versions.parse(text)
-    assert all(version in versions for version in inside)
-    assert not any(version in versions for version in outside)
-    assert str(versions) == text
 
 
 @pytest.mark.parametrize("kind", [Ranges, Versions])
