@@ -31,7 +31,7 @@ _MOST_SHOWN = 3
 @option("--rules book_name", "The rule book.", type=RULES, default="spec", metavar="spec|stable|core|DIR")
 @option(
     "--test folder",
-    "Verify what the rules of a folder of your own make of onnx's cases; ends with 1 where one is wrong.",
+    "Verify what the rules of a folder of your own make of their operators; ends with 1 where one is wrong.",
     type=FOLDER,
     metavar="DIR",
 )

@@ -58,8 +58,9 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
         if STREAM in models:
             if sys.stdin is None:
                 raise click.UsageError("standard input is closed, so no model can be read from it")
-            source.write_bytes(sys.stdin.buffer.read())
-            _refuse_external_data(source)
+            data = sys.stdin.buffer.read()
+            _refuse_external_data(data, source)
+            source.write_bytes(data)
         yield Staged(
             [str(source) if model == STREAM else model for model in models],
             str(result) if output == STREAM else output,
@@ -69,7 +70,7 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
             binary_result(result.read_bytes())
 
 
-def _refuse_external_data(source: Path) -> None:
+def _refuse_external_data(data: bytes, source: Path) -> None:
     """Refuse a model from standard input whose data is in other files: there is no folder in which these would lie."""
     from reducelower.errors import UnreadableModelError
     from reducelower.files.external import locations
@@ -77,7 +78,7 @@ def _refuse_external_data(source: Path) -> None:
     from reducelower.lines import enumerated
     from reducelower.model.text import shown
 
-    if b"location" not in (data := source.read_bytes()):
+    if b"location" not in data:
         return
     try:
         names = locations(parse(data, source).message, source)

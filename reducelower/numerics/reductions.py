@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from reducelower.numerics.measure import Array, is_float, smallest_and_eps
 
-__all__ = ["REDUCTIONS", "Reduction", "Truth", "evaluate"]
+__all__ = ["REDUCTIONS", "Reduction", "Truth", "axes_for", "evaluate"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -37,9 +37,14 @@ class Reduction:
 
     def axes_for(self, rank: int) -> tuple[int, ...]:
         """The axes as numpy takes them."""
-        if self.axes:
-            return tuple(sorted({axis % rank for axis in self.axes}))
-        return () if self.noop else tuple(range(rank))
+        return axes_for(self.axes, rank, noop=self.noop)
+
+
+def axes_for(axes: tuple[int, ...] | None, rank: int, *, noop: bool) -> tuple[int, ...]:
+    """The axes that are reduced, counted from the front; where none are named, all, or none at all."""
+    if axes:
+        return tuple(sorted({axis % rank for axis in axes}))
+    return () if noop else tuple(range(rank))
 
 
 @dataclass(frozen=True)

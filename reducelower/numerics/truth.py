@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from reducelower.numerics.reductions import axes_for
+
 __all__ = ["Specimen", "reduce_floats", "reduce_integers"]
 
 
@@ -27,18 +29,10 @@ class Specimen:
     keepdims: bool = True
     noop: bool = False
 
-    def __str__(self) -> str:
-        """The call without its values."""
-        axes = "absent" if self.axes is None else list(self.axes)
-        noop = ", noop_with_empty_axes=1" if self.noop else ""
-        return f"shape {list(self.data.shape)}, axes {axes}, keepdims={int(self.keepdims)}{noop}"
-
     @property
     def reduced_axes(self) -> tuple[int, ...]:
         """The reduced axes, counted from the front."""
-        if not self.axes:
-            return () if self.noop else tuple(range(self.data.ndim))
-        return tuple(sorted({axis % self.data.ndim for axis in self.axes}))
+        return axes_for(self.axes, self.data.ndim, noop=self.noop)
 
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the result."""

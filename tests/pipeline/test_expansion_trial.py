@@ -79,3 +79,10 @@ def test_no_shipped_rule_is_called_wrong(name: str, op_type: str) -> None:
     assert any(trial.sites or trial.problem == "onnx has no case of it" for trial in found)
     for trial in found:
         assert not trial.wrong or (op_type, trial.element_type) in KNOWN, (trial.element_type, trial.wrong[0])
+
+
+def test_halves_without_elements_end_no_process() -> None:
+    """onnxruntime's InstanceNormalization of halves ended it, with no element along an axis."""
+    (trial,) = try_expansion(load_book("stable"), "InstanceNormalization", ("float16",))
+    assert trial.sites
+    assert not trial.wrong

@@ -153,6 +153,15 @@ def test_layer_normalization_without_bias_and_with_its_statistics(rules: str) ->
     assert "Reciprocal" not in {node.op_type for node in alone.graph.node}
 
 
+@pytest.mark.parametrize("end", [np.inf, -np.inf])
+def test_the_mean_of_infinite_data_is_infinite(end: float) -> None:
+    inputs = operands("LayerNormalization")[:2]
+    inputs[0][0, 0, 0] = end
+    model = single("LayerNormalization", 17, inputs, outputs=2)
+    _, mean = run(reducelower.expand(model, ops=["LayerNormalization"], rules="stable"), inputs)
+    np.testing.assert_allclose(mean, inputs[0].astype(np.float64).mean(-1, keepdims=True), rtol=1e-5)
+
+
 def test_float_is_not_cast_to_float() -> None:
     model = single("LayerNormalization", 17, operands("LayerNormalization"))
     for rules in ("spec", "stable"):

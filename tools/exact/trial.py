@@ -24,7 +24,7 @@ from reducelower.rulebook.book import Rule, RuleBook, bind
 from reducelower.rulebook.validation import rule_types
 from tools.exact.calls import calls, compare_call
 from tools.exact.normalizations import NORMALIZATIONS
-from tools.exact.reductions import compare_specimen, specimens
+from tools.exact.reductions import compare_specimen, said, specimens
 from tools.exact.ulp import LIMITS
 
 __all__ = ["Trial", "has_truth", "try_operator", "try_rule"]
@@ -130,7 +130,7 @@ def _reduction_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
     for specimen in specimens(op_type, element_type):
         attributes = {"keepdims": int(specimen.keepdims), "noop_with_empty_axes": int(specimen.noop)}
         yield _Try(
-            str(specimen),
+            said(specimen),
             (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop),
             partial(_model, rule, element_type, (specimen.data,), attributes, specimen.axes),
             {rule.function.input[0]: specimen.data},
