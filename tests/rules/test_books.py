@@ -8,12 +8,7 @@ from onnx import TensorProto, defs
 from reducelower.rulebook import RuleBook, load_book
 from tools.exact.trial import Trial, try_operator, try_rule
 
-OWN = [
-    (name, op_type)
-    for name in ("stable", "core", "portable")
-    for op_type in load_book(name).operators
-    if load_book(name).rules(op_type)[0].name.startswith(name)
-]
+OWN = [(name, op_type) for name in ("stable", "core", "portable") for op_type in load_book(name).own]
 
 
 def trials(name: str, op_type: str) -> list[Trial]:
