@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
 from reducelower.model.text import counted
 from reducelower.types import Inference
-from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals, opsets_of
+from reducelower.verification.regions.numbering import Functions, Numbers, Table, formals, inside, opsets_of
 from reducelower.verification.regions.places import Place
 from reducelower.verification.result import to_plain
 
@@ -165,7 +165,7 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
 
 
 def _inside(side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table) -> Side:
-    numbers: Numbers = ChainMap({}, side.numbers)
+    numbers = inside(side.numbers)
     table.start(graph, numbers)
     return Side(path, side.place.inside(graph, *step), numbers, table, side.opsets, side.functions)
 
@@ -181,7 +181,7 @@ def _functions(
 
 
 def _body(side: Side, path: str, function: FunctionProto, table: Table) -> Side:
-    numbers: Numbers = ChainMap({})
+    numbers: Numbers = {}
     formals(table, function, numbers)
     place = Place(side.place.model, function, side.place.inference, key=None)
     return Side(path, place, numbers, table, side.opsets, side.functions)

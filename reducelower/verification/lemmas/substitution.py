@@ -7,7 +7,6 @@ opset version. So nothing that the engine did besides has to be trusted.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ from reducelower.model.rewrites import Applied
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.regions.cut import renamed
 from reducelower.verification.regions.meanings import meaning
-from reducelower.verification.regions.numbering import Functions, Table, attributes, opsets_of
+from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, opsets_of
 
 __all__ = ["Stayed", "Substituted", "is_same", "substituted"]
 
@@ -139,7 +138,7 @@ def is_same(made: ModelProto, result: ModelProto) -> bool:
     found = []
     version = min(made.ir_version, result.ir_version)
     for model, ir_version in ((made, made.ir_version), (result, version)):
-        numbers: ChainMap[str, int] = ChainMap({})
+        numbers: Numbers = {}
         table.start(model.graph, numbers, is_main=True, ir_version=ir_version)
         functions, opsets = Functions(model), opsets_of(model)
         for node in model.graph.node:

@@ -22,7 +22,7 @@ from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference, function_key
 from reducelower.verification.operators import of_kind
-from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, formals
+from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, formals, inside
 from reducelower.verification.regions.places import Place
 
 __all__ = ["Alignment", "Claim", "Level", "align"]
@@ -282,8 +282,8 @@ class _Aligner:
                 path,
                 level.left.inside(graph, left_at, number),
                 level.right.inside(other, right_at, other_number),
-                ChainMap({}, level.left_numbers),
-                ChainMap({}, level.right_numbers),
+                inside(level.left_numbers),
+                inside(level.right_numbers),
             )
             self._table.start(graph, child.left_numbers)
             self._table.start(other, child.right_numbers)
@@ -314,7 +314,7 @@ class _Aligner:
             Place(model, function, inference, key=function_key(_position(model, function)))
             for model, function, inference in zip(self._models, (left, right), self._inferences, strict=True)
         ]
-        level = Level(path, places[0], places[1], ChainMap({}), ChainMap({}))
+        level = Level(path, places[0], places[1], {}, {})
         formals(self._table, left, level.left_numbers)
         formals(self._table, right, level.right_numbers)
         self._align(level, dict(zip(right.output, left.output, strict=True)))

@@ -36,6 +36,7 @@ __all__ = [
     "captured",
     "content",
     "formals",
+    "inside",
     "opsets_of",
     "read_by",
 ]
@@ -137,11 +138,16 @@ class Table:
     def _graph_outputs(
         self, graph: GraphProto, around: Numbers, opsets: Opsets, functions: Functions
     ) -> tuple[int, ...]:
-        numbers = ChainMap({}, around)
+        numbers = inside(around)
         self.start(graph, numbers)
         for node in graph.node:
             self.add(node, numbers, opsets, functions)
         return tuple(numbers.get(value.name, -1) for value in graph.output)
+
+
+def inside(around: Numbers) -> Numbers:
+    """Numbers for a graph inside, which reads those around it; how many there are tells how deep it lies."""
+    return ChainMap({}, *(around.maps if isinstance(around, ChainMap) else [around]))
 
 
 def _depth(numbers: Numbers) -> int:
@@ -169,7 +175,7 @@ class Functions:
         key = function_id(function)
         if key not in self._bodies:
             self._bodies[key] = key  # functions do not call themselves; a broken model shall not hang
-            numbers: Numbers = ChainMap({})
+            numbers: Numbers = {}
             formals(table, function, numbers)
             for item in function.node:
                 table.add(item, numbers, self._opsets or opsets_of(function), self)
