@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from google.protobuf.message import Message
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import UnreadableModelError
 
@@ -22,6 +22,9 @@ _HOLDERS = frozenset(
     f"{name}Proto" for name in ("Graph", "TrainingInfo", "Function", "Node", "Attribute", "SparseTensor", "Tensor")
 )
 """Messages that are tensors or lead to some."""
+_OF_NUMBERS_AND_TEXTS = frozenset(
+    getattr(AttributeProto, name) for name in ("FLOAT", "FLOATS", "INT", "INTS", "STRING", "STRINGS")
+)
 
 __all__ = [
     "DataFolder",
@@ -266,5 +269,9 @@ def all_tensors(message: Message) -> Iterator[TensorProto]:
         for inner in [value] if isinstance(value, Message) else value:
             if isinstance(inner, TensorProto):
                 yield inner
+            elif isinstance(inner, NodeProto):  # most of a model, and few of them have any
+                for attribute in inner.attribute:
+                    if attribute.type not in _OF_NUMBERS_AND_TEXTS:
+                        yield from all_tensors(attribute)
             else:
                 yield from all_tensors(inner)

@@ -13,6 +13,10 @@ from onnx import TensorProto, helper, numpy_helper
 from reducelower import convert_version
 from reducelower.errors import UnreadableModelError
 from reducelower.verification import verify
+from reducelower.verification.running.clock import Clock
+from reducelower.verification.running.source import Source
+from reducelower.verification.whole.in_runtime import SourceRuns
+from reducelower.verification.whole.runs import Request
 
 from .models import model
 
@@ -181,3 +185,23 @@ def test_last_digits_of_an_output_are_not_looked_into() -> None:
     (output,) = found.outputs
     assert 0 < output.max_relative < 8 * np.finfo(np.float32).eps
     assert not any("rounding which the model amplifies" in note for note in found.notes)
+
+
+def test_what_is_watched_inside_is_of_the_run_that_is_made_anyway() -> None:
+    source = model("g (float[3] x) => (float[3] y) { a = Neg (x)  s = SequenceConstruct (a)  y = Abs (a) }")
+    runs = SourceRuns(Source(source))
+    request = Request({"x": np.array([1, -2, 3], np.float32)}, 0, {})
+    seen = runs.seen(("onnxruntime",), request, Clock(None), ["a", "y"])
+    run = runs.run(("onnxruntime",), request, Clock(None), [])
+    assert seen["a"] is run.inside["a"]
+    assert (seen["a"] == [-1, 2, -3]).all()
+    assert (seen["y"] == [1, 2, 3]).all()
+    assert [len(results) for results in run.results] == [1] * len(run.cases)
+
+
+def test_where_nothing_inside_is_given_the_source_is_run_all_the_same() -> None:
+    source = model("g (float[3] x) => (float[3] y) { a = Optional <type = float[3]> ()  y = Abs (x) }")
+    run = SourceRuns(Source(source))
+    request = Request({}, 0, {})
+    assert "x" in run.seen(("onnxruntime",), request, Clock(None), ["a"])
+    assert run.run(("onnxruntime",), request, Clock(None), []).runtime == "onnxruntime"

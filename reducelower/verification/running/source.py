@@ -154,10 +154,11 @@ def default_opset(model: ModelProto) -> int:
     return opset_of(model, default=1)
 
 
-def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
+def giving(model: ModelProto, names: Iterable[str], *, after_outputs: bool = False) -> ModelProto:
     """A copy of a model that gives intermediate values instead of its outputs; their types are not stated."""
     shown = deepcopy(model)
-    shown.graph.ClearField("output")
+    if not after_outputs:
+        shown.graph.ClearField("output")
     for name in names:
         shown.graph.output.add(name=name)
     return shown

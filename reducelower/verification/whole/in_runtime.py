@@ -43,21 +43,27 @@ class SourceRuns:
 
     def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]) -> Mapping[str, Any]:
         """Values of the main graph by name, as the first inputs give them that the source takes; none if none are."""
+        outputs = [value.name for value in self._source.proto.graph.output]
         try:
-            run = self.run(names, request, clock, [])
+            run = self.run(names, request, clock, [], [name for name in watched if name not in outputs])
         except CannotRunError:
             return {}
-        inside: Mapping[str, Any] = {}
+        known = {**run.cases[0], **dict(zip(outputs, run.results[0], strict=True)), **run.inside}
         with suppress(CannotRunError):
-            inside = inner_values(self._source, run, 0, watched, clock)
-        return {**run.cases[0], **inside}
+            known |= inner_values(self._source, run, 0, [name for name in watched if name not in known], clock)
+        return known
 
-    def run(self, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
-        """As `run_source`."""
+    def run(
+        self, names: Sequence[str], request: Request, clock: Clock, notes: list[str], watched: Sequence[str] = ()
+    ) -> Run:
+        """As `run_source`, with what is watched inside where the first runtime gives it."""
         key = names, id(request)
         if key not in self._runs:
             said: list[str] = []
-            self._runs[key] = run_source(self._source, names, request, clock, said), said
+            found = None
+            with suppress(CannotRunError):
+                found = run_source(self._source, names[:1], request, clock, said, watched) if watched else None
+            self._runs[key] = found or run_source(self._source, names, request, clock, said), said
         run, said = self._runs[key]
         notes += said
         return run

@@ -84,6 +84,8 @@ _OF_PROBABILITIES = of_kind("drawing by probability")  # their pages leave open 
 def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
     """The values of the main graph that are computed from what some operators draw, in functions too."""
     names: set[str] = set()
+    if not any(node.op_type in kinds and node.domain in DEFAULT_DOMAINS for node in all_nodes(model)):
+        return names
     for node in model.graph.node:
         inside = with_called([*walk([node])], model)
         draws = any(inner.op_type in kinds and inner.domain in DEFAULT_DOMAINS for inner in inside)
