@@ -271,7 +271,9 @@ def all_tensors(message: Message) -> Iterator[TensorProto]:
                 yield inner
             elif isinstance(inner, NodeProto):  # most of a model, and few of them have any
                 for attribute in inner.attribute:
-                    if attribute.type not in _OF_NUMBERS_AND_TEXTS:
+                    if attribute.type == AttributeProto.TENSOR:
+                        yield attribute.t
+                    elif attribute.type not in _OF_NUMBERS_AND_TEXTS:
                         yield from all_tensors(attribute)
             else:
                 yield from all_tensors(inner)

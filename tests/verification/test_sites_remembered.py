@@ -104,6 +104,17 @@ def test_what_differs_is_run(what: str) -> None:
     assert is_run(given, **options)
 
 
+def test_what_was_assumed_of_the_inputs_of_another_model_is_not_told() -> None:
+    def noted(name: str) -> tuple[str, ...]:
+        given = rewrite(
+            f"y = Gather (x, {name})", f"t = Transpose (x)  y = Gather <axis = 1> (t, {name})", extra=f", int64 {name}"
+        )
+        return given.finding().notes
+
+    assert [text for text in noted("place") if "'place'" in text]
+    assert not [text for text in noted("row") if "'place'" in text]
+
+
 def test_attributes_are_told_in_the_order_in_which_they_stand() -> None:
     told = []
     for attributes in ("axes = [1], keepdims = 1", "keepdims = 1, axes = [1]"):

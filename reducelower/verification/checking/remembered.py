@@ -76,17 +76,20 @@ class Checker:
 
     def failing(self, pair: Pair) -> Mapping[str, Array] | None:
         """A set of values on which both sides differ."""
-        case = self._tally(pair, self._samples([pair])).failing
+        case = self._tally(pair, self._sets(pair, self._samples([pair]))).failing
         return None if case is None else case.feeds
 
     def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
         """What both sides give on sets of values that begin with samples; `more` is what else `Sets` takes."""
-        return finding_of(pair, self._tally(pair, samples, **more))
+        sets = self._sets(pair, samples, **more)
+        return finding_of(pair, self._tally(pair, sets), sets.limits)
 
-    def _tally(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> Tally:
+    def _sets(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> Sets:
         # What is of no known type is taken for floats.
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
-        sets = Sets(specs, limits_of(pair), self.seed, samples, **more)
+        return Sets(specs, limits_of(pair), self.seed, samples, **more)
+
+    def _tally(self, pair: Pair, sets: Sets) -> Tally:
         conditions = None if sets.alone else self._conditions(pair, sets)
         found = None if conditions is None else self._known(conditions)
         if found is None:

@@ -15,7 +15,7 @@ from reducelower.model.text import short
 from reducelower.numerics.measure import is_float
 from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
-from reducelower.verification.feeding.limits import limits_of
+from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import DISTANCES, STATUSES, SiteStatus, SiteVerification
 from reducelower.verification.running.runtimes import Session
@@ -136,9 +136,9 @@ class Tally:
         self.is_defined_so &= found.is_defined_so
 
 
-def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
-    """The lines that a report has on a region."""
-    tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
+def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
+    """The lines that a report has on a region, which was fed within limits."""
+    notes = tally.notes | dict.fromkeys(limits.assumptions if tally.cases else ())
     examples = (f"{item.name} = {text}" for item, text in zip(pair.inputs, tally.example, strict=False))
     return SiteVerification(
         op_type=pair.site.op_type,
@@ -146,7 +146,7 @@ def finding_of(pair: Pair, tally: Tally) -> SiteVerification:
         signature=describe(pair),
         nodes=((pair.site.graph, pair.site.node),),
         example_inputs=_cut("; ".join(examples)),
-        notes=tuple(tally.notes),
+        notes=tuple(notes),
         holds=_holds(tally) if tally.status == "loses range" else "",
         is_chosen=CHOSEN in pair.site.rule or (not pair.site.rule and tally.is_defined_so),
         limit="; ".join(tally.limits),

@@ -71,9 +71,10 @@ class Filling:
 
     def values(self, kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """A tensor of a kind, or a random one where there is no such kind."""
-        drawn = shape if prod(shape) <= _REPEATED else (_REPEATED,)
         make = self._ways.get(kind, self._ways["random"])
-        return np.resize(np.asarray(make(drawn, rng)), shape)  # numpy gives numbers of rank 0
+        if prod(shape) > _REPEATED:
+            return np.resize(make((_REPEATED,), rng), shape)
+        return np.asarray(make(shape, rng))  # numpy gives numbers of rank 0
 
     @cached_property
     def _ways(self) -> dict[str, Maker]:

@@ -8,7 +8,6 @@ cut with weights and what is computed from them as they are (`fixed`), and with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -258,7 +257,8 @@ def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) ->
 
 def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
     """A copy of a node with other names of values, in the graphs inside too."""
-    copy = deepcopy(node)
+    copy = NodeProto()
+    copy.CopyFrom(node)
     _rename(copy, names)
     return copy
 

@@ -112,7 +112,7 @@ class Table:
         # How many outputs a node has decides what some operators compute (Split without sizes).
         count = len(node.output)
         computed = self.of(("node", count, self.signature(node, numbers, opsets, functions)))
-        return tuple(self.of((computed, at)) for at in range(count))
+        return (computed,) if count == 1 else tuple(self.of((computed, at)) for at in range(count))
 
     def constant(self, tensor: TensorProto) -> int:
         """The number of the value of a tensor."""

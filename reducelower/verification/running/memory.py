@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,11 +92,14 @@ class Judged:
     session: Session
     model: ModelProto
 
+    @cached_property
+    def _compared(self) -> list[int]:
+        return [at for at, output in enumerate(self.model.graph.output) if output.HasField("type")]
+
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         """As the session; a TooLargeError where to compare the results takes too much."""
         results = self.session.run(feeds, timeout)
-        pairs = zip(self.model.graph.output, results, strict=True)
-        count = _JUDGED * sum(_elements(value) for output, value in pairs if output.HasField("type"))
+        count = _JUDGED * sum(_elements(results[at]) for at in self._compared)
         if count > allowed_bytes():
             raise TooLargeError.of(count)
         return results

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -110,6 +111,10 @@ class Source:
         external_files(proto, path)
         return Source(proto, DataFolder.beside(path))
 
+    @cached_property
+    def _lies_elsewhere(self) -> bool:
+        return has_external_data(self.proto)
+
     def light(self) -> Source:
         """The same with large weights beside the model (see `apart`), wherever they lie.
 
@@ -119,7 +124,7 @@ class Source:
         Raises:
             UnreadableModelError: external data is missing or elsewhere than it may lie.
         """
-        if self.folder is None and has_external_data(self.proto):
+        if self.folder is None and self._lies_elsewhere:
             return self
         proto, weights = apart(self.proto, self.folder)
         return self if proto is self.proto else Source(proto, weights=weights)
@@ -130,7 +135,7 @@ class Source:
         Raises:
             CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
         """
-        if has_external_data(self.proto):
+        if self._lies_elsewhere:
             raise CannotRunError(
                 "its external data is in files beside it; save the model and give its path, or say base_dir",
                 unsupported=True,

@@ -201,8 +201,8 @@ class _Accepted:
         fixed = {**_given_sizes(self.specs, self.request.given), **self.request.dims}
         self.specs = [spec for spec in self.specs if spec.name not in self.request.given]
         sizes = self._of_sizes(fixed, STRATEGIES if self.specs else STRATEGIES[:1], {})
-        roles = roles_of(reversed(self.model.graph.node))
-        if sizes is None and any(spec.name in roles for spec in self.specs):
+        roles = {} if self.run.cases else roles_of(reversed(self.model.graph.node))
+        if any(spec.name in roles for spec in self.specs):
             sizes = self._of_sizes(fixed, STRATEGIES[:1] * _DRAWS, roles)
         if not self.run.cases:
             raise self._too_large or CannotRunError(f"no inputs were found that it accepts: {self._failures[0]}")
