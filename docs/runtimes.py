@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -254,7 +255,9 @@ def _page(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
         yield "Nothing is known against it.\n"
         return
     yield "[What the marks mean](../runtimes.md#what-the-marks-mean).\n"
-    near = sorted(cases, key=lambda case: abs(case.opset - runtime.prefer))
+    near = defaultdict[tuple[str, int], list[Case]](list)
+    for case in sorted(cases, key=lambda case: abs(case.opset - runtime.prefer)):
+        near[case.operator, case.opset].append(case)
     yield "| | what | where | written instead | known |"
     yield "|:---:|---|---|---|---|"
     for fact, holding in sorted(known_of.items(), key=lambda item: list(_MARKS).index(item[0].outcome)):
@@ -295,13 +298,15 @@ def _is_true(fact: Fact, case: Case) -> bool:
     return fact.concerns(case.operator, case.opset) and fact.when.matches(case.features)
 
 
-def _instead(runtime: Runtime, fact: Fact, cases: Sequence[Case]) -> str:
+def _instead(runtime: Runtime, fact: Fact, cases: Mapping[tuple[str, int], Sequence[Case]]) -> str:
     """What the engine makes of the first case that the fact is true of."""
     if fact.outcome == "misshapen":
         return "left as it is, and told"
-    for case in cases:
-        if case.opset in runtime.reads and _is_true(fact, case):
-            return _answer(runtime, case)
+    for (operator, opset), alike in cases.items():
+        if opset in runtime.reads and fact.concerns(operator, opset):
+            for case in alike:
+                if fact.when.matches(case.features):
+                    return _answer(runtime, case)
     return "no case in the suite"
 
 

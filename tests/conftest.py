@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ DATA = Path(__file__).parent / "data"
 
 # No test sees what another one's run found to hold, and none writes to the user's folder: this is none.
 os.environ["REDUCELOWER_CACHE"] = os.devnull
+# What the processes that tests start import is compiled once, not by each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @dataclass(frozen=True)

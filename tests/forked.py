@@ -13,8 +13,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from onnx.backend.test.loader import load_model_tests
-
 __all__ = ["ended", "forked", "is_plain", "reducelower"]
 
 _LONGEST = 300  # seconds
@@ -27,8 +25,6 @@ def is_plain(line: str) -> bool:
 
 def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnull)) -> subprocess.CompletedProcess[str]:
     """What reducelower says and how it ends in a folder, with a file on standard input."""
-    if "--test" in words:
-        load_model_tests(kind="node")  # once for all: it takes seconds
 
     def run_there() -> int:
         os.chdir(folder)

@@ -58,7 +58,6 @@ def test_every_link_leads_to_a_file() -> None:
         assert (home / link).exists(), link
 
 
-@pytest.mark.xdist_group("onnx's cases")
 def test_the_commands_of_the_tables_work_one_after_another(
     folder: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

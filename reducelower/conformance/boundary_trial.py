@@ -7,6 +7,8 @@ asked. What no rule has a part in goes over as the schemas and the shipped rules
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -213,19 +215,22 @@ def _run(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:
 
 def cases_of(op_type: str) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
     """onnx's cases of one node of the operator, with the values they feed."""
-    for case in _all_cases():
+    for case in _cases(op_type):
         model, data = case.model, case.data_sets
-        if model is None or not data or [node.op_type for node in model.graph.node] != [op_type]:
-            continue
         names = [value.name for value in model.graph.input]
         if is_repeatable(model.graph.node[0]) and all(isinstance(value, np.ndarray) for value in data[0][0]):
             yield case.name, model, dict(zip(names, data[0][0], strict=True))
 
 
 @cache
-def _all_cases() -> list[Any]:
-    from onnx.backend.test.loader import load_model_tests
+def _cases(op_type: str) -> list[Any]:
+    """Those in modules that are named like the operator: they are computed when loaded, for which all take seconds."""
+    from onnx.backend.test.case import node
 
-    with warnings.catch_warnings():  # the cases are computed when they are loaded
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(load_model_tests(kind="node"))
+        for _, name, _ in pkgutil.iter_modules(node.__path__):
+            if name.replace("_", "").startswith(op_type.lower()):
+                importlib.import_module(f"{node.__name__}.{name}")
+    cases = [case for case in node._NodeTestCases if case.model is not None and case.data_sets]
+    return [case for case in cases if [each.op_type for each in case.model.graph.node] == [op_type]]

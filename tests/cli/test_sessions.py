@@ -75,12 +75,7 @@ STEP = {
 ROWS = rows(*Path(__file__).parent.glob("*.toml"), fields=STEP | {"each", "then"})
 
 
-# Where rules are tried, onnx's cases are, which take seconds to load.
-TRYING = pytest.mark.xdist_group("onnx's cases")
-CLAIMS = [pytest.param(claim, marks=TRYING if "rules --test" in str(row) else ()) for claim, row in ROWS.items()]
-
-
-@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("claim", ROWS)
 def test_session(claim: str, cli: Cli, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = ROWS[claim]
     for number, chosen in enumerate(combinations(row.get("each", {}))):

@@ -58,7 +58,7 @@ def shell_folder(tmp_path: Path) -> Path:
     for name in (MODEL_FILE, "models/one.onnx", "models/two.onnx"):
         (tmp_path / name).write_bytes(model)
     (tmp_path / "my_rules").mkdir()
-    shutil.copy(ROOT / "rules" / "stable" / "ReduceL2.onnxtxt", tmp_path / "my_rules")
+    shutil.copy(ROOT / "rules" / "stable" / "GlobalMaxPool.onnxtxt", tmp_path / "my_rules")
     return tmp_path
 
 

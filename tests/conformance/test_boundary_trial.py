@@ -23,9 +23,6 @@ from reducelower.rulebook.boundaries import boundaries_of, shipped
 from reducelower.rulebook.boundary_validation import check_boundaries
 from tests.table import VOCABULARY, combinations
 
-pytestmark = pytest.mark.xdist_group("onnx's cases")
-
-
 TABLE = tomllib.loads(Path(__file__).with_name("own_boundaries.toml").read_text("utf-8"))
 TEXTS: dict[str, str] = TABLE.pop("texts")
 

@@ -41,5 +41,11 @@ def test_expansion(op_type: str, book: str) -> None:
         expect(case, reducelower.convert_version(reducelower.expand(case.model, rules=book), 13))
 
 
+def test_the_group_of_a_test_is_known(request: pytest.FixtureRequest) -> None:
+    """Where pytest-xdist cannot name it to pytest, each worker computes all cases."""
+    if request.config.getoption("loadgroup", False):
+        assert request.node.nodeid.endswith("@onnx's cases")
+
+
 def test_there_are_cases_of_every_operator() -> None:
     assert min(len(cases_of(op_type)) for op_type in OPERATORS) >= 8

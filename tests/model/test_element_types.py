@@ -27,6 +27,7 @@ def _told(graph: GraphProto, name: str, opset: int) -> int:
     return ground.resolver.element_type(name, GraphScope(ground, copy, opset, "graph", key=()))
 
 
+@pytest.mark.xdist_group("onnx's cases")
 def test_they_are_those_of_the_node_tests_of_onnx() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -9,8 +9,6 @@ import pytest
 from reducelower.pipeline.expansion_trial import try_expansion
 from reducelower.rulebook import load_book
 
-pytestmark = pytest.mark.xdist_group("onnx's cases")
-
 BODY = """<domain: "mine", overload: "{types}", opset_import: ["" : 18]>
 {op} <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
 {{

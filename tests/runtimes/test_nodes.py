@@ -14,6 +14,7 @@ from tools.conformance.proof import MEASURED as PAGE
 MEASURED: dict[str, list[str]] = json.loads(WRONG.read_text("utf-8"))
 
 
+@pytest.mark.xdist_group("onnx's cases")
 @pytest.mark.opset(28)  # The cases are those of onnx 1.23.
 @pytest.mark.parametrize("name", MEASURED)
 def test_nothing_wrong_is_left_untold(name: str) -> None:
