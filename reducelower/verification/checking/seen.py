@@ -19,7 +19,7 @@ from reducelower.verification.feeding.held import held_in
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.judging.compare import compare_outputs, is_slight
-from reducelower.verification.judging.conditioning import Exactness, Move, moved_by
+from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import RANDOM, of_kind
@@ -91,25 +91,30 @@ class Seen:
         """Ways to find out how far rounding moves one result, the cheapest first."""
         if not is_float(self.expected[at]) and self._rounds_nothing:
             return ()  # a tie goes one way or another
-        return partial(self._when_inputs_do, at), partial(self._mixed, self.expected[at])
+        moved = [partial(self._when_inputs_do, at, draws) for draws in (1, DRAWS)]
+        return *moved, partial(self._mixed, self.expected[at])
 
     @cached_property
     def _rounds_nothing(self) -> bool:
         return self.exactness.holds(self.case.feeds)
 
     @cached_property
-    def _moves(self) -> Mapping[int, Move]:
-        self.setup.clock.check()
-        return moved_by(self.source, self.case.feeds, self.expected, self.setup.sets.seed)
+    def _moved(self) -> list[list[Array | None]]:
+        return []
 
-    def _when_inputs_do(self, at: int) -> Move | None:
-        move, value = self._moves.get(at), self.expected[at]
-        if move is None or not is_float(value):
-            return move
-        # Rounding is small against the inputs or the result. A larger move is a jump, as of an If.
-        finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
-        most = _MOST_BY_ROUNDING * max(self.magnitude, float(finite.max(initial=0)))
-        return replace(move, reach=np.minimum(move.reach, most))
+    def _when_inputs_do(self, at: int, draws: int) -> Move | None:
+        self.setup.clock.check()
+        for draw in range(len(self._moved), draws):
+            self._moved.append(moved_by(self.source, self.case.feeds, self.expected, self.setup.sets.seed, draw))
+        known = [found for each in self._moved for found in each[at : at + 1] if found is not None]
+        if not known:
+            return None
+        reach, value = np.maximum.reduce(known), self.expected[at]
+        if is_float(value):
+            # Rounding is small against the inputs or the result. A larger move is a jump, as of an If.
+            finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
+            reach = np.minimum(reach, _MOST_BY_ROUNDING * max(self.magnitude, float(finite.max(initial=0))))
+        return Move(reach)
 
     def _mixed(self, value: Array) -> Move | None:
         """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.

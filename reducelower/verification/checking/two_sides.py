@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from reducelower.verification.inputs.made import may_have
 from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
+from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
@@ -147,14 +149,18 @@ class _Run:
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether sizes that are fed yield another shape than the model states, on data of the declared shapes."""
-        pair = self._setup.pair
         if not self._setup.limits.where or not all(
-            may_have(pair.before.shape(item.name) if pair.is_carried else item.dims, feeds[item.name].shape)
-            for item in pair.inputs
-            if isinstance(feeds.get(item.name), np.ndarray)
+            may_have(dims, feeds[name].shape)
+            for name, dims in self._declared.items()
+            if isinstance(feeds.get(name), np.ndarray)
         ):
             return False
         return self._gives_another_shape(expected)
+
+    @cached_property
+    def _declared(self) -> dict[str, Dims | None]:
+        pair = self._setup.pair
+        return {item.name: pair.before.shape(item.name) if pair.is_carried else item.dims for item in pair.inputs}
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
         """Whether the source gave another shape than the model states."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,14 @@ from reducelower.verification.running.runtimes import OnnxRuntime, Session, try_
 from reducelower.verification.running.source import Source, giving
 from reducelower.verification.running.wider import InDouble
 
-__all__ = ["Exactness", "Move", "explained", "moved_by"]
+__all__ = ["DRAWS", "Exactness", "Move", "explained", "moved_by"]
 
 _SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
-_DRAWS = 4  # by chance one draw may leave an element where it is
 _MOST_FLIPPED = 0.01
+
+DRAWS = 4
+"""How often last places are changed: by chance one draw may leave an element where it is."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,6 @@ class Move:
     flipped: float = _MOST_FLIPPED
 
 
-def _disturbed(feeds: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """The same inputs with every float moved by one or two last places, several times over."""
-    if not any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
-        return
-    for draw in range(_DRAWS):
-        rng = np.random.default_rng([seed, draw, 1])
-        yield {name: _moved(value, rng) for name, value in feeds.items()}
-
-
 def _moved(value: Any, rng: np.random.Generator) -> Any:
     if not (isinstance(value, np.ndarray) and is_float(value)):
         return value
@@ -53,15 +46,13 @@ def _moved(value: Any, rng: np.random.Generator) -> Any:
         return (wide * (1 + eps * rng.choice(_STEPS, value.shape))).astype(value.dtype)
 
 
-def moved_by(session: Session, feeds: Mapping[str, Any], results: Sequence[Any], seed: int) -> dict[int, Move]:
-    """How far the elements of each result move, by the number of the result, when inputs are moved."""
-    reach: dict[int, Array] = {}
-    for other in _disturbed(feeds, seed):
-        for at, (before, after) in enumerate(zip(results, try_run(session, other) or (), strict=False)):
-            move = _distance(before, after)
-            if move is not None:
-                reach[at] = np.maximum(reach[at], move) if at in reach else move
-    return {at: Move(move) for at, move in reach.items()}
+def moved_by(session: Session, feeds: Mapping[str, Any], results: Sequence[Any], *seed: int) -> list[Array | None]:
+    """How far the elements of each result move when every float that is fed moves by one or two last places."""
+    if not any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
+        return []
+    rng = np.random.default_rng([*seed, 1])
+    others = try_run(session, {name: _moved(value, rng) for name, value in feeds.items()})
+    return [_distance(before, after) for before, after in zip(results, others or (), strict=False)]
 
 
 def _distance(before: Any, after: Any) -> Array | None:

@@ -69,7 +69,7 @@ def random_outputs(
             break
         except CannotRunError:
             return list(outputs)
-        for name, left, right in zip(names, first, second, strict=True):
+        for name, left, right in zip(names, first, second, strict=False):  # it gives what is watched inside, too
             there = dict(tensors(name, right))
             unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
     if not unstable:

@@ -56,6 +56,7 @@ class Run:
     """One side: the runtime that took it, and what it returned for each set of inputs.
 
     Attributes:
+        session: the model loaded; it gives what is watched inside after the outputs.
         inside: by name, what was watched inside on the first set of inputs.
     """
 
@@ -64,23 +65,6 @@ class Run:
     cases: list[dict[str, Any]] = field(default_factory=list)
     results: list[list[Any]] = field(default_factory=list)
     inside: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """A session of a model that gives values inside after its outputs; those of the first run are kept."""
-
-    session: Session
-    outputs: int
-    names: Sequence[str]
-    inside: dict[str, Any] = field(default_factory=dict)
-
-    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """The outputs alone."""
-        results = self.session.run(feeds, timeout)
-        if not self.inside:
-            self.inside.update(zip(self.names, results[self.outputs :], strict=True))
-        return results[: self.outputs]
 
 
 def run_source(
@@ -95,6 +79,10 @@ def run_source(
 
     What is `watched` inside is told by the same session, which has to give it.
     """
+    shown = source
+    if watched:
+        proto = giving(source.proto, watched, after_outputs=True)
+        shown = Source(proto, source.folder, weights=source.weights)
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
@@ -104,7 +92,7 @@ def run_source(
     for name in names:
         clock.check()
         try:
-            run = _loaded(source, name, watched)
+            run = Run(name, runtime_named(name).load(shown), inside=dict.fromkeys(watched))
             _Accepted(run, source.proto, specs, request, clock, notes).find()
         except TooLargeError:
             raise  # another runtime takes no less
@@ -115,15 +103,6 @@ def run_source(
             notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
         return run
     raise (OutOfTimeError if clock.over else CannotRunError)("; ".join(reasons))
-
-
-def _loaded(source: Source, name: str, watched: Sequence[str]) -> Run:
-    if not watched:
-        return Run(name, runtime_named(name).load(source))
-    proto = giving(source.proto, watched, after_outputs=True)
-    session = runtime_named(name).load(Source(proto, source.folder, weights=source.weights))
-    seen = _Watched(session, len(source.proto.graph.output), watched)
-    return Run(name, seen, inside=seen.inside)
 
 
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
@@ -271,8 +250,11 @@ class _Accepted:
             results = self.run.session.run(feeds, self.clock.left)
         except CannotRunError as error:
             return error
+        count = len(self.model.graph.output)
+        if not self.run.cases:
+            self.run.inside = dict(zip(self.run.inside, results[count:], strict=True))
         self.run.cases.append(feeds)
-        self.run.results.append(results)
+        self.run.results.append(results[:count])
         return None
 
     def _of_other_kinds(self, sizes: Mapping[str, int], free: Sequence[str]) -> None:
