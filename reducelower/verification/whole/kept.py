@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from reducelower.model.graph import read_by
+from reducelower.model.graph import nodes_needed, read_by
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.remembered import Checker
@@ -108,14 +108,10 @@ def _as_far_as(claim: Claim, sources: tuple[Source, Source], feeds: Mapping[str,
 def _ending_with(source: Source, name: str) -> Source:
     """The model with no more than one value needs, which it gives."""
     model = giving(source.complete(), [name])
-    needed = {name}
-    kept = []
-    for node in reversed(model.graph.node):
-        if not needed.isdisjoint(node.output):
-            needed.update(read_by(node))
-            kept.append(node)
+    kept = nodes_needed(model.graph.node, [name])
+    needed = {name}.union(*map(read_by, kept))
     del model.graph.node[:]
-    model.graph.node.extend(reversed(kept))
+    model.graph.node.extend(kept)
     holders: Sequence[Any] = (model.graph.input, model.graph.initializer)
     for held in holders:
         for at in [at for at, item in enumerate(held) if item.name not in needed][::-1]:
