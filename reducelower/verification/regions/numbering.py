@@ -77,12 +77,14 @@ class Table:
         own = attributes(node, opset)
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
             own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
-        version: Hashable = meaning(op_type, opset, domain, tuple(name for name, _ in own))
+        version: Hashable = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
         if domain:
             version = functions.body(self, node) or version
+        if not kind_may_hold_graphs(op_type, domain):
+            return domain, op_type, version, own, tuple(inputs)
         inner = tuple(
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
-            for _, name, graph in (subgraphs(node) if kind_may_hold_graphs(op_type, domain) else ())
+            for _, name, graph in subgraphs(node)
         )
         return domain, op_type, version, own, tuple(inputs), inner
 
@@ -230,6 +232,9 @@ def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
 def content(tensor: TensorProto) -> Hashable:
     """What a tensor holds: equal for equal values of one type and shape, however they are stored."""
     facts = tensor.data_type, tuple(tensor.dims)
+    is_here = tensor.HasField("raw_data") and tensor.data_location != TensorProto.EXTERNAL
+    if is_here and len(tensor.raw_data) <= _SHORT:
+        return ("constant", *facts, tensor.raw_data)
     name = held_name(tensor)
     if name:
         return ("constant", *facts, name)
