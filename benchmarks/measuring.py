@@ -70,22 +70,23 @@ def take_turns(
 
     Args:
         contenders: what to run, by name.
-        rounds: how many times.
+        rounds: how many times; once is to see that they run.
         before: what to do before each run, not counted.
         clock: tells seconds; `time.thread_time` for what runs in this thread alone, beside others.
 
     Returns:
-        The median of the seconds per run, by name, after a first run that is not counted.
+        The median of the seconds per run, by name; of several the first run is not counted.
     """
     times: dict[Name, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds + 1):
+    uncounted = int(rounds > 1)
+    for number in range(rounds + uncounted):
         for name, run in contenders.items():
             if before is not None:
                 before()
             start = clock()
             run()
             taken = clock() - start
-            if number:
+            if number >= uncounted:
                 times[name].append(taken)
     return {name: statistics.median(taken) for name, taken in times.items()}
 

@@ -13,6 +13,8 @@ import pytest
 
 import reducelower
 
+pytestmark = pytest.mark.xdist_group("the picture")
+
 PACKAGE = Path(reducelower.__file__).parent
 DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
 SHARED = {

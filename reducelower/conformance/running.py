@@ -83,21 +83,21 @@ def probe(
         ValueError: the file of results holds something else.
         OSError: the file cannot be read or written.
     """
-    with Worker(subject, how.time_limit) as first:
-        first.start()
-        version = version or first.version
-        tolerance = first.tolerance if tolerance is None else tolerance
-    kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
-    known = dict(results_of(cases, subject.name, version, kept, tolerance))
-    missing = [case for case in cases if case.name not in known]
-    done = len(cases) - len(missing)
-    how.advance(done, len(cases))
     with ExitStack() as stack:
+        workers = [stack.enter_context(Worker(subject, how.time_limit)) for _ in range(how.jobs)]
+        workers[0].start()
+        version = version or workers[0].version
+        tolerance = workers[0].tolerance if tolerance is None else tolerance
+        kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
+        known = dict(results_of(cases, subject.name, version, kept, tolerance))
+        missing = [case for case in cases if case.name not in known]
+        done = len(cases) - len(missing)
+        how.advance(done, len(cases))
         file = None
         if how.keep is not None:
             _end_last_line(how.keep)
             file = stack.enter_context(how.keep.open("a", encoding="utf-8"))
-        for case, verdict in _verdicts(subject, missing, tolerance, how):
+        for case, verdict in _verdicts(workers, missing, tolerance, how):
             result = Result.of(case, subject.name, version, verdict, tolerance)
             known[case.name] = result
             if file is not None:
@@ -109,15 +109,14 @@ def probe(
 
 
 def _verdicts(
-    subject: Subject, cases: Sequence[Case], tolerance: float = 0.0, how: How = AS_USUAL
+    workers: Sequence[Worker], cases: Sequence[Case], tolerance: float, how: How
 ) -> Iterator[tuple[Case, Verdict]]:
     """Run cases and judge them with a tolerance (see `judge`), in their order.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
     """
-    with ExitStack() as stack, ThreadPoolExecutor(how.jobs) as pool:
-        workers = [stack.enter_context(Worker(subject, how.time_limit)) for _ in range(how.jobs)]
+    with ThreadPoolExecutor(how.jobs) as pool:
         try:
             for case, answer in zip(cases, pool.map(_runner(workers), cases), strict=True):
                 yield case, how.judge(case, answer, tolerance)

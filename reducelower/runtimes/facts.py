@@ -14,7 +14,7 @@ from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
 
-__all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "ModelFeature", "When"]
+__all__ = ["ANY_OPERATOR", "LATER", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 
 Is = Literal["wrong", "overflows", "misshapen", "refused", "absent", "elsewhere"]
 """How a node fails: silently wrong; wrong for some values only, mostly very large or small ones; right values in
@@ -62,13 +62,13 @@ NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
 """Operators that comparisons express for older opset versions, but for a runtime that gets the operator wrong only if
 that was measured: it probably handles only finite values."""
 
-_LATER = frozenset({"BitCast", "CausalConvWithState", "CumProd", "LinearAttention", "SwiGLU"})
+LATER = frozenset({"BitCast", "CausalConvWithState", "CumProd", "LinearAttention", "SwiGLU"})
 """Operators of opsets 26 to 28, which onnx 1.20 does not know yet; files that name them are read with it as well."""
 
 
 def _no_operator(name: str) -> str:
     """What is wrong with the name of an operator, if anything."""
-    if name.endswith(ANY_OPERATOR) or versions_of(name) or name in _LATER:
+    if name.endswith(ANY_OPERATOR) or versions_of(name) or name in LATER:
         return ""
     return f"names {name!r}, which is not an operator{did_you_mean(name, all_operators())}"
 

@@ -73,6 +73,7 @@ def run(made: ModelProto, feeds: Feeds) -> list[Any]:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return list(session.run(None, dict(feeds)))
 

@@ -29,15 +29,21 @@ def targets_of(case: Case) -> set[int]:
 
 @cache
 def chosen() -> list[tuple[Case, list[int]]]:
-    """The cases and their targets: where an operator has many cases, these take turns in all but the oldest one."""
+    """The cases and their targets: where an operator has many cases, these take turns in all but the oldest one.
+
+    So do cases that say another one with constants. Those that say it by the function body of the operator take turns
+    in all.
+    """
     found, met = [], defaultdict[str, Counter[int]](Counter)
     many = {op_type for op_type, count in Counter(case.operator for case in cases()).items() if count > FEW}
     for case in cases():
-        *others, oldest = sorted(targets_of(case), reverse=True)
-        if case.operator in many and others:
-            others = [min(others, key=met[case.operator].__getitem__)]
-            met[case.operator][others[0]] += 1
-        found.append((case, [*others, oldest]))
+        targets = sorted(targets_of(case), reverse=True)
+        is_body = "_expanded" in case.name
+        always = [] if is_body else [targets.pop()]
+        if targets and (is_body or case.name.endswith("_with_constants") or case.operator in many):
+            targets = [min(targets, key=met[case.operator].__getitem__)]
+            met[case.operator][targets[0]] += 1
+        found.append((case, [*targets, *always]))
     return found
 
 

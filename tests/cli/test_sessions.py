@@ -175,10 +175,10 @@ def _take(step: Row, chosen: Mapping[str, Any], cli: Cli) -> str:
     for claimed in parts("holds"):
         assert eval(claimed, {**chosen, "out": ran.out, "err": ran.err}), (claimed, ran)
     if "schema" in step:
-        schema = {"$ref": step["schema"], "$defs": json_schema()["$defs"]}
+        schema = jsonschema.Draft202012Validator({"$ref": step["schema"], "$defs": json_schema()["$defs"]})
         assert ran.out
         for line in ran.out.splitlines():
-            jsonschema.validate(json.loads(line), schema)
+            schema.validate(json.loads(line))
     return ran.out
 
 

@@ -35,6 +35,17 @@ def test_results_come_in_the_order_of_the_cases_however_many_workers(tmp_path: P
     assert {result.version for result in ran[0].results} == {"1.0"}
 
 
+def test_a_worker_starts_the_runtime_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("counted.py").write_text("""with open("starts", "a") as file:
+    file.write("one ")
+def run(model, inputs):
+    return []
+""")
+    probe(Subject.of_function("fake", "counted:run"), CASES[:2])
+    assert Path("starts").read_text() == "one "
+
+
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
     probe(subject(), CASES, How(keep=whole))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
+
+from tests.adapters.models import run as run_as_written
 
 _UNSIGNED = (np.uint32, np.uint64)
 
@@ -17,9 +18,4 @@ def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
         value.dtype in _UNSIGNED or value.dtype.name == "bfloat16" for value in feeds.values()
     ):
         return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, feeds)]
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, feeds))
+    return run_as_written(model, feeds)

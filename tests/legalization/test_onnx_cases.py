@@ -42,8 +42,8 @@ def test_expansion(op_type: str, book: str) -> None:
 
 
 def test_the_group_of_a_test_is_known(request: pytest.FixtureRequest) -> None:
-    """Where pytest-xdist cannot name it to pytest, each worker computes all cases."""
-    if request.config.getoption("loadgroup", False):
+    """Where pytest-xdist cannot name it to pytest, each worker computes all cases; see pyproject.toml of pytest 9.2."""
+    if request.config.getoption("loadgroup", False) and pytest.version_tuple < (9, 2):
         assert request.node.nodeid.endswith("@onnx's cases")
 
 

@@ -20,7 +20,10 @@ import reducelower
 from reducelower import Target
 from reducelower.batch import convert_files
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked from a fresh one")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="processes are forked from a fresh one"),
+    pytest.mark.xdist_group("traces"),
+]
 
 TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("traces.toml").read_text("utf-8"))
 

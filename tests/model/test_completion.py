@@ -6,11 +6,11 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from reducelower.types import Inference
+from tests.adapters.models import run
 from tests.table import VOCABULARY, combinations, rows
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3, "my" : 1]>\n'
@@ -33,11 +33,7 @@ def shown(model: ModelProto, feeds: dict[str, Any]) -> dict[str, tuple[int, int]
     names = [name for node in model.graph.node for name in node.output if name]
     del open_model.graph.output[:]
     open_model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(open_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    values = dict(zip(names, session.run(None, feeds), strict=True))
+    values = dict(zip(names, run(open_model, feeds), strict=True))
     return {name: (helper.np_dtype_to_tensor_dtype(value.dtype), value.ndim) for name, value in values.items()}
 
 

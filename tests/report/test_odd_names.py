@@ -20,7 +20,7 @@ Cli = Callable[..., Any]
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(Path(reducelower.report.__file__).with_name("schema.json").read_text())
-LINE = {**SCHEMA["$defs"]["model"], "$defs": SCHEMA["$defs"]}
+LINE = jsonschema.Draft202012Validator({**SCHEMA["$defs"]["model"], "$defs": SCHEMA["$defs"]})
 ODD = "q\"'\n\t<&>]]>\u00e9\U0001f600\x1b[31m\x08\x01\ufffe\u202e`|::%0A"
 CONTROLS = re.compile("[\x01\x08\x1b\ufffe]")
 COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
@@ -81,7 +81,7 @@ def test_every_form_is_valid(cli: Cli, folder: Path, tmp_path: Path) -> None:
         _are_valid(paths)
     for command in (commands[0] + ("--force",), *commands[2:]):
         for line in cli(*command, "--json").out.splitlines():
-            jsonschema.validate(json.loads(line), LINE)
+            LINE.validate(json.loads(line))
     jsonschema.validate(json.loads(cli(*commands[1], "--report", "-").out), SCHEMA)
     annotations = cli(*commands[1], "--format", "github").out
     assert not CONTROLS.search(annotations)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import ModelProto, numpy_helper
 
 from reducelower.verification import RUNTIMES, verify
 from reducelower.verification.running.runtimes import OnnxRuntime, Session
 from reducelower.verification.running.source import Source
+from tests.adapters.models import run
 
 from .models import model
 
@@ -32,10 +32,7 @@ def given(folder: Path, name: str) -> tuple[ModelProto, dict[str, np.ndarray[Any
     written = onnx.load(folder / name)
     onnx.checker.check_model(written, full_check=True)
     feeds = dict(np.load(folder / "inputs.npz"))
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(written.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return written, feeds, session.run(None, {value.name: feeds[value.name] for value in session.get_inputs()})
+    return written, feeds, run(written, {value.name: feeds[value.name] for value in written.graph.input})
 
 
 def operators(written: ModelProto) -> list[str]:
