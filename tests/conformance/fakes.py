@@ -1,6 +1,7 @@
 """Runtimes that are onnxruntime but for one thing, for worker processes to import.
 
-Each is a function from model bytes and arrays by name to a list of arrays.
+Each is a function from model bytes and arrays by name to a list of arrays. Those that look at no node do without onnx,
+which every process would take some time to import.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime
-from onnx import NodeProto, load_model_from_string
-from onnx.numpy_helper import to_array
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
 
 __version__ = "1.0"
 
@@ -29,8 +31,14 @@ def right(model: bytes, inputs: Arrays) -> list[Any]:
     return list(session.run(None, inputs))
 
 
+def _graph(model: bytes) -> GraphProto:
+    from onnx import load_model_from_string
+
+    return load_model_from_string(model).graph
+
+
 def _node(model: bytes) -> NodeProto:
-    return load_model_from_string(model).graph.node[-1]
+    return _graph(model).node[-1]
 
 
 def _written(node: NodeProto, name: str) -> bool:
@@ -101,7 +109,7 @@ def nothing(model: bytes, inputs: Arrays) -> list[Any]:
 def _refusing(
     model: bytes, inputs: Arrays, words: str, is_met: Callable[[NodeProto, dict[str, NodeProto]], bool]
 ) -> list[Any]:
-    nodes = load_model_from_string(model).graph.node
+    nodes = _graph(model).node
     made = {name: node for node in nodes for name in node.output}
     if any(is_met(node, made) for node in nodes):
         raise NotImplementedError(words)
@@ -124,7 +132,9 @@ def without_falling_indices(model: bytes, inputs: Arrays) -> list[Any]:
 
 
 def _without_indices(model: bytes, inputs: Arrays, is_met: Callable[[Any], bool]) -> list[Any]:
-    held = {tensor.name: to_array(tensor) for tensor in load_model_from_string(model).graph.initializer}
+    from onnx.numpy_helper import to_array
+
+    held = {tensor.name: to_array(tensor) for tensor in _graph(model).initializer}
     return _refusing(
         model, inputs, "no such indices", lambda node, _: node.op_type == "Gather" and bool(is_met(held[node.input[1]]))
     )
@@ -146,7 +156,7 @@ def without_elu_behind_softmax(model: bytes, inputs: Arrays) -> list[Any]:
 
 
 def without_names_of_sizes(model: bytes, inputs: Arrays) -> list[Any]:
-    shapes = [value.type.tensor_type.shape for value in load_model_from_string(model).graph.input]
+    shapes = [value.type.tensor_type.shape for value in _graph(model).input]
     if any(dim.dim_param for shape in shapes for dim in shape.dim):
         raise NotImplementedError("sizes have to be set")
     return right(model, inputs)

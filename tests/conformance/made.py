@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cache
+from pathlib import Path
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import Distilled, distil
 from reducelower.conformance.judging import Verdict
+from reducelower.conformance.process import Subject
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import Probed
 from reducelower.conformance.suite import suite
@@ -17,6 +19,11 @@ DAY = date(2026, 11, 1)
 RIGHT = Verdict("right")
 WRONG = Verdict("wrong", "values", "1, expected 2")
 REFUSED = Verdict("refused", "error", "NotImplementedError: not here")
+
+
+def fake(function: str = "right") -> Subject:
+    """A runtime of the fakes."""
+    return Subject("fake", ("--python", f"fakes:{function}", "--path", str(Path(__file__).parent)))
 
 
 @cache

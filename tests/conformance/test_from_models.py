@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,14 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.exporter_models import exporter_models
 from reducelower.conformance.from_models import facts_from_models
 from reducelower.conformance.judging import judge_whole
-from reducelower.conformance.process import Answer, Subject
+from reducelower.conformance.process import Answer
 from reducelower.pipeline.model_cases import case_of, exporter_cases, inside, read_case
 from reducelower.runtimes import read_runtime
 from reducelower.verification.running.evaluator import Evaluator
 from reducelower.verification.running.source import CannotRunError, Source
+from tests.conformance.made import fake
 from tests.table import combinations, rows
 from tests.verification.tables import written
-
-HERE = Path(__file__).parent
 
 KNOWN = """
 [runtime]
@@ -36,11 +34,6 @@ prefer = 17
 """
 
 
-@pytest.fixture(autouse=True)
-def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(HERE)
-
-
 ROWS = rows(
     Path(__file__).with_name("from_models.toml"),
     fields={"fake", "graph", "each", "known", "operators", "part", "left", "holds"},
@@ -51,11 +44,12 @@ ROWS = rows(
 def test_what_is_found_of_a_model_that_fails(claim: str) -> None:
     """The first fact of these ``operators``, the smallest ``part`` that fails, and whether it is ``left``."""
     row = ROWS[claim]
-    subject = Subject.of_function("fake", f"fakes:{row['fake']}", sys.executable)
     for chosen in combinations(row.get("each", {})):
         made = written({"opset": 17}, row["graph"], chosen)
         known = read_runtime(KNOWN + row.get("known", ""), "known.toml")
-        found = facts_from_models(subject, [case_of("model.onnx", Source.of(made))], known, inside, date(2026, 1, 2))
+        found = facts_from_models(
+            fake(row["fake"]), [case_of("model.onnx", Source.of(made))], known, inside, date(2026, 1, 2)
+        )
         if "part" in row:
             assert found.parts["model.onnx"].names == row["part"]
         assert row.get("left", False) is ([case.name for case in found.left] == ["model.onnx"])

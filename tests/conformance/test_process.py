@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +11,15 @@ import pytest
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.process import Answer, Subject, UnusableError, Worker
-from tests.conformance.made import reductions
+from tests.conformance.made import fake, reductions
 
 HERE = Path(__file__).parent
 PLAIN = reductions("ReduceSum")[0]
 FED = next(case for case in reductions("ReduceSum") if case.features.axes == "dynamic")
 
 
-@pytest.fixture(autouse=True)
-def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(HERE)
-    yield
-
-
 def subject(name: str) -> Subject:
-    return Subject.of_function(name, f"fakes:{name}")
+    return Subject(name, fake(name).arguments)
 
 
 def run(name: str, *cases: Case, time_limit: float = 60) -> list[Answer]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from onnx import helper, load_model_from_string
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.mending import Change, Converted, compare
-from reducelower.conformance.process import Subject
 from reducelower.conformance.running import probe
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError, Refusal
-from tests.conformance.made import reductions
+from tests.conformance.made import fake, reductions
 from tools.conformance.proof import sample
 
 CASES = [
@@ -25,12 +23,6 @@ CASES = [
     if case.opset == 18 and case.features.element_types == "float" and case.features.axes == "initializer"
 ]
 UNSET = sum(case.features.keepdims == "unset" for case in CASES)
-
-
-@pytest.fixture(autouse=True)
-def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(Path(__file__).parent)
-    yield
 
 
 def written(model: bytes) -> bytes:
@@ -54,7 +46,7 @@ def refused(model: bytes) -> bytes:
 
 
 def changes(transform: Callable[[bytes], bytes]) -> list[Change]:
-    subject = Subject.of_function("fake", "fakes:without_keepdims_default")
+    subject = fake("without_keepdims_default")
     return compare(subject, probe(subject, CASES), lambda model: Converted(transform(model)))
 
 

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reducelower.conformance.process import Subject
 from reducelower.conformance.running import How, probe
-from tests.conformance.made import reductions
+from tests.conformance.made import fake, reductions
 
 CASES = [case for case in reductions("ReduceMax") if case.opset == 18 and not case.tag]
 
 
-@pytest.fixture(autouse=True)
-def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(Path(__file__).parent)
-    yield
-
-
-def subject(function: str = "right") -> Subject:
-    return Subject.of_function("fake", f"fakes:{function}")
-
-
 def test_results_come_in_the_order_of_the_cases_however_many_workers(tmp_path: Path) -> None:
     files = [tmp_path / f"{jobs}.jsonl" for jobs in (1, 3)]
-    ran = [probe(subject(), CASES, How(jobs=jobs, keep=file)) for jobs, file in zip((1, 3), files, strict=True)]
+    ran = [probe(fake(), CASES, How(jobs=jobs, keep=file)) for jobs, file in zip((1, 3), files, strict=True)]
     assert [result.case for result in ran[0].results] == [case.name for case in CASES]
     assert ran[0] == ran[1]
     assert files[0].read_text() == files[1].read_text()
@@ -48,11 +37,11 @@ def run(model, inputs):
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
-    probe(subject(), CASES, How(keep=whole))
+    probe(fake(), CASES, How(keep=whole))
     lines = whole.read_bytes().splitlines(keepends=True)
     part.write_bytes(b"".join(lines[:20]) + lines[20][:40])
     steps: list[int] = []
-    again = probe(subject(), CASES, How(keep=part, advance=lambda done, total: steps.append(done)))
+    again = probe(fake(), CASES, How(keep=part, advance=lambda done, total: steps.append(done)))
     assert steps[0] == 20
     assert len(steps) == len(CASES) - 20 + 1
     assert part.read_bytes() == whole.read_bytes()
@@ -61,8 +50,8 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     keep = tmp_path / "kept.jsonl"
-    probe(subject(), CASES, How(keep=keep))
-    again = probe(subject("leaving"), CASES, How(keep=keep))
+    probe(fake(), CASES, How(keep=keep))
+    again = probe(fake("leaving"), CASES, How(keep=keep))
     assert {result.word for result in again.results} == {"right", "refused"}
     assert sum(result.word == "refused" for result in again.results) == 3  # uint32, which onnxruntime lacks
 
@@ -70,10 +59,10 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("field", "value"), [("version", "0.9"), ("digest", "00"), ("runtime", "other")])
 def test_results_of_something_else_do_not_count(tmp_path: Path, field: str, value: str) -> None:
     keep = tmp_path / "kept.jsonl"
-    probe(subject("nothing"), CASES, How(keep=keep))
+    probe(fake("nothing"), CASES, How(keep=keep))
     lines = [json.loads(line) | {field: value} for line in keep.read_text().splitlines()]
     keep.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    again = probe(subject(), CASES, How(keep=keep))
+    again = probe(fake(), CASES, How(keep=keep))
     assert "wrong" not in {result.word for result in again.results}
 
 
@@ -87,7 +76,7 @@ def test_an_interrupt_does_not_wait_for_what_workers_are_at() -> None:
     hanging = [case for case in CASES if "axes" in case.inputs]
     others = [case for case in CASES if "axes" not in case.inputs]
     with pytest.raises(KeyboardInterrupt):
-        probe(subject("hanging_on_fed_axes"), [*others[:1], *hanging[:1]], How(600, 2, advance=interrupted))
+        probe(fake("hanging_on_fed_axes"), [*others[:1], *hanging[:1]], How(600, 2, advance=interrupted))
     assert threading.active_count() == 1 or not any("ThreadPool" in each.name for each in threading.enumerate())
 
 
@@ -95,4 +84,4 @@ def test_a_file_that_is_no_result_is_told(tmp_path: Path) -> None:
     keep = tmp_path / "kept.jsonl"
     keep.write_text('{"case": 1}\n')
     with pytest.raises(ValueError, match=r"kept\.jsonl: line 1 is not a result"):
-        probe(subject(), CASES, How(keep=keep))
+        probe(fake(), CASES, How(keep=keep))
