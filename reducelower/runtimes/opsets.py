@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
-from reducelower.model.schemas import latest_opset
+from reducelower.model.schemas import latest_opset, since_version
 from reducelower.options import Target
 from reducelower.plan import Plan
+from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["opset_for"]
@@ -23,8 +25,9 @@ def opset_for(
 
     The candidates are the model's own opset version and the one that the runtime prefers. The model keeps its own if
     that leaves no more problems and takes no more rewrites. Others are tried only if both are refused, those near the
-    preferred one first; if all are, the refusals are those of the version with the fewest. A target without a runtime,
-    or with an opset version, is returned unchanged. `attempt` converts the model for a target with an opset version;
+    preferred one first, and none at which an operator is what it was refused as; if all are refused, the refusals are
+    those of the version with the fewest. A target without a runtime, or with an opset version, is returned unchanged.
+    `attempt` converts the model for a target with an opset version;
     `fits` tells whether it can be legalized at one.
 
     Raises:
@@ -44,11 +47,28 @@ def opset_for(
         if not (plans[-1].refusals or plans[-1].unmended or plans[-1].sites):
             return candidate  # none can be better
     if all(plan.refusals for plan in plans):
-        other = next(filter(fits, _others(runtime, source_opset)), None)
+        refused = set().union(*(_refused_forms(plan, runtime) for plan in plans))
+        operators = {operator for operator, *_ in refused}
+        others = _others(runtime, source_opset)
+        worth_trying = (opset for opset in others if refused.isdisjoint(_forms(operators, runtime, opset)))
+        other = next(filter(fits, worth_trying), None)
         if other is not None:
             return replace(target, opset=other)
     weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
     return first[min(weighed)[-1]]
+
+
+_Form: TypeAlias = tuple[str, int, tuple[Fact, ...]]
+"""What an operator is at an opset version: its name, the version of its schema, and what is known against it there."""
+
+
+def _forms(operators: Iterable[str], runtime: Runtime, opset: int) -> set[_Form]:
+    return {(name, since_version(name, opset), runtime.facts_about(name, opset)) for name in operators}
+
+
+def _refused_forms(plan: Plan, runtime: Runtime) -> set[_Form]:
+    operators = {refusal.operator for refusal in plan.refusals if refusal.operator}
+    return _forms(operators, runtime, plan.target.opset or plan.source_opset)
 
 
 def _likely(runtime: Runtime, source_opset: int) -> Iterator[int]:
