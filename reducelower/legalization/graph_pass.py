@@ -39,8 +39,7 @@ from reducelower.legalization.quantized_pairs import are_written_out, with_quant
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
-from reducelower.model.sole_type import reads_and_yields_one_type
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
 from reducelower.plan import Label
@@ -292,16 +291,8 @@ class GraphPass:
             for table in tables
         }
         for edit in self.edits:
-            suspects = {op for op in asked[edit.scope.opset] if not self._is_fit(op, edit.scope)}
-            if suspects:
+            if suspects := asked[edit.scope.opset]:
                 self._fit_edit(edit, suspects)
-
-    def _is_fit(self, op_type: str, scope: GraphScope) -> bool:
-        """Whether the target takes the element types of all nodes of an operator in a graph."""
-        sole = self.ground.source.sole_element_type if scope.key == () and not self.ground.element_types else None
-        if sole is None or not reads_and_yields_one_type(op_type, scope.opset):
-            return False
-        return f"tensor({element_type_name(sole)})" not in self._rewriter.table(scope.opset).dropped[op_type]
 
     def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
         nodes = edit.scope.node_list

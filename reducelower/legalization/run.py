@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from onnx import ModelProto
 
@@ -42,7 +42,6 @@ from reducelower.model.schemas import (
     schema,
 )
 from reducelower.model.skeleton import skeleton
-from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -82,7 +81,6 @@ def run(
     if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
     assert goal.opset is not None
-    sole_type = partial(sole_element_type, model.graph, draft.census, opset)
     rules = Rules(settings.rules, goal.without_types)
     domains, problem = domains_to_move(model, source, goal)
     if problem:
@@ -94,7 +92,6 @@ def run(
             source,
             goal,
             settings,
-            sole_type,
             memory.values,
             draft.searchable(),
             draft.stated,
@@ -265,7 +262,6 @@ def ground_of(
     source: Document,
     target: Target,
     settings: Settings,
-    sole_type: Callable[[], int | None] = lambda: None,
     values: Values | None = None,
     searchable: Searchable | None = None,
     stated: Stated | None = None,
@@ -278,9 +274,7 @@ def ground_of(
     ranks = settings.ranks or {}
     return Ground(
         Names(lambda: source.message, searchable),
-        inference_of(
-            source, element_types, ranks, sole_type, freezes_defaults=settings.freeze_defaults, lenient=lenient
-        ),
+        inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults, lenient=lenient),
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
-from onnx import GraphProto, ModelProto
+from onnx import ModelProto
 
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
@@ -18,14 +18,12 @@ from reducelower.given import of_any_model
 from reducelower.legalization.composed import composed
 from reducelower.legalization.refusals import explain_failures
 from reducelower.legalization.run import folder_of, refuse_declarations
-from reducelower.model.census import Census
 from reducelower.model.document import Document
 from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.skeleton import skeleton
-from reducelower.model.sole_type import sole_element_type
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan, Site
 from reducelower.recompose.composing import Left
@@ -178,7 +176,6 @@ def _one_pass(
         Names(lambda: result, None),
         Inference(
             lambda: before,
-            lambda: _sole_type(before, as_it_is.source_opset),
             freezes_defaults=settings.freeze_defaults,
         ),
         opset=as_it_is.source_opset,
@@ -202,11 +199,6 @@ def _one_pass(
     steps = (Step(Document.of_message(before), None),)
     plan = Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes, steps=steps)
     return plan, raiser.left
-
-
-def _sole_type(model: ModelProto, opset: int) -> int | None:
-    census = Census(GraphProto(node=model.graph.node).SerializeToString())
-    return sole_element_type(model.graph, census, opset)
 
 
 def _as_it_is(model: ModelProto) -> Plan:

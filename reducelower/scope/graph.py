@@ -342,8 +342,6 @@ class GraphScope:
         if name in self.ground.element_types:
             return self.ground.element_types[name]
         home = self.home(name)
-        if not home._is_described(name) and home._sole_element_type is not None:
-            return home._sole_element_type
         whole = home._types.get(name) or home._stated_whole(name)
         if whole is not None:
             return whole.element_type or 0
@@ -562,12 +560,6 @@ class GraphScope:
         stated = self._stated_type(name)
         known = None if stated is None else self.ground.known_type(stated)
         return known if known is not None and known.is_whole else None
-
-    @property
-    def _sole_element_type(self) -> int | None:
-        """The element type of every node output of this graph, if that is known before inference."""
-        source = self.ground.source
-        return source.sole_element_type if self.key == () else None
 
     def _is_described(self, name: str) -> bool:
         """Whether a value is a constant or has a stated type."""

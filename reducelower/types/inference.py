@@ -29,7 +29,6 @@ class Inference:
     def __init__(
         self,
         source: Callable[[], ModelProto],
-        sole_type: Callable[[], int | None] = lambda: None,
         element_types: Mapping[str, int] | None = None,
         ranks: Mapping[str, int] | None = None,
         *,
@@ -41,7 +40,6 @@ class Inference:
 
         Args:
             source: gives the model, the same each time.
-            sole_type: gives the element type of all node outputs of the main graph if there is only one.
             element_types: element types that the user declared, by name.
             ranks: ranks that the user declared, by name.
             freezes_defaults: whether types may follow from the default values of inputs.
@@ -53,14 +51,8 @@ class Inference:
         self._ranks = ranks or {}
         self._freezes_defaults = freezes_defaults
         self.is_lenient = lenient
-        self._sole_type = sole_type
         self._of_runs = Resolver(objects=not lenient) if keeps_answers else None
         self._objection: str | None = None
-
-    @cached_property
-    def sole_element_type(self) -> int | None:
-        """The element type of every node output of the main graph; None if there may be several."""
-        return self._sole_type()
 
     @cached_property
     def graphs(self) -> ModelGraphs:
@@ -118,7 +110,6 @@ def inference_of(
     document: Document,
     element_types: Mapping[str, int],
     ranks: Mapping[str, int],
-    sole_type: Callable[[], int | None],
     *,
     freezes_defaults: bool,
     lenient: bool,
@@ -130,7 +121,6 @@ def inference_of(
     def made(source: Callable[[], ModelProto]) -> Inference:
         return Inference(
             source,
-            sole_type,
             element_types,
             ranks,
             freezes_defaults=freezes_defaults,
