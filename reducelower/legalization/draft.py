@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from reducelower.model.census import Census, Stated, graph_field, graph_head
 from reducelower.model.document import Document
 from reducelower.model.names import Searchable
-from reducelower.model.nodelist import SerializedNodes
+from reducelower.model.nodelist import NodeList
 from reducelower.model.skeleton import weight_bytes
 from reducelower.model.wire import varint
 
@@ -35,7 +35,7 @@ class Draft:
         """See `of_document`."""
         self.model = model
         self.census = census
-        self.nodes = SerializedNodes(census)
+        self.nodes = NodeList(census)
         self.stated = stated
         self._whole = whole
 

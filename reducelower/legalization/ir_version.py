@@ -8,8 +8,8 @@ from operator import attrgetter
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, defs, helper
 
-from reducelower.model.census import Census, Stated
-from reducelower.model.nodelist import NodeList, ParsedNodes
+from reducelower.model.census import Stated
+from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import latest_opset, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
@@ -60,7 +60,7 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None, stated: Stated | None = None) -> int:
+def needed_ir_version(model: ModelProto, nodes: NodeList, stated: Stated | None = None) -> int:
     """The oldest IR version that allows the contents of a model, apart from its operators and their constants.
 
     Defaults that callers may override need IR version 4; before, the initializer of an input is a constant.
@@ -69,9 +69,8 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
 
     Args:
         model: the model, without the nodes of its main graph.
-        nodes: the nodes of its main graph; those in the message are ignored.
-        census: the census of the model before conversion, if any. Rewrites add nothing that needs a newer IR version
-            than the nodes they replace.
+        nodes: the nodes of its main graph; those in the message are ignored. Operators are those before conversion:
+            rewrites add nothing that needs a newer IR version than the nodes they replace.
         stated: the types that the main graph states, if they are at hand as columns.
     """
     needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
@@ -85,7 +84,8 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
         needed = max(needed, 10)
     if any(field.name == "configuration" for field, _ in model.ListFields()):
         needed = max(needed, 11)
-    if census is None or not census.is_plain:
+    census = nodes.census
+    if not census.is_plain:
         return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
     if census.has_overloads:
         needed = max(needed, 10)
@@ -98,7 +98,7 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
 
 def ir_version_to_read(model: ModelProto) -> int:
     """As `needed_ir_version`, for a complete model message."""
-    return needed_ir_version(model, ParsedNodes(model.graph.node), None)
+    return needed_ir_version(model, NodeList.of_holder(model.graph))
 
 
 # Large models have as many value_info entries as nodes.

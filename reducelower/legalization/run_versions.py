@@ -140,6 +140,6 @@ def new_ir(draft: Draft, asked: IrVersion, own_opset: int, goal_opset: int) -> i
     if usual > old:
         return usual
     if usual < old or old < 4:
-        needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated)
+        needed = needed_ir_version(draft.model, draft.nodes, draft.stated)
         return max(usual, min(needed, max(old, 4)))
     return old

@@ -1,4 +1,4 @@
-"""The nodes of one graph or function body during editing, as messages or as bytes.
+"""The nodes of one graph or function body during editing.
 
 Rules touch few nodes of a large model. The others stay bytes: they are neither parsed nor serialized.
 """
@@ -9,15 +9,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from onnx import NodeProto
+from onnx import FunctionProto, GraphProto, NodeProto
 
 from reducelower.model.census import NAME, OUTPUT, Census, Columns, field_head, graph_from, graph_of, inputs_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, schema
 
-__all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_of", "nodes_of"]
+__all__ = ["NodeList", "Replacement", "count_of", "nodes_of"]
 
 
 _MARK = bytes(range(255, 207, -1))
@@ -77,105 +77,18 @@ def _serialized(replacement: Replacement) -> bytes:
     return b"".join([field_head(len(data)) + data for data in (node.SerializeToString() for node in replacement)])
 
 
-class ParsedNodes:
-    """The nodes of a parsed message."""
+class NodeList:
+    """The nodes of one graph or function body. Each keeps its position until `splice`.
 
-    def __init__(self, nodes: Any) -> None:
-        """Take the field ``node`` of a GraphProto or FunctionProto, which is edited in place."""
-        self._nodes = nodes
+    Iteration gives the current nodes, for reading only. A node taken by its position may be edited.
+    """
 
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __iter__(self) -> Iterator[NodeProto]:
-        return iter(self._nodes)
-
-    def __getitem__(self, index: int) -> NodeProto:
-        return self._nodes[index]  # type: ignore[no-any-return]
-
-    def original(self, index: int) -> bytes:
-        """The bytes of a node that was not edited."""
-        return self._nodes[index].SerializeToString()  # type: ignore[no-any-return]
-
-    def overwrite(self, index: int, data: bytes) -> None:
-        """Replace the node at a position by serialized bytes."""
-        self._nodes[index].ParseFromString(data)
-
-    def name(self, index: int) -> str:
-        """The name of a node."""
-        return self._nodes[index].name  # type: ignore[no-any-return]
-
-    def operators(self) -> Collection[str]:
-        """The distinct operator types."""
-        return {node.op_type for node in self._nodes}
-
-    def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
-        """All positions: checking each operator would take as long as looking at the node."""
-        return range(len(self._nodes))
-
-    def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
-        """Yield position, output name and node of every Constant node with an output."""
-        return ((index, node.output[0], node) for index, node in enumerate(self._nodes) if _is_constant(node))
-
-    def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
-        """Yield position and current node of every node whose operator is wanted."""
-        return ((index, node) for index, node in enumerate(self._nodes) if is_wanted(node.op_type))
-
-    def nodes_containing(self, name: str) -> Iterator[NodeProto]:
-        """All nodes: searching them for the name would take as long as looking at them."""
-        return iter(self._nodes)
-
-    def read(self, replaced: Mapping[int, Replacement]) -> Iterator[str]:
-        """The inputs of nodes that are not replaced, and of replacements that are bytes; without those of subgraphs."""
-        for index, node in enumerate(self._nodes):
-            if index not in replaced:
-                yield from node.input[:]  # slicing to a list halves the time
-        for replacement in replaced.values():
-            if isinstance(replacement, bytes):
-                yield from (name for node in nodes_of(replacement) for name in node.input)
-
-    def reading(self, names: Collection[str]) -> set[str]:
-        """The names, out of those given, that nodes read; subgraphs are not searched."""
-        wanted = set(names)
-        return {name for node in self._nodes for name in node.input if name in wanted}
-
-    def splice(self, replaced: Mapping[int, Replacement]) -> None:
-        """Replace nodes by position; those at -1 are put first."""
-        if not replaced:
-            return
-        nodes = self._nodes
-        count = len(nodes)
-        # Append the new nodes, then sort: sorting moves pointers and copies no message.
-        places = [index << 20 for index in range(count)]
-        removed = 0
-        for index, replacement in replaced.items():
-            source = nodes[index] if index >= 0 else None
-            kept = False
-            for number, node in enumerate(nodes_of(replacement)):
-                if node is source:
-                    places[index] = (index << 20) + number
-                    kept = True
-                else:
-                    nodes.add().CopyFrom(node)
-                    places.append((index << 20) + number)
-            if source is not None and not kept:
-                places[index] = count << 20
-                removed += 1
-        held = list(nodes)  # keeps the wrappers alive, so that their ids stay valid
-        place_of = dict(zip(map(id, held), places, strict=True))
-        nodes.sort(key=lambda node: place_of[id(node)])
-        if removed:
-            del nodes[len(nodes) - removed :]
-
-
-class SerializedNodes:
-    """The nodes of the main graph of a serialized model."""
-
-    def __init__(self, census: Census) -> None:
-        """Take over the nodes of a census."""
+    def __init__(self, census: Census, holder: GraphProto | FunctionProto | None = None) -> None:
+        """Take over the nodes of a census; a splice puts them back into the holder, if there is one."""
+        self.census = census
+        self._holder = holder
         self._graph = census.graph
         self._pieces: list[bytes] | None = None  # the current bytes of the graph if `_graph` is outdated
-        self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
         self._parsed_sources: dict[int, NodeProto] = {}
@@ -184,6 +97,11 @@ class SerializedNodes:
         # These two are called most often, so they are bound methods of the containers.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
         self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
+
+    @classmethod
+    def of_holder(cls, holder: GraphProto | FunctionProto) -> NodeList:
+        """Take a copy of the nodes of a graph or function."""
+        return cls(Census(GraphProto(node=holder.node).SerializeToString()), holder)
 
     def __len__(self) -> int:
         return len(self._graph.node)
@@ -205,11 +123,11 @@ class SerializedNodes:
 
     def operators(self) -> Collection[str]:
         """The distinct operator types before any edit."""
-        return self._census.operators
+        return self.census.operators
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
         """Positions of the nodes whose operator is wanted, or all if operator types do not identify operators."""
-        return self._census.positions(is_wanted) if self._census.is_plain else range(len(self))
+        return self.census.positions(is_wanted) if self.census.is_plain else range(len(self))
 
     def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
         """Yield position, output name and node of every Constant node with an output.
@@ -252,7 +170,7 @@ class SerializedNodes:
         Looking at every node would take several times as long.
         """
         each = np.ones(len(self._sources), np.int64)
-        for index in self._census.positions(lambda op_type: not _yields_one(op_type)):
+        for index in self.census.positions(lambda op_type: not _yields_one(op_type)):
             each[index] = len(self.source(index).output)
         ends: list[int] = each.cumsum().tolist()
         return ends
@@ -263,14 +181,18 @@ class SerializedNodes:
             self._parsed_sources[index] = NodeProto.FromString(self._sources[index])
         return self._parsed_sources[index]
 
+    def sources(self) -> Iterator[NodeProto]:
+        """All nodes before any edit."""
+        return map(self.source, range(len(self._sources)))
+
     @cached_property
     def _sources(self) -> Sequence[bytes]:
-        return self._census.nodes
+        return self.census.nodes
 
     @cached_property
     def _places(self) -> Mapping[bytes, int]:
         """The index of a value among the outputs of all nodes."""
-        return dict(zip(self._census.outputs, count()))
+        return dict(zip(self.census.outputs, count()))
 
     @cached_property
     def _positions(self) -> Mapping[str, int]:
@@ -284,7 +206,7 @@ class SerializedNodes:
             positions = Columns(self._graph.SerializeToString(), len(self)).positions(is_wanted)
         else:
             # Only edited nodes may have changed their operator.
-            positions = self._census.positions(is_wanted)
+            positions = self.census.positions(is_wanted)
             if self._edited:
                 positions = sorted(self._edited.union(positions))
         for index in positions:
@@ -322,6 +244,9 @@ class SerializedNodes:
             first = [made.pop(0)] if positions[0] < 0 else []
             pieces = self._split(positions[len(first) :])
             self._pieces = [*first, *chain.from_iterable(zip(pieces, made, strict=False)), pieces[-1]]
+        if self._holder is not None and (replaced or self._edited):
+            del self._holder.node[:]
+            self._holder.node.extend(GraphProto.FromString(b"".join(self.pieces())).node)
 
     def _split(self, positions: Sequence[int]) -> list[bytes]:
         """The bytes of the graph before, between and after the nodes at these positions; those nodes are lost."""
@@ -349,10 +274,3 @@ class SerializedNodes:
         self._overwritten.clear()
         for index, node in self._parsed.items():
             nodes[index] = node.SerializeToString()
-
-
-NodeList: TypeAlias = "ParsedNodes | SerializedNodes"
-"""The nodes of one body, in either form. Each keeps its position until `splice`.
-
-Iteration gives the current nodes, for reading only. A node taken by its position may be edited.
-"""

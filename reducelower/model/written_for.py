@@ -12,7 +12,7 @@ from typing import Any
 
 from onnx import AttributeProto, NodeProto, defs
 
-from reducelower.model.nodelist import NodeList, SerializedNodes
+from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import deprecated_from_start, first_version, schema_in_force, versions
 
 __all__ = ["has_form", "may_be_of_another_opset", "written_for"]
@@ -69,7 +69,7 @@ _WITHOUT_EFFECT = frozenset({"axis"})
 def may_be_of_another_opset(op_type: str, opset: int, nodes: NodeList) -> bool:
     """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at."""
     fields = _foreign_fields(op_type, opset)
-    if _has_hidden_form(op_type, opset) or (fields and not isinstance(nodes, SerializedNodes)):
+    if _has_hidden_form(op_type, opset):
         return True
     data = b"".join(map(nodes.original, nodes.positions(op_type.__eq__))) if fields else b""
     return any(field in data for field in fields)

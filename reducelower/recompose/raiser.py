@@ -102,8 +102,8 @@ class Raiser:
     def _splice(self) -> Iterator[Site]:
         groups: list[list[Site]] = []
         for edit in reversed(self._edits):
-            nodes, path = edit.scope.holder.node, edit.scope.path
-            names = {index: nodes[index].name or f"{nodes[index].op_type}#{index}" for index in edit.sites}
+            nodes, path = edit.scope.node_list, edit.scope.path
+            names = {index: nodes.name(index) or f"{nodes[index].op_type}#{index}" for index in edit.sites}
             edit.splice()
             positions = edit.positions()
             groups.append(

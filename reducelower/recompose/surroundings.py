@@ -50,7 +50,7 @@ class Surroundings:
         New kinds of nodes at its opset version are added to `kinds`.
         """
         self._scope = scope
-        self.nodes: Sequence[NodeProto] = list(scope.holder.node)
+        self.nodes: Sequence[NodeProto] = [scope.node_list[index] for index in range(len(scope.node_list))]
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
         self.inputs = [_stated(node.input[:]) for node in self.nodes]
         self.outputs = [_stated(node.output[:]) for node in self.nodes]

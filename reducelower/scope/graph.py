@@ -5,7 +5,7 @@ This is the engine's own view, with the names of the model. Rules do not see it;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from itertools import count
@@ -31,7 +31,7 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.names import Names
-from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
+from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.skeleton import LARGEST_KEPT
@@ -44,8 +44,6 @@ from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from reducelower.model.numbers import Array
     from reducelower.types import Graph, GraphKey, Source
 
@@ -107,7 +105,7 @@ class GraphScope:
         """
         self.ground = ground
         self.holder = holder
-        self.node_list: NodeList = ParsedNodes(holder.node) if nodes is None else nodes
+        self.node_list = NodeList.of_holder(holder) if nodes is None else nodes
         self.opset = opset
         self.path = path
         self.parent = parent
@@ -183,33 +181,18 @@ class GraphScope:
         """The names of the inputs of the graph or function."""
         return frozenset(value if isinstance(value, str) else value.name for value in self.holder.input)
 
-    @cached_property
-    def _producers(self) -> Mapping[str, NodeProto]:
-        return {output: node for node in self._source_nodes() for output in node.output if output}
-
     def producer(self, name: str) -> NodeProto | None:
         """The node of this graph that computes a value, before any rewrite."""
-        nodes = self.node_list
-        if not isinstance(nodes, SerializedNodes):
-            return self._producers.get(name)
-        index = nodes.position(name)
-        return None if index is None else nodes.source(index)
+        index = self.node_list.position(name)
+        return None if index is None else self.node_list.source(index)
 
     def position(self, name: str) -> int | None:
         """The position of the node of this graph that computes a value."""
-        nodes = self.node_list
-        return nodes.position(name) if isinstance(nodes, SerializedNodes) else self._positions.get(name)
-
-    @cached_property
-    def _positions(self) -> Mapping[str, int]:
-        return {output: index for index, node in enumerate(self.node_list) for output in node.output if output}
+        return self.node_list.position(name)
 
     def whole(self, name: str) -> Array | None:
         """The value of an initializer or Constant node of this graph; None for anything else."""
         return self.ground.values[self.stated_constant(name)]
-
-    def _source_nodes(self) -> Iterable[NodeProto]:
-        return self.node_list if self.key is None else self.ground.source.holder(self.key).node
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
@@ -509,7 +492,7 @@ class GraphScope:
         if self.parent is not None or self.key != () or place is None:
             return frozenset()
         if self.ground.witnesses is None:
-            self.ground.witnesses = Witnesses(list(self._source_nodes()), self.known, self._output_names)
+            self.ground.witnesses = Witnesses(list(self.node_list.sources()), self.known, self._output_names)
         atoms = self.ground.witnesses.never_zero(place)
         numbers = in_own_names(map(self.known, names))[1]
         return frozenset(number for atom, number in numbers.items() if atom in atoms)

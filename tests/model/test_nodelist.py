@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from reducelower.model.census import Census
-from reducelower.model.nodelist import SerializedNodes
+from reducelower.model.nodelist import NodeList
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_every_value_is_found_where_it_is_yielded(kinds: tuple[int, ...], others
         outputs = ["", f"{at}_1"] if kind < 0 else [f"{at}_{place}" for place in range(kind)]
         nodes.append(helper.make_node("Relu" if kind == 1 else others, ["x"], outputs))
     model = helper.make_model(helper.make_graph(nodes, "g", [], []))
-    found = SerializedNodes(Census.of_model(model.SerializeToString()))
+    found = NodeList(Census.of_model(model.SerializeToString()))
     wanted = {name: at for at, node in enumerate(nodes) for name in node.output if name}
     assert {name: found.position(name) for name in wanted} == wanted
     assert found.position("x") is None

@@ -9,7 +9,7 @@ import pytest
 from onnx import NodeProto, parser
 
 from reducelower.model.census import Census
-from reducelower.model.nodelist import SerializedNodes
+from reducelower.model.nodelist import NodeList
 from reducelower.types import Resolver
 from reducelower.types.graphs import InnerGraph
 
@@ -45,7 +45,7 @@ class _Node:
         return getattr(self.node, name)
 
 
-class _Nodes(SerializedNodes):
+class _Nodes(NodeList):
     """Nodes of which the first is watched."""
 
     def __init__(self, census: Census) -> None:
