@@ -8,10 +8,8 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.model.census import Census, Stated, graph_field, graph_head
 from reducelower.model.document import Document
-from reducelower.model.names import Searchable
 from reducelower.model.nodelist import NodeList
 from reducelower.model.skeleton import weight_bytes
-from reducelower.model.wire import varint
 
 __all__ = ["Draft"]
 
@@ -55,20 +53,6 @@ class Draft:
         census = Census.of_model(data)
         rest = census.without_nodes(data)
         return cls(ModelProto.FromString(rest), census, data, Stated(rest))
-
-    def searchable(self) -> Searchable:
-        """The bytes in which `Names` searches, valid until the first edit; without weights if they are most of the
-        model."""
-        nodes, model = self.census.serialized, self.model
-        if self._whole is not None and len(self._whole) <= 2 * len(nodes):
-            return Searchable(self._whole, len(self.nodes))
-        graph = model.graph
-        names = [value.name for value in chain(graph.input, graph.output, graph.value_info)]
-        names += [tensor.name for tensor in graph.initializer]
-        names += [tensor.values.name for tensor in graph.sparse_initializer]
-        spelled = [varint(len(name)) + name for name in map(str.encode, names)]
-        functions = (function.SerializeToString() for function in model.functions)
-        return Searchable(b"".join([nodes, *spelled, *functions]), len(self.nodes))
 
     def may_hold(self, op_type: str) -> bool:
         """Whether the model may have a node of the operator; searched in bytes, so True can be wrong."""

@@ -34,7 +34,8 @@ from reducelower.model.census import Stated
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE
 from reducelower.model.inference.declared import objection
-from reducelower.model.names import Names, Searchable
+from reducelower.model.names import Names
+from reducelower.model.nodelist import NodeList
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import (
     has_body,
@@ -93,7 +94,7 @@ def run(
             goal,
             settings,
             memory.values,
-            draft.searchable(),
+            draft.nodes,
             draft.stated,
             lenient=lenient,
         )
@@ -263,7 +264,7 @@ def ground_of(
     target: Target,
     settings: Settings,
     values: Values | None = None,
-    searchable: Searchable | None = None,
+    nodes: NodeList | None = None,
     stated: Stated | None = None,
     *,
     lenient: bool = False,
@@ -273,7 +274,7 @@ def ground_of(
     element_types = _parsed(settings.element_types)
     ranks = settings.ranks or {}
     return Ground(
-        Names(lambda: source.message, searchable),
+        Names(lambda: model, nodes),
         inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults, lenient=lenient),
         opset=target.opset,
         element_types=element_types,

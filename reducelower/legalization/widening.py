@@ -87,7 +87,7 @@ def _widen_all(
     model: ModelProto, absent: Mapping[int, _Narrow], types: Mapping[str, int], folder: DataFolder | None
 ) -> frozenset[str]:
     """Widen in place; return the names of computed values that were narrow."""
-    names = Names(lambda: model, None)
+    names = Names(lambda: model)
     inner: set[str] = set()
     # Innermost graphs first, since nodes are copied together with their subgraphs.
     for graph in reversed(main_graphs(model)):

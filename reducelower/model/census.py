@@ -53,6 +53,7 @@ _COLUMNS: Mapping[str, Mapping[str, int]] = {
     "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
     "Readers": {"input": 1},
     "Yielders": {"output": 2},
+    "Named": {"name": 3},
 }
 
 _OTHER = "other_"
@@ -199,6 +200,11 @@ class Columns:
     def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes in order, without those of nodes in subgraphs."""
         return inputs_of(self.serialized)
+
+    @property
+    def names(self) -> Sequence[bytes]:
+        """The names of all nodes that have one, in order."""
+        return _class("NamedGraph").FromString(self.serialized).node.name  # type: ignore[no-any-return]
 
     @cached_property
     def outputs(self) -> Sequence[bytes]:

@@ -2,117 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
-from onnx import FunctionProto, GraphProto, ModelProto
+from onnx import GraphProto, ModelProto, NodeProto
 
-from reducelower.model.graph import subgraphs
-from reducelower.model.wire import varint
+from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
+from reducelower.model.nodelist import NodeList
 
-__all__ = ["Names", "Searchable"]
-
-_BYTES_PER_NODE = 12_000
-"""Bytes that can be searched in the time it takes to collect the names of one node."""
-
-
-class Searchable(NamedTuple):
-    """Bytes that contain every name of a model with its length before it, and the number of nodes."""
-
-    text: bytes
-    nodes: int
+__all__ = ["Names"]
 
 
 class Names:
-    """Gives out names that occur nowhere in the model and were not given out before.
+    """Gives out names that occur nowhere in the model and were not given out before."""
 
-    Collecting all names of a large model takes longer than converting it. So its bytes are searched instead, if they
-    exist, once per tail: one that does not occur in the bytes is part of no name.
-    """
-
-    def __init__(self, source: Callable[[], ModelProto], searchable: Searchable | None) -> None:
-        """Take the model, and its bytes if they may be searched."""
-        self._source = source
-        self._searchable = searchable
-        self._searched = 0
-        self._free_tails: dict[str, bool] = {}
-        self._taken: set[str] | None = None
-        self._given: set[str] = set()
+    def __init__(self, model: Callable[[], ModelProto], nodes: NodeList | None = None) -> None:
+        """Take the model, and the nodes of its main graph where they are not in it. Neither is looked at yet."""
+        self._model = model
+        self._nodes = nodes
+        self._taken: set[bytes] | None = None
         self._last: dict[str, int] = {}
 
     def fresh(self, stem: str, tail: str) -> str:
         """A fresh name made of a stem, such as a node name, and a tail, such as ``/ReduceL2/square``."""
-        name = stem + tail
-        if stem and self._free_tails.get(tail) and name not in self._given:
-            self._given.add(name)
-            return name
-        # Names without a stem are few. Searching for each is faster than collecting all names.
-        is_taken = self._is_taken if stem else self._stands_in_model
-        if is_taken(name, tail):
+        if self._taken is None:
+            self._taken = _taken(self._model(), self._nodes)
+        taken, name = self._taken, stem + tail
+        coded = name.encode()
+        if coded in taken:
             # Names are never released, so a candidate that was taken once need not be tried again.
             number = self._last.get(name, 1) + 1
-            while is_taken(f"{name}_{number}", tail):
+            while (coded := f"{name}_{number}".encode()) in taken:
                 number += 1
             self._last[name] = number
             name = f"{name}_{number}"
-        self._given.add(name)
+        taken.add(coded)
         return name
 
-    def _is_taken(self, name: str, tail: str) -> bool:
-        if name in self._given:
-            return True
-        if self._taken is None:
-            if self._tail_is_free(tail):
-                return False
-            self._taken = _names_of(self._source())
-        return name in self._taken
 
-    def _stands_in_model(self, name: str, tail: str) -> bool:
-        """As `_is_taken`. Protobuf writes the length before a name, which tells it from longer names."""
-        if self._taken is None and (
-            self._searchable is None or self._searched > _BYTES_PER_NODE * self._searchable.nodes
-        ):
-            self._taken = _names_of(self._source())
-        if self._taken is not None:
-            return self._is_taken(name, tail)
-        text = name.encode()
-        is_nowhere = self._occurs_nowhere(varint(len(text)) + text)
-        return name in self._given if is_nowhere else self._is_taken(name, tail)
-
-    def _tail_is_free(self, tail: str) -> bool:
-        if tail not in self._free_tails:
-            self._free_tails[tail] = self._occurs_nowhere(tail.encode())
-        return self._free_tails[tail]
-
-    def _occurs_nowhere(self, text: bytes) -> bool:
-        if self._searchable is None:
-            return False
-        self._searched += len(self._searchable.text)
-        # rfind takes less than half the time of find.
-        return self._searchable.text.rfind(text) < 0
-
-
-def _names_of(model: ModelProto) -> set[str]:
-    names: set[str] = set()
-    _add_graph(names, model.graph)
+def _taken(model: ModelProto, nodes: NodeList | None) -> set[bytes]:
+    """Every name of a model. Those of its main graph come as columns: looking at each node takes many times as long."""
+    nodes = NodeList.of_holder(model.graph) if nodes is None else nodes
+    census = nodes.census
+    names = {*census.inputs, *census.outputs, *census.names}
+    holding = census.positions(HOLDING_GRAPHS.__contains__) if census.is_plain else range(len(census.nodes))
+    others = [_of_nodes(map(nodes.source, holding)), _outside_nodes(model.graph)]
     for function in model.functions:
-        names.update(function.input)
-        names.update(function.output)
-        _add_nodes(names, function)
+        others += [iter(function.input), iter(function.output), _of_nodes(function.node)]
+    names.update(name.encode() for each in others for name in each)
     return names
 
 
-def _add_graph(names: set[str], graph: GraphProto) -> None:
+def _outside_nodes(graph: GraphProto) -> Iterator[str]:
     for values in (graph.input, graph.output, graph.value_info, graph.initializer):
-        names.update(value.name for value in values)
-    names.update(tensor.values.name for tensor in graph.sparse_initializer)
-    _add_nodes(names, graph)
+        for value in values:
+            yield value.name
+    for tensor in graph.sparse_initializer:
+        yield tensor.values.name
 
 
-def _add_nodes(names: set[str], holder: GraphProto | FunctionProto) -> None:
-    for node in holder.node:
-        names.add(node.name)
-        names.update(node.input)
-        names.update(node.output)
+def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    for node in nodes:
+        yield node.name
+        yield from node.input
+        yield from node.output
         for _, _, graph in subgraphs(node):
-            _add_graph(names, graph)
+            yield from _outside_nodes(graph)
+            yield from _of_nodes(graph.node)

@@ -173,7 +173,7 @@ def _one_pass(
 ) -> tuple[Plan, Sequence[Left]]:
     """Put together, in place, what a model spells out; return the plan, and what was left."""
     ground = Ground(
-        Names(lambda: result, None),
+        Names(lambda: result),
         Inference(
             lambda: before,
             freezes_defaults=settings.freeze_defaults,

@@ -139,7 +139,7 @@ def _node_scope() -> tuple[NodeProto, Any]:
         g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"""
     )
     ground = Ground(
-        Names(lambda: model, None),
+        Names(lambda: model),
         Inference(lambda: model),
         opset=13,
         element_types={},
