@@ -8,14 +8,12 @@ the repeated fields inside it are concatenated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
-import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from numpy.typing import NDArray
 
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
@@ -160,12 +158,12 @@ class Columns:
         return columns
 
     @cached_property
-    def operator_of_each(self) -> tuple[list[str], NDArray[np.int32]]:
-        """The distinct operator types, and for each node that states one its index among them."""
-        codes: dict[bytes, int] = {}
-        column = self._columns.op_type
-        stated = np.fromiter((codes.setdefault(name, len(codes)) for name in column), np.int32, len(column))
-        return [name.decode() for name in codes], stated
+    def _by_operator(self) -> Mapping[str, list[int]]:
+        """The positions of the nodes of each operator type, where every node states one."""
+        found: dict[bytes, list[int]] = {}
+        for position, name in enumerate(self._columns.op_type):
+            found.setdefault(name, []).append(position)
+        return {name.decode(): positions for name, positions in found.items()}
 
     @cached_property
     def is_even(self) -> bool:
@@ -178,18 +176,16 @@ class Columns:
         return self.is_even and not any(self._columns.domain)
 
     @property
-    def operators(self) -> Sequence[str]:
+    def operators(self) -> Collection[str]:
         """The distinct operator types."""
-        return self.operator_of_each[0]
+        return self._by_operator.keys()
 
-    def positions(self, is_wanted: Callable[[str], bool]) -> list[int]:
+    def positions(self, is_wanted: Callable[[str], bool]) -> Sequence[int]:
         """Positions of the nodes whose operator is wanted, or of all nodes if the columns are not even."""
         if not self.is_even:
-            return list(range(self._count))
-        operators, codes = self.operator_of_each
-        wanted = np.fromiter(map(is_wanted, operators), np.bool_, len(operators))
-        found: list[int] = np.flatnonzero(wanted[codes]).tolist()
-        return found
+            return range(self._count)
+        found = [positions for operator, positions in self._by_operator.items() if is_wanted(operator)]
+        return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 
     @property
     def has_overloads(self) -> bool:

@@ -168,6 +168,12 @@ class GraphScope:
             return added
         return self.holder.initializer[place]
 
+    def _tensor(self, name: str) -> TensorProto | None:
+        """What an initializer or Constant node of this graph holds."""
+        if self._holds(name):
+            return self._initializer(name)
+        return tensor_of(self.constant_nodes[name][1]) if name in self.constant_nodes else None
+
     def _holds(self, name: str) -> bool:
         return name in self._adopted or name in self.initializers
 
@@ -434,12 +440,8 @@ class GraphScope:
 
     def held(self, name: str) -> Known | None:
         """What is known about a constant of this graph; None for any other value."""
-        if self.is_overridable(name) and not self.ground.freeze_defaults:
-            return None
-        tensor = self._initializer(name)
-        if tensor is None and name in self.constant_nodes:
-            tensor = tensor_of(self.constant_nodes[name][1])
-        if tensor is None:
+        tensor = self._tensor(name)
+        if tensor is None or (self.is_overridable(name) and not self.ground.freeze_defaults):
             return None
         try:
             value = self.whole(name) if prod(tensor.dims) <= LONGEST else None
@@ -524,9 +526,7 @@ class GraphScope:
         whole = self._stated_whole(name)
         if whole is not None:
             return whole
-        tensor = self._initializer(name)
-        if tensor is None and name in self.constant_nodes:
-            tensor = tensor_of(self.constant_nodes[name][1])
+        tensor = self._tensor(name)
         found = None if tensor is None else tensor_type(tensor)
         found = found or self._inferred_type(name)
         found = found or self._stated_type(name)
