@@ -268,6 +268,8 @@ class NodeList:
         if self._pieces is not None:
             self._graph, self._pieces = graph_from(b"".join(self._pieces)), None
         nodes = self._graph.node
+        if self._holder is not None:  # a rule may have put nodes behind those of a body
+            nodes.extend(node.SerializeToString() for node in self._holder.node[len(nodes) :])
         self._edited.update(self._overwritten, self._parsed)
         for index, data in self._overwritten.items():
             nodes[index] = data

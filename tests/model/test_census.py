@@ -146,7 +146,7 @@ def test_nodes_without_an_operator_type() -> None:
     given.graph.node.append(NodeProto(input=["x"], output=["y"]))
     taken = Census.of_model(given.SerializeToString())
     assert not taken.is_even
-    assert taken.positions(lambda op_type: False) == [0, 1, 2, 3]
+    assert list(taken.positions(lambda op_type: False)) == [0, 1, 2, 3]
 
 
 def test_models_of_exporters(models: Path) -> None:
