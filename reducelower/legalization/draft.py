@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto
 
 from reducelower.model.census import Census, Stated, graph_field, graph_head
 from reducelower.model.document import Document
@@ -46,7 +46,7 @@ class Draft:
         """
         if not source.has_data and _is_mostly_weights(source.message):
             model = source.copy()
-            census = Census(GraphProto(node=model.graph.node).SerializeToString())
+            census = Census.of_nodes(model.graph)
             del model.graph.node[:]
             return cls(model, census)
         data = source.data

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from onnx import FunctionProto, GraphProto
 
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
@@ -234,6 +235,11 @@ class Census(Columns):
         graph = _class("Apart").FromString(serialized).graph
         graph.DiscardUnknownFields()
         return cls(graph.SerializeToString(), graph)
+
+    @classmethod
+    def of_nodes(cls, holder: GraphProto | FunctionProto) -> Census:
+        """Take the census of the nodes of a graph or function."""
+        return cls(GraphProto(node=holder.node).SerializeToString())
 
     def without_nodes(self, model: bytes) -> bytes:
         """The bytes of the model that the census was taken of, without the nodes of its main graph."""

@@ -101,7 +101,7 @@ class NodeList:
     @classmethod
     def of_holder(cls, holder: GraphProto | FunctionProto) -> NodeList:
         """Take a copy of the nodes of a graph or function."""
-        return cls(Census(GraphProto(node=holder.node).SerializeToString()), holder)
+        return cls(Census.of_nodes(holder), holder)
 
     def __len__(self) -> int:
         return len(self._graph.node)
