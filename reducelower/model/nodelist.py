@@ -84,7 +84,11 @@ class NodeList:
     """
 
     def __init__(self, census: Census, holder: GraphProto | FunctionProto | None = None) -> None:
-        """Take over the nodes of a census; a splice puts them back into the holder, if there is one."""
+        """Take over the nodes of a census.
+
+        If there is a holder, edits in place are made there too, since a rule may look into the body of a node, and a
+        splice puts all nodes back.
+        """
         self.census = census
         self._holder = holder
         self._graph = census.graph
@@ -97,6 +101,8 @@ class NodeList:
         # These two are called most often, so they are bound methods of the containers.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
         self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
+        if holder is not None:
+            self.overwrite = self._overwrite_in_holder
 
     @classmethod
     def of_holder(cls, holder: GraphProto | FunctionProto) -> NodeList:
@@ -111,10 +117,17 @@ class NodeList:
         return map(NodeProto.FromString, self._graph.node)
 
     def __getitem__(self, index: int) -> NodeProto:
-        if index not in self._parsed:
+        if index not in self._parsed and self._holder is not None:
+            self._parsed[index] = self._holder.node[index]
+        elif index not in self._parsed:
             data = self._overwritten[index] if index in self._overwritten else self.original(index)
             self._parsed[index] = NodeProto.FromString(data)
         return self._parsed[index]
+
+    def _overwrite_in_holder(self, index: int, data: bytes) -> None:
+        assert self._holder is not None
+        self._overwritten[index] = data
+        self._holder.node[index].ParseFromString(data)
 
     def name(self, index: int) -> str:
         """The name of a node."""

@@ -71,7 +71,9 @@ class Raiser:
             for composed in found:
                 self._replace(edit, composed, surroundings)
                 taken |= composed.region
-        _forget(scope.holder, {name for index in taken - edit.sites.keys() for name in nodes[index].output})
+        gone = {name for index in taken - edit.sites.keys() for name in nodes[index].output}
+        _forget(scope.holder, gone)
+        scope.drop_positions(gone)
         for index in surroundings.holding:
             for number, attribute, graph in subgraphs(nodes[index]):
                 path = inner_path(scope.path, nodes[index], index, attribute)

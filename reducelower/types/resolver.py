@@ -17,6 +17,7 @@ from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type, output_element_type
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.model.value_info import has_whole_shape, may_be_of_one_shape, rank_of, size_of
 from reducelower.model.value_info import sizes as sizes_of
@@ -338,6 +339,8 @@ class Resolver:
         is_own = node.domain in DEFAULT_DOMAINS
         if is_own and (node.op_type not in _HOLDERS or is_not_followed(node, home) or not _is_followed(node)):
             return ()
+        if not is_own and any(True for _ in subgraphs(node)):
+            return ()  # what such a node does with its graphs is not known
         key = home.place, next(filter(None, node.output), "")
         if key not in self._inside:
             self._inside[key] = home.inside(node)

@@ -56,6 +56,23 @@ def test_a_raised_model_verifies_as_a_whole_and_site_by_site(name: str, book: st
     assert sum(len(site.nodes) for site in verified.sites) == len(raised.plan.sites)
 
 
+def test_types_that_are_stated_no_more_are_not_looked_for_in_branches() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[3,4] x, bool b) => (float[n] o) <float[4] s = {1, 1, 1, 1}, int64[1] k = {-1}> {
+            y = LayerNormalization <axis = 1> (x, s, s)
+            z = If (b) <
+                then_branch = t () => (float[d,1] p) { w = ReduceL1 (y, k) p = Identity (w) },
+                else_branch = e () => (float[h,1] q) { q = ReduceL1 (x, k) }>
+            o = Reshape (z, k)
+        }
+    """)
+    raised = reducelower.raise_reductions(
+        reducelower.expand(model, rules="core", ops=["LayerNormalization", "ReduceMean"])
+    )
+    assert [node.op_type for node in raised.graph.node] == ["LayerNormalization", "If", "Reshape"]
+
+
 def check_case(case: Case, book: str) -> None:
     model, data = case.model(), sample(case.dtype)
     expanded = reducelower.expand(model, ops=[case.op_type], rules=book)
