@@ -220,8 +220,14 @@ def _get_element(op: Writer) -> Outcome:
 
 @expresses("SequenceMap", opset=17)
 def _with_types(op: Writer) -> None:
-    """State the types of what the graph inside yields where they follow, and leave the rest to the schema."""
-    for value, name in zip(op.attribute("body").output, op.node.output, strict=False):
+    """State the types of what the graph inside yields where they follow, and leave the rest to the schema.
+
+    The function that the schema makes has the nodes of that graph, and not its initializers.
+    """
+    body = op.attribute("body")
+    body.node.extend(make_node("Constant", [], [tensor.name], value=tensor) for tensor in body.initializer)
+    body.node.sort(key=lambda node: node.op_type != "Constant")
+    for value, name in zip(body.output, op.node.output, strict=False):
         known = op.scope.type(name) if name and not value.type.tensor_type.elem_type else None
         if known is not None:
             value.type.CopyFrom(known.sequence_type.elem_type)
