@@ -11,10 +11,11 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, checker, parser
 
-from reducelower import ConversionError, Target, check, legalize
+from reducelower import ConversionError, Plan, Refusal, Target, check, legalize
 from reducelower.legalization.memo.memory import forget
 from reducelower.model.schemas import opset_of
 from reducelower.runtimes import Runtime
+from reducelower.runtimes.opsets import opset_for
 from tests.runtimes.toaster import HEAD, runtime
 
 X = np.array([[[1, -2, 3, 4], [0.5, 2, -1, 7], [3, 3, 1, 2]], [[9, 8, 7, 6], [5, 4, 3, 2], [1, 1, 1, 1]]], np.float32)
@@ -178,3 +179,20 @@ def test_what_is_in_vain_is_not_searched(op_type: str, element: str, facts: list
         profile.runcall(legalize, source, Target(opset_of(source), runtime=target))
     (tried,) = (calls for (_, _, name), (_, calls, *_) in pstats.Stats(profile).stats.items() if name == "_apply")
     assert 0 < tried <= 80
+
+
+def test_no_version_is_tried_at_which_an_operator_is_what_it_was_refused_as() -> None:
+    """ReduceSum changed at 11 and 13 (its page): from 14 to 19 it is what it is at 13."""
+    tried: list[int] = []
+
+    def attempt(target: Target) -> Plan:
+        refusals = (Refusal("graph", "sum", "ReduceSum", "it is missing"),)
+        return Plan(20, target, refusals=refusals)
+
+    def fits(opset: int) -> bool:
+        tried.append(opset)
+        return False
+
+    goal = Target(runtime=runtime('operators = ["ReduceSum"]\nis = "absent"\nopsets = "12-21"'))
+    assert opset_for(goal, 20, attempt, fits).opset == 20
+    assert tried == [12, 11, 10, 9]
