@@ -27,8 +27,7 @@ def opset_for(
     that leaves no more problems and takes no more rewrites. Others are tried only if both are refused, those near the
     preferred one first, and none at which an operator is what it was refused as; if all are refused, the refusals are
     those of the version with the fewest. A target without a runtime, or with an opset version, is returned unchanged.
-    `attempt` converts the model for a target with an opset version;
-    `fits` tells whether it can be legalized at one.
+    `attempt` converts the model for a target with an opset version; `fits` tells whether it can be legalized at one.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.
