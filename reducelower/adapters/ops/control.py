@@ -225,8 +225,10 @@ def _with_types(op: Writer) -> None:
     The function that the schema makes has the nodes of that graph, and not its initializers.
     """
     body = op.attribute("body")
-    body.node.extend(make_node("Constant", [], [tensor.name], value=tensor) for tensor in body.initializer)
-    body.node.sort(key=lambda node: node.op_type != "Constant")
+    yielded = {name for node in body.node for name in node.output}
+    held = {tensor.name: tensor for tensor in body.initializer if tensor.name not in yielded}
+    body.node.extend(make_node("Constant", [], [name], value=tensor) for name, tensor in held.items())
+    body.node.sort(key=lambda node: held.keys().isdisjoint(node.output))
     for value, name in zip(body.output, op.node.output, strict=False):
         known = op.scope.type(name) if name and not value.type.tensor_type.elem_type else None
         if known is not None:
