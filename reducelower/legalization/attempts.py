@@ -104,7 +104,7 @@ def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
 
 def _may_loop(draft: Draft) -> bool:
     """Whether the model may have a Loop or Scan; for most models the operators of the main graph rule it out."""
-    census = draft.census
+    census = draft.nodes.census
     if census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
         return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # only functions are left in draft.model
     return any(map(draft.may_hold, _LOOPS))

@@ -23,7 +23,6 @@ class Draft:
     Attributes:
         model: the model without the nodes of its main graph.
         nodes: these nodes, which stay serialized until they are needed.
-        census: the census of the original model.
         stated: the types that the main graph states; None if the model is mostly weights.
     """
 
@@ -32,7 +31,6 @@ class Draft:
     ) -> None:
         """See `of_document`."""
         self.model = model
-        self.census = census
         self.nodes = NodeList(census)
         self.stated = stated
         self._whole = whole

@@ -100,9 +100,9 @@ class NodeList:
         self._is_spliced = False
         # These two are called most often, so they are bound methods of the containers.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
-        self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
-        if holder is not None:
-            self.overwrite = self._overwrite_in_holder
+        self.overwrite: Callable[[int, bytes], None] = (
+            self._overwritten.__setitem__ if holder is None else self._overwrite_in_holder
+        )
 
     @classmethod
     def of_holder(cls, holder: GraphProto | FunctionProto) -> NodeList:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto
+from onnx import ModelProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.model.attributes import copy_marks
@@ -16,7 +16,7 @@ from reducelower.recompose.composing import Composed, Finder, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.surroundings import Kind, Surroundings
-from reducelower.scope.dead_code import remove_unused
+from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.types import GraphKey, function_key
@@ -72,7 +72,7 @@ class Raiser:
                 self._replace(edit, composed, surroundings)
                 taken |= composed.region
         gone = {name for index in taken - edit.sites.keys() for name in nodes[index].output}
-        _forget(scope.holder, gone)
+        remove_named(scope.holder.value_info, gone)
         scope.drop_positions(gone)
         for index in surroundings.holding:
             for number, attribute, graph in subgraphs(nodes[index]):
@@ -116,14 +116,6 @@ class Raiser:
             )
         for group in reversed(groups):
             yield from group
-
-
-def _forget(holder: GraphProto | FunctionProto, names: Collection[str]) -> None:
-    """Remove the stated types of values that no longer exist."""
-    kept = [value for value in holder.value_info if value.name not in names]
-    if len(kept) < len(holder.value_info):
-        del holder.value_info[:]
-        holder.value_info.extend(kept)
 
 
 _TELLING = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
