@@ -19,7 +19,8 @@ from reducelower.report.fragments import Fragment, fragments_of, region_fragment
 from reducelower.types import Inference
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.checking.tally import describe
-from reducelower.verification.regions.align import Claim, align
+from reducelower.verification.regions.align import align
+from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.running.source import CannotRunError, Source
 

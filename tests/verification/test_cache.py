@@ -14,11 +14,10 @@ import pytest
 from onnx import ModelProto
 
 from reducelower import Target, legalize, verify
-from reducelower.verification import SiteVerification
+from reducelower.verification import SiteVerification, verify_regions
 from reducelower.verification.checking.cache import Cache, default_folder
 from reducelower.verification.checking.remembered import Checker, forget
 from reducelower.verification.checking.tally import Tally
-from reducelower.verification.lemmas.proof import verify_rewrites
 
 from .clocks import Looked
 from .models import model
@@ -42,7 +41,7 @@ def checked(source: ModelProto, cache: Cache) -> tuple[SiteVerification, bool]:
     made = legalize(source, Target(13))
     clock = Looked(None)
     checker = Checker(clock=clock, values=lambda names: {name: VALUES[name] for name in names}, cache=cache)
-    (found,) = verify_rewrites(source, made.model, made.plan, checker, None).findings
+    (found,) = verify_regions(source, made.model, made.plan, checker=checker).findings
     return found, clock.gone > 5
 
 

@@ -13,7 +13,7 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.regions.align import Alignment
+from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.result import SiteVerification
@@ -26,16 +26,16 @@ Judged = list[tuple[SiteVerification, list[Region]]]
 """Findings, each with the regions that it is about."""
 
 
-def grouped(alignment: Alignment, clock: Clock) -> tuple[list[list[Region]], Judged]:
-    """The regions of an alignment, those together that are alike but for sizes, and findings on what cannot be cut."""
+def grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Region]], Judged]:
+    """The regions of claims, those together that are alike but for sizes, and findings on what cannot be cut."""
     groups: dict[object, list[Region]] = {}
     left: dict[tuple[str, str, str], list[Site]] = {}
-    for claim in alignment.claims:
+    for claim in claims:
         clock.check()
         try:
             region = cut_region(claim)
         except CannotRunError as error:
-            site = claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0)
+            site = claim.named
             left.setdefault((site.op_type, site.rule, error.reason), []).append(site)
             continue
         groups.setdefault(region.pair.key, []).append(region)

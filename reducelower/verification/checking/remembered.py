@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,12 +57,11 @@ class Checker:
     seen: dict[str, Any] = field(default_factory=dict)
     cache: Cache | None = None
 
-    def watch(self, pairs: Iterable[Pair]) -> None:
-        """Take the inputs of regions of the main graph from a run of the source."""
-        first = {pair.identity: pair for pair in reversed([*pairs])}.values()
-        inputs = {item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs}
-        if not inputs <= self.seen.keys():
-            self.seen.update(dict.fromkeys(inputs) | dict(self.values(inputs - self.seen.keys())))
+    def watch(self, names: Collection[str]) -> None:
+        """Take values of the main graph from a run of the source."""
+        new = set(names) - self.seen.keys()
+        if new:
+            self.seen.update(dict.fromkeys(new) | dict(self.values(new)))
 
     def _samples(self, pairs: Sequence[Pair]) -> list[dict[str, Array]]:
         """What regions were given there, as far as all of it is known."""

@@ -5,9 +5,8 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from onnx import ModelProto
 
@@ -15,8 +14,10 @@ from reducelower.model.text import counted
 from reducelower.plan import CHOSEN, Plan
 from reducelower.types import Inference
 from reducelower.verification.checking.alike import Judged, check_group, grouped
+from reducelower.verification.checking.lemmas import settled
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.regions.align import Alignment, Claim, align
+from reducelower.verification.regions.align import align
+from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.running.clock import Clock
@@ -34,20 +35,13 @@ class Regions:
 
     Attributes:
         findings: one per distinct region, in graph order of the first of each.
-        aligned: tells what the models have in common.
+        alignment: what the models have in common.
         unseen: why not all regions were tried; empty where they were.
-        shared: how many values both models compute alike, if that is known without the alignment.
     """
 
     findings: tuple[SiteVerification, ...]
-    aligned: Callable[[], Alignment]
+    alignment: Alignment
     unseen: str = ""
-    shared: int | None = None
-
-    @cached_property
-    def alignment(self) -> Alignment:
-        """What the models have in common."""
-        return self.aligned()
 
     @property
     def hold(self) -> bool:
@@ -58,8 +52,8 @@ class Regions:
     def coverage(self) -> Coverage:
         """How much was seen."""
         ran = [item for item in self.findings if item.status != "not run"]
-        shared = self.alignment.shared if self.shared is None else self.shared
-        return Coverage(len(ran), sum(len(item.nodes) for item in ran), shared, sum(item.cases for item in ran))
+        nodes, cases = sum(len(item.nodes) for item in ran), sum(item.cases for item in ran)
+        return Coverage(len(ran), nodes, self.alignment.shared, cases)
 
 
 def verify_regions(
@@ -69,7 +63,6 @@ def verify_regions(
     *,
     checker: Checker | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-    settled: Collection[tuple[str, int]] = frozenset(),
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
@@ -85,7 +78,6 @@ def verify_regions(
         plan: what the conversion did, where it was one.
         checker: checks each of them, by itself, for as long as its clock lasts; what was not seen until then is told.
         on_progress: called with (done, total) distinct regions.
-        settled: graph path and position of nodes of the source that are known to equal what stands in their place.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
     checker = checker or Checker()
@@ -95,7 +87,6 @@ def verify_regions(
         if first is not None and checker.clock.over:
             return _undecided(first, _no_time_to_align(checker.clock))
         alignment = align(before, after, plan, dropped=dropped, inferences=inferences)
-        _leave_out(alignment, settled)
         found = _judge(alignment, plan, checker, on_progress)
         first = first or found
         if found.left:
@@ -109,18 +100,6 @@ def verify_regions(
         dropped |= failing
     assert first is not None
     return first.regions
-
-
-def _leave_out(alignment: Alignment, settled: Collection[tuple[str, int]]) -> None:
-    """Make no claims about nodes that are settled."""
-    if settled:
-        places = {level.path: level.left.positions for level in alignment.levels}
-        alignment.claims[:] = [
-            claim
-            for claim in alignment.claims
-            if any((claim.level.path, places[claim.level.path].get(name)) not in settled for name, _ in claim.pairs)
-        ]
-        alignment.missing[:] = [site for site in alignment.missing if (site.graph, site.index) not in settled]
 
 
 @dataclass
@@ -140,7 +119,7 @@ class _Round:
     @property
     def regions(self) -> Regions:
         """The findings without the regions that they are about."""
-        return Regions(tuple(finding for finding, _ in self.judged), lambda: self.alignment)
+        return Regions(tuple(finding for finding, _ in self.judged), self.alignment)
 
     def failing(self) -> dict[Hashable, Claim]:
         """The claims that do not hold and can be dropped, by their keys."""
@@ -206,10 +185,14 @@ def _judge(
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     left = len(alignment.claims)
     try:
-        groups, uncut = grouped(alignment, checker.clock)
+        findings, rest = settled(alignment.claims, checker, on_progress)
+        judged += [(finding, []) for finding in findings]
+        left = len(rest)
+        groups, uncut = grouped(rest, checker.clock)
         judged += uncut
         left = sum(map(len, groups))
-        checker.watch(region.pair for group in groups for region in group)
+        first = {region.pair.identity: region.pair for group in groups for region in reversed(group)}.values()
+        checker.watch({item.name for pair in first if pair.site.graph == "graph" for item in pair.inputs})
         for done, group in enumerate(groups):
             in_detail = plan is not None or sum(not finding.ok for finding, _ in judged) < _IN_DETAIL
             judged += check_group(group, checker, in_detail=in_detail)

@@ -9,7 +9,6 @@ are what the proof is made of. Outputs of the models are always claims, unless t
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,72 +21,15 @@ from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference, function_key
 from reducelower.verification.operators import of_kind
+from reducelower.verification.regions.claims import Alignment, Claim, Level
 from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, formals, inside
 from reducelower.verification.regions.places import Place
+from reducelower.verification.regions.rewrites import Rewrites
 
-__all__ = ["Alignment", "Claim", "Level", "align"]
+__all__ = ["align"]
 
 _CONTROL = of_kind("control")
 _SCAN_OF_TODAY = 9  # the version before took a batch axis
-
-
-@dataclass
-class Level:
-    """A graph or function body of the first model, its counterpart in the second, and the numbers of their values."""
-
-    path: str
-    left: Place
-    right: Place
-    left_numbers: Numbers
-    right_numbers: Numbers
-
-    @cached_property
-    def shared(self) -> frozenset[int]:
-        """The numbers of the values here that both sides have."""
-        return frozenset(_own(self.left_numbers).values()) & frozenset(_own(self.right_numbers).values())
-
-    @cached_property
-    def visible(self) -> frozenset[int]:
-        """The same with those around."""
-        return frozenset(self.left_numbers.values()) & frozenset(self.right_numbers.values())
-
-
-@dataclass
-class Claim:
-    """That values of the two models are equal, though they are computed otherwise.
-
-    Attributes:
-        pairs: their names, in the first and in the second model; outputs of one node of the first.
-        site: what a plan says about it; None where no plan knows it.
-        is_output: whether one of them is an output of its graph, so that the claim cannot be dropped.
-    """
-
-    level: Level
-    pairs: list[tuple[str, str]]
-    site: Site | None = None
-    is_output: bool = False
-
-    @property
-    def keys(self) -> list[tuple[str, str, str]]:
-        """What tells guesses apart: where they are made, and the names on both sides."""
-        return [(self.level.path, *pair) for pair in self.pairs]
-
-
-@dataclass
-class Alignment:
-    """What two models have in common, and what is claimed of the rest.
-
-    Attributes:
-        claims: in the order of the second model.
-        levels: the main graphs and every pair of graphs or functions inside that differ.
-        shared: how many values of the main graphs have the same number without a claim.
-        missing: sites of the plan of which the second model computes no output.
-    """
-
-    claims: list[Claim] = field(default_factory=list)
-    levels: list[Level] = field(default_factory=list)
-    shared: int = 0
-    missing: list[Site] = field(default_factory=list)
 
 
 def align(
@@ -104,11 +46,8 @@ def align(
     claims in any case. Values of equal names are claimed to be equal, and what these leave over in the order of nodes.
     """
     sites = () if plan is None else plan.sites
-    return _Aligner((before, after), inferences, sites, frozenset(dropped)).run()
-
-
-def _own(numbers: Numbers) -> Mapping[str, int]:
-    return numbers.maps[0] if isinstance(numbers, ChainMap) else numbers
+    applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
+    return _Aligner((before, after), inferences, sites, Rewrites(applied), frozenset(dropped)).run()
 
 
 @dataclass
@@ -116,6 +55,7 @@ class _Aligner:
     _models: tuple[ModelProto, ModelProto]
     _inferences: tuple[Inference, Inference]
     _sites: Sequence[Site]
+    _rewrites: Rewrites
     _dropped: frozenset[Hashable]
     _table: Table = field(default_factory=Table)
     _opened: set[tuple[str, str]] = field(default_factory=set)
@@ -152,10 +92,12 @@ class _Aligner:
         guesses.update((name, name) for name in sites)
         producers = {name: (at, node) for at, node in enumerate(left.holder.node) for name in node.output if name}
         claims: dict[object, Claim] = {}
+        computed: dict[str, int] = {}
         for at, node in enumerate(right.holder.node):
             differing = self._differing(level, node, guesses, sites)
             if not differing:
                 continue
+            computed |= {name: level.right_numbers[name] for _, name in differing}
             source = producers.get(differing[0][0])
             known = any(counterpart in sites for counterpart, _ in differing)
             descended = source is not None and not known and self._descend(level, source, (at, node))
@@ -167,6 +109,8 @@ class _Aligner:
                     claim = claims.setdefault(key, Claim(level, [], sites.get(counterpart)))
                     claim.pairs.append((counterpart, name))
                     claim.is_output |= name in outputs
+        for claim in claims.values():
+            self._rewrites.note(claim, computed, self._table, self._functions)
         self._found.claims += claims.values()
         for name, counterpart in outputs.items():
             if counterpart not in level.left_numbers or name not in level.right_numbers:
@@ -188,7 +132,9 @@ class _Aligner:
             if counterpart is None or counterpart not in level.left_numbers:
                 continue
             is_same = level.left_numbers[counterpart] == number
-            if not is_same or _is_tried(sites.get(counterpart), level.left.producer(counterpart), node):
+            site = sites.get(counterpart)
+            is_told = site is not None and self._rewrites.are_known
+            if not is_same or is_told or _is_tried(site, level.left.producer(counterpart), node):
                 differing.append((counterpart, name))
             elif counterpart not in sites and not _is_constant(node):
                 self._found.shared += level.path == "graph"

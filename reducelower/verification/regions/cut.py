@@ -15,17 +15,17 @@ from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.graph import subgraphs
 from reducelower.numerics.measure import Array
-from reducelower.plan import Site
 from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.operators import RANDOM
-from reducelower.verification.regions.align import Claim, Level
+from reducelower.verification.regions.claims import Claim, Level
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.numbering import Numbers, read_by
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, free_input
 from reducelower.verification.regions.places import Place
+from reducelower.verification.regions.rewrites import renamed
 from reducelower.verification.running.source import CannotRunError
 
-__all__ = ["Region", "cut_region", "renamed"]
+__all__ = ["Region", "cut_region"]
 
 _FEW_FLOATS = 8
 _MOST_NODES = 4000
@@ -111,17 +111,7 @@ def _pair(
     before, after = level.left, level.right
     if site is not None and site.raised_from:
         nodes, replacement, left, right, before, after = replacement, nodes, right, left, after, before
-    return Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
-
-
-def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:
-    """A region that no plan knows, named after the node of the first model that computes what is claimed."""
-    place = claim.level.left
-    at = place.positions.get(claim.pairs[0][0])
-    if at is None:
-        return Site(claim.level.path, claim.pairs[0][0], "Identity", "", 0, 0, 0)
-    node = place.holder.node[at]
-    return Site(claim.level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, len(nodes))
+    return Pair(claim.named, nodes, replacement, inputs, (left, right), before, after, outputs)
 
 
 class _Walk:
@@ -253,24 +243,3 @@ def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) ->
             if better:
                 kinds[number] = replace(found, name=names[number])
     return kinds
-
-
-def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-    """A copy of a node with other names of values, in the graphs inside too."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    _rename(copy, names)
-    return copy
-
-
-def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    node.ClearField("doc_string")
-    for values in (node.input, node.output):
-        for at, name in enumerate(values):
-            values[at] = names.get(name, name)
-    for _, _, graph in subgraphs(node):
-        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
-            for value in listed:
-                value.name = names.get(value.name, value.name)
-        for inner in graph.node:
-            _rename(inner, names)

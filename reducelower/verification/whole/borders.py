@@ -20,8 +20,7 @@ from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.alike import nodes_of
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
-from reducelower.verification.lemmas.proof import values_of
-from reducelower.verification.regions.align import Alignment, Claim
+from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.result import Departure, OutputComparison, SiteVerification
@@ -29,7 +28,7 @@ from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.source import CannotRunError
 from reducelower.verification.whole.kept import keep_first
 from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
-from reducelower.verification.whole.runs import Run, inner_values
+from reducelower.verification.whole.runs import Run, inner_values, values_of
 
 __all__ = ["at_borders", "first_difference"]
 

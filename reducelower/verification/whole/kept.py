@@ -17,14 +17,13 @@ from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs
-from reducelower.verification.lemmas.proof import values_of
-from reducelower.verification.regions.align import Claim
+from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import cut_region
 from reducelower.verification.regions.pairs import Pair, compared_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source, giving
-from reducelower.verification.whole.runs import Run, inner_values
+from reducelower.verification.whole.runs import Run, inner_values, values_of
 
 __all__ = ["FILES", "keep_first", "keep_region"]
 

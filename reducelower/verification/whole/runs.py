@@ -5,13 +5,14 @@ The sets are of several sizes, of other kinds, and without elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
@@ -33,8 +34,9 @@ from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, giving
+from reducelower.verification.running.weights import held_array, is_held
 
-__all__ = ["Request", "Run", "inner_values", "run_result", "run_source"]
+__all__ = ["Request", "Run", "inner_values", "run_result", "run_source", "values_of"]
 
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
 _DRAWS = 4  # of indices and sizes that fit
@@ -160,6 +162,22 @@ def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock:
     feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
     results = runtime_named(run.runtime).load(shown).run(feeds, clock.left) if names else []
     return dict(zip(names, results, strict=True))
+
+
+def values_of(
+    before: ModelProto, seen: Callable[[Sequence[str]], Mapping[str, Any]], names: Collection[str]
+) -> dict[str, Any]:
+    """Values of the main graph by name: those of initializers as they are, others in a run of the source."""
+    held = {tensor.name: tensor for tensor in before.graph.initializer if tensor.name in names}
+    produced = [name for node in before.graph.node for name in node.output if name in names]
+    # numpy gives numbers of rank 0 where arrays are meant
+    values = {
+        name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in seen(produced).items()
+    }
+    for name, tensor in held.items():
+        with suppress(Exception):  # data in another file, and element types that numpy lacks
+            values.setdefault(name, held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor))
+    return values
 
 
 @dataclass

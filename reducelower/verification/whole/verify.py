@@ -18,10 +18,9 @@ from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.cache import Cache
 from reducelower.verification.checking.remembered import Checker
-from reducelower.verification.checking.sites import Regions
+from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.judging.compare import worst_of
-from reducelower.verification.lemmas.proof import values_of, verify_rewrites
 from reducelower.verification.result import Coverage, Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditions, under
@@ -31,7 +30,7 @@ from reducelower.verification.running.source import Source
 from reducelower.verification.whole.in_runtime import SourceRuns, interface_mismatch, names_of, verify_in
 from reducelower.verification.whole.kept import keep_region
 from reducelower.verification.whole.question import Question, differ
-from reducelower.verification.whole.runs import Request
+from reducelower.verification.whole.runs import Request, values_of
 
 __all__ = ["compare_models", "verify"]
 
@@ -185,7 +184,7 @@ def compare_models(
             seen = partial(left_runs.seen, where, requests[0], clock)
             kept = None if cache is None else Cache(Path(cache))
             checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen), cache=kept)
-            regions = verify_rewrites(left, right, plan, checker, on_progress)
+            regions = verify_regions(left, right, plan, checker=checker, on_progress=on_progress)
         found: list[list[Verification]] = []
         folder = None if keep_failing is None else Path(keep_failing)
         for data, request in zip(data_sets, requests, strict=True):

@@ -1,0 +1,251 @@
+"""Rewrites as lemmas: those that say the same are settled once, as two small models made from what a rewrite says.
+
+What a rewrite did not ask about is free. Types, ranks and sizes that it does not say are those of a run of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
+
+from reducelower.model.graph import walk
+from reducelower.model.rewrites import Entry
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.types import Inference
+from reducelower.types.known import Known
+from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.tally import describe
+from reducelower.verification.inputs.made import InputSpec, tensor_dims
+from reducelower.verification.regions.claims import Claim
+from reducelower.verification.regions.numbering import captured, content
+from reducelower.verification.regions.pairs import Pair
+from reducelower.verification.regions.places import Dims, Place
+from reducelower.verification.regions.rewrites import renamed
+from reducelower.verification.result import DISTANCES, HOLDING, SiteVerification
+from reducelower.verification.running.source import OutOfTimeError
+
+__all__ = ["settled"]
+
+_SAMPLES = 3  # places of a lemma that are looked at
+_LEAST = 3  # sets of values, unless nothing is fed
+_IR_VERSION = 10
+"""One that allows all that a rule may write."""
+
+
+@dataclass(eq=False)
+class _Lemma:
+    """That a node equals what replaces it, as the entry says, wherever that is claimed of a model."""
+
+    entry: Entry
+    claims: list[Claim] = field(default_factory=list)
+
+    @cached_property
+    def operands(self) -> list[str]:
+        """What either side reads from around, as blanks; a name that is no blank is one of the model."""
+        known = {*self.entry.added, *self.entry.constants}
+        read = [*captured([self.entry.node]), *captured(self.entry.nodes)]
+        return [name for name in dict.fromkeys(read) if name not in known]
+
+    @cached_property
+    def places(self) -> list[tuple[Entry, Mapping[str, str]]]:
+        """Some of the places in the main graph, from both ends: what is said of each, and its names by blanks.
+
+        None where it cannot be told by itself: something in it refers to another value or to a function's attribute.
+        """
+        nodes = list(walk([self.entry.node, *self.entry.nodes]))
+        refers = any(attribute.ref_attr_name for node in nodes for attribute in node.attribute)
+        if refers or any(node.domain not in DEFAULT_DOMAINS for node in nodes):
+            return []
+        inside = [_said(claim) for claim in self.claims if claim.level.path == "graph"]
+        found = [*inside[: _SAMPLES - 1], *inside[_SAMPLES - 1 :][-1:]]
+        return found if all(name in names for _, names in found for name in self.operands) else []
+
+    def pair(self, types: Mapping[str, tuple[int, Dims | None]]) -> Pair:
+        """Both sides, for operands of these types; values have the names that they have at the first place."""
+        entry, known = self.entry, _said(self.claims[0])[1]
+        names = {**known, **{name: f"after/{name}" for name in (*entry.added, *entry.derived)}}
+        held = {names[name]: value for name, value in entry.constants.items()}
+        more = {names[name]: numpy_helper.to_array(value) for name, value in entry.added.items()}
+        inputs = [InputSpec(names[name], *types[name]) for name in self.operands]
+        sides = [_renamed([entry.node], names), _renamed(entry.nodes, names)]
+        sides[1] += [
+            helper.make_node("Constant", [], [names[name]], value=tensor) for name, tensor in entry.adopted.items()
+        ]
+        places = [_place(opset) for opset in entry.opsets]
+        read = [set(captured(nodes)) for nodes in sides]
+        constants = (
+            {name: value for name, value in held.items() if name in read[0]},
+            {name: value for name, value in {**held, **more}.items() if name in read[1]},
+        )
+        outputs = [name for name in sides[0][0].output if name]
+        return Pair(self.claims[0].named, sides[0], sides[1], inputs, constants, places[0], places[1], outputs)
+
+
+def _said(claim: Claim) -> tuple[Entry, Mapping[str, str]]:
+    """What the rewrite behind a claim says, and the names of the node by blanks."""
+    assert claim.rewrite is not None
+    assert claim.rewrite.entry is not None
+    return claim.rewrite.entry, claim.rewrite.names or {}
+
+
+def _renamed(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> list[NodeProto]:
+    found = [renamed(node, names) for node in nodes]
+    for node in found:
+        node.ClearField("name")
+    return found
+
+
+def _place(opset: int) -> Place:
+    model = ModelProto(ir_version=_IR_VERSION, graph=GraphProto(name="lemma"))
+    model.opset_import.add(version=opset)
+    return Place(model, model.graph, Inference(lambda: model))
+
+
+def _key(entry: Entry) -> Hashable:
+    """What tells lemmas apart: both sides, and the types that were asked for. Sizes and the rest are left open."""
+    sides = tuple(_bare(node) for node in (entry.node, *entry.nodes))
+    held = [(name, content(numpy_helper.from_array(value))) for name, value in sorted(entry.constants.items())]
+    held += [(name, content(tensor)) for name, tensor in (*entry.added.items(), *entry.adopted.items())]
+    types = tuple(sorted((name, *known[:1], known[1] and len(known[1])) for name, known in _told(entry).items()))
+    return entry.opsets, entry.label, sides, tuple(held), repr(types)
+
+
+def _bare(node: NodeProto) -> bytes:
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for field_name in ("name", "doc_string", "metadata_props"):
+        copy.ClearField(field_name)
+    return copy.SerializeToString(deterministic=True)
+
+
+def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
+    """What the answers say of the operands: element types, 0 where none was asked for, and sizes or ranks."""
+    found: dict[str, tuple[int, Dims | None]] = {}
+    for question, operand, answer in entry.answers:
+        kind, dims = found.get(operand, (0, None))
+        if question == "element_type" and isinstance(answer, int):
+            kind = answer
+        elif question == "type_bytes" and isinstance(answer, bytes):
+            tensor = TypeProto.FromString(answer).tensor_type
+            kind, dims = tensor.elem_type or kind, dims or tensor_dims(tensor)
+        elif question == "shape" and isinstance(answer, tuple):
+            dims = answer
+        elif question == "known" and isinstance(answer, Known):
+            kind = answer.element_type or kind
+            dims = dims if answer.shape is None else tuple(size.number for size in answer.shape)
+        elif question == "rank" and isinstance(answer, int):
+            dims = dims or (None,) * answer
+        found[operand] = kind, dims
+    return found
+
+
+def settled(
+    claims: Sequence[Claim], checker: Checker, on_progress: Callable[[int, int], None] | None
+) -> tuple[list[SiteVerification], list[Claim]]:
+    """Settle lemmas by structure, or by values for operands like those in the model.
+
+    Returns:
+        A finding for each that holds, and the claims that it does not settle.
+    """
+    found: dict[Hashable, _Lemma] = {}
+    keys: dict[int, Hashable] = {}
+    for claim in claims:
+        if claim.rewrite is not None:
+            entry, _ = _said(claim)
+            if id(entry) not in keys:
+                keys[id(entry)] = _key(entry)
+            found.setdefault(keys[id(entry)], _Lemma(entry)).claims.append(claim)
+    lemmas = list(found.values())
+    checker.watch({names[name] for lemma in lemmas for _, names in lemma.places for name in lemma.operands})
+    findings: list[SiteVerification] = []
+    holding: set[int] = set()
+    for done, lemma in enumerate(lemmas, 1):
+        with suppress(OutOfTimeError):
+            checker.clock.check()
+            finding = _settled(lemma, checker) or _proved(lemma)
+            if finding is not None:
+                sites = (claim.named for claim in lemma.claims)
+                findings.append(replace(finding, nodes=tuple((site.graph, site.node) for site in sites)))
+                holding.update(map(id, lemma.claims))
+        if on_progress is not None:
+            on_progress(done, len(lemmas))
+    return findings, [claim for claim in claims if id(claim) not in holding]
+
+
+def _proved(lemma: _Lemma, signature: str = "") -> SiteVerification | None:
+    """A finding where the numbers of both sides tell that they are the same."""
+    site = lemma.claims[0].named
+    proved = SiteVerification(site.op_type, site.rule, signature or site.op_type, (), is_proved=True)
+    return proved if all(claim.is_same for claim in lemma.claims) else None
+
+
+def _settled(lemma: _Lemma, checker: Checker) -> SiteVerification | None:
+    kinds: dict[Hashable, list[tuple[Entry, dict[str, Array]]]] = {}
+    for entry, names in lemma.places:
+        values = ((name, checker.seen.get(names[name])) for name in lemma.operands)
+        sample = {
+            name: value for name, value in values if isinstance(value, np.ndarray) and value.dtype.kind in "biufOSU"
+        }
+        if len(sample) < len(lemma.operands):
+            return None
+        key = tuple((value.dtype.name, value.ndim) for value in sample.values())
+        kinds.setdefault(key, []).append((entry, sample))
+    found = [_of_kind(lemma, alike, checker) for alike in kinds.values()]
+    held = [finding for finding in found if finding is not None]
+    return reduce(_joined, held) if held and len(held) == len(found) else None
+
+
+def _of_kind(
+    lemma: _Lemma, alike: Sequence[tuple[Entry, Mapping[str, Array]]], checker: Checker
+) -> SiteVerification | None:
+    """What comes of a lemma for operands of the types and ranks that they have at some places."""
+    told = [_told(entry) for entry, _ in alike]
+    types = {
+        name: (helper.np_dtype_to_tensor_dtype(value.dtype), _dims(value, [each.get(name) for each in told]))
+        for name, value in alike[0][1].items()
+    }
+    pair = lemma.pair(types)
+    if (proved := _proved(lemma, describe(pair))) is not None:
+        return proved
+    _, names = _said(lemma.claims[0])
+    samples = [{names[name]: value for name, value in sample.items()} for _, sample in alike]
+    fixed = {size for claim in lemma.claims for size in _sizes_told(_said(claim)[0])}
+    # Whether it was answered which sizes of operands have one name: a rewrite may rest on that.
+    rests_on_names = any(isinstance(answer, Known) for _, _, answer in lemma.entry.answers)
+    found = checker.settle(pair, samples, fixed=fixed, rests_on_names=rests_on_names)
+    too_few = pair.inputs and found.cases < _LEAST
+    if found.status not in HOLDING or not found.cases or too_few or (pair.is_reduction and found.status == "departs"):
+        return None
+    return found
+
+
+def _sizes_told(entry: Entry) -> Iterator[int]:
+    """The sizes that were answered as numbers: a rewrite may rest on them."""
+    for _, dims in _told(entry).values():
+        yield from (dim for dim in dims or () if isinstance(dim, int))
+
+
+def _dims(value: Array, asked: Sequence[tuple[int, Dims | None] | None]) -> Dims:
+    """The sizes of an operand: numbers where a rewrite may rest on them, symbols for those that are equal elsewhere."""
+    known = [dims for _, dims in filter(None, asked) if dims is not None and len(dims) == value.ndim]
+    return tuple(
+        size if any(isinstance(dims[at], int) for dims in known) or size == 1 else f"size {size}"
+        for at, size in enumerate(value.shape)
+    )
+
+
+def _joined(one: SiteVerification, other: SiteVerification) -> SiteVerification:
+    """The worse of two findings about one lemma, with the sets of values of both."""
+    return replace(
+        one if one.status != "equal" else other,
+        cases=one.cases + other.cases,
+        values=one.values + other.values,
+        is_proved=one.is_proved and other.is_proved,
+        **{name: max(getattr(one, name), getattr(other, name)) for name in DISTANCES},
+    )

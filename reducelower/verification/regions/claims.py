@@ -1,0 +1,94 @@
+"""What has to be shown of two models that were aligned: claims, each about values of a graph of both."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from reducelower.model.rewrites import Applied
+from reducelower.plan import Site
+from reducelower.verification.regions.numbering import Numbers
+from reducelower.verification.regions.places import Place
+
+__all__ = ["Alignment", "Claim", "Level"]
+
+
+@dataclass
+class Level:
+    """A graph or function body of the first model, its counterpart in the second, and the numbers of their values."""
+
+    path: str
+    left: Place
+    right: Place
+    left_numbers: Numbers
+    right_numbers: Numbers
+
+    @cached_property
+    def shared(self) -> frozenset[int]:
+        """The numbers of the values here that both sides have."""
+        return frozenset(_own(self.left_numbers).values()) & frozenset(_own(self.right_numbers).values())
+
+    @cached_property
+    def visible(self) -> frozenset[int]:
+        """The same with those around."""
+        return frozenset(self.left_numbers.values()) & frozenset(self.right_numbers.values())
+
+
+@dataclass
+class Claim:
+    """That values of the two models are equal, though they are computed otherwise.
+
+    Attributes:
+        pairs: their names, in the first and in the second model; outputs of one node of the first.
+        site: what a plan says about it; None where no plan knows it.
+        is_output: whether one of them is an output of its graph, so that the claim cannot be dropped.
+        rewrite: what became of a node, where both sides are what that says (`rewrites`); None for anything else.
+        is_same: whether they are the same by their numbers, and claimed since a plan knows them.
+    """
+
+    level: Level
+    pairs: list[tuple[str, str]]
+    site: Site | None = None
+    is_output: bool = False
+    rewrite: Applied | None = None
+    is_same: bool = False
+
+    @property
+    def keys(self) -> list[tuple[str, str, str]]:
+        """What tells guesses apart: where they are made, and the names on both sides."""
+        return [(self.level.path, *pair) for pair in self.pairs]
+
+    @cached_property
+    def named(self) -> Site:
+        """The site; where no plan knows it, what stands for it: the node of the first model that computes a value."""
+        if self.site is not None:
+            return self.site
+        level, name = self.level, self.pairs[0][0]
+        at = level.left.positions.get(name)
+        if at is None:
+            return Site(level.path, name, "Identity", "", 0, 0, 0)
+        node = level.left.holder.node[at]
+        return Site(level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, 1)
+
+
+@dataclass
+class Alignment:
+    """What two models have in common, and what is claimed of the rest.
+
+    Attributes:
+        claims: in the order of the second model.
+        levels: the main graphs and every pair of graphs or functions inside that differ.
+        shared: how many values of the main graphs have the same number without a claim.
+        missing: sites of the plan of which the second model computes no output.
+    """
+
+    claims: list[Claim] = field(default_factory=list)
+    levels: list[Level] = field(default_factory=list)
+    shared: int = 0
+    missing: list[Site] = field(default_factory=list)
+
+
+def _own(numbers: Numbers) -> Mapping[str, int]:
+    return numbers.maps[0] if isinstance(numbers, ChainMap) else numbers

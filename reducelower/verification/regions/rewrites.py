@@ -1,0 +1,116 @@
+"""Rewrites that a plan tells of, seen in both models: a node, and in its place what is said to replace it.
+
+Both sides are numbered as the rewrite says, from the values that the node reads. If they have the numbers of the values
+that are claimed, these are equal wherever the rewrite is right. So nothing that the engine did besides has to be
+trusted. A node that stays, though the page of its operator is another at the newer version, is a rewrite to itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from onnx import NodeProto, numpy_helper
+
+from reducelower.model.graph import may_hold_graphs, subgraphs
+from reducelower.model.rewrites import Applied, Entry
+from reducelower.numerics.measure import Array, identical
+from reducelower.scope.node import blank
+from reducelower.verification.regions.claims import Claim
+from reducelower.verification.regions.numbering import Functions, Numbers, Table
+from reducelower.verification.regions.places import Place
+
+__all__ = ["Rewrites", "renamed"]
+
+
+class Rewrites:
+    """The rewrites of a plan; of a node that was rewritten more than once, none."""
+
+    def __init__(self, applied: Sequence[Applied] | None) -> None:
+        """Take what was applied; None where nobody knows that."""
+        counts = Counter((each.graph, each.index) for each in applied or ())
+        self._by_place = {(each.graph, each.index): each for each in applied or ()}
+        self._by_place = {place: each for place, each in self._by_place.items() if counts[place] == 1}
+        self.are_known = applied is not None
+
+    def note(
+        self, claim: Claim, computed: Mapping[str, int], table: Table, functions: tuple[Functions, Functions]
+    ) -> None:
+        """Say of a claim which rewrite both sides are, if they are one.
+
+        Args:
+            claim: the values, all of one node of the first model.
+            computed: the numbers of those of the second model, as it computes them.
+            table: what numbers are taken from.
+            functions: those of both models.
+        """
+        level = claim.level
+        at = level.left.positions.get(claim.pairs[0][0]) if self.are_known else None
+        if at is None:
+            return
+        found = self._by_place.get((level.path, at)) or _stayed(claim, at)
+        if found is None or found.entry is None or found.names is None:
+            return
+        entry, names = found.entry, found.names
+        numbers: Numbers = {
+            part: level.left_numbers[name] for part, name in names.items() if name in level.left_numbers
+        }
+        known = {name: numbers.get(part) for part, name in names.items()}
+        for part, value in entry.constants.items():
+            is_held = numbers.get(part) == table.constant(numpy_helper.from_array(value))
+            if not (is_held or _is(level.left, names[part], value)):
+                return
+        table.add(entry.node, numbers, level.left.opsets, functions[0])
+        if any(numbers.get(part) != known[name] for part, name in names.items()):
+            return
+        for name, tensor in (*entry.added.items(), *entry.adopted.items()):
+            numbers[name] = table.constant(tensor)
+        for node in entry.nodes:
+            table.add(node, numbers, level.right.opsets, functions[1])
+        made = {name: numbers.get(part) for part, name in names.items()}
+        if all(made[left] == computed[right] for left, right in claim.pairs):
+            claim.rewrite = found
+            claim.is_same = all(known[left] == made[left] for left, _ in claim.pairs)
+
+
+def _is(place: Place, name: str, value: Array) -> bool:
+    """Whether a value is computed from constants, and which it is."""
+    known = place.evaluated(name)
+    return known is not None and identical(known, value)
+
+
+def _stayed(claim: Claim, at: int) -> Applied | None:
+    """A node that stays, as a rewrite to itself."""
+    level, (left, right) = claim.level, claim.pairs[0]
+    node, other = level.left.holder.node[at], level.right.producer(right)
+    if other is None or may_hold_graphs(node) or (node.op_type, node.domain) != (other.op_type, other.domain):
+        return None
+    if list(node.output).index(left) != list(other.output).index(right):
+        return None
+    names = list(dict.fromkeys(filter(None, (*node.input, *node.output))))
+    blanks = {name: blank(number) for number, name in enumerate(names)}
+    bare = renamed(node, blanks)
+    opsets = level.left.opsets.get("", 1), level.right.opsets.get("", 1)
+    entry = Entry(bare, [bare], opsets, {}, {}, {}, frozenset(), (), "")
+    return Applied(level.path, at, entry, {part: name for name, part in blanks.items()})
+
+
+def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    """A copy of a node with other names of values, in the graphs inside too."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    _rename(copy, names)
+    return copy
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    node.ClearField("doc_string")
+    for values in (node.input, node.output):
+        for at, name in enumerate(values):
+            values[at] = names.get(name, name)
+    for _, _, graph in subgraphs(node):
+        for listed in (graph.input, graph.output, graph.value_info, graph.initializer):
+            for value in listed:
+                value.name = names.get(value.name, value.name)
+        for inner in graph.node:
+            _rename(inner, names)
