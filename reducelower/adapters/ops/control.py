@@ -1,8 +1,8 @@
 """If, Loop, Scan, SequenceMap and optionals at their boundaries; not text, since graphs inside them are edited.
 
 The engine makes these graphs legal.
-OptionalHasElement and OptionalGetElement take what is no optional since opset 18. SequenceMap is written out by the
-body of its schema, which reads what the graph inside states of its results.
+OptionalHasElement and OptionalGetElement take what is no optional since opset 18. SequenceMap becomes a Loop around its
+graph, and not the function body in its schema, which takes nothing from around the graph.
 
 Sources: the pages of If (1, 11), Loop (1, 11), Scan (8, 9, 11), OptionalHasElement (15, 18), OptionalGetElement (15,
 18), SequenceMap (17).
@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, UnknownValueError
 from reducelower.model.attributes import copy_marks, make_node, set_attribute, value_of
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
 from reducelower.rulebook.questions import from_the_front
@@ -219,17 +219,55 @@ def _get_element(op: Writer) -> Outcome:
 
 
 @expresses("SequenceMap", opset=17)
-def _with_types(op: Writer) -> None:
-    """State the types of what the graph inside yields where they follow, and leave the rest to the schema.
+def _over_places(op: Writer) -> list[NodeProto]:
+    """A Loop over the places of the sequence, whose body holds the graph and collects what it yields."""
+    graph, body = _body(op.node), GraphProto(name=op.stem)
+    at, goes_on, still = (op.fresh(tail) for tail in ("at", "goes_on", "goes_on_still"))
+    number, condition = ((name, kind, ()) for name, kind in ((at, TensorProto.INT64), (goes_on, TensorProto.BOOL)))
+    body.input.extend([helper.make_tensor_value_info(*number), helper.make_tensor_value_info(*condition)])
+    body.output.append(helper.make_tensor_value_info(still, TensorProto.BOOL, ()))
+    before = [_taken(op, name, at, value.name) for name, value in zip(op.node.input, graph.input, strict=True)]
+    after = [make_node("Identity", [goes_on], [still])]
+    empty = []
+    for name, value in zip(op.node.output, graph.output, strict=True):
+        element_type = _element_type_of(op, value, name)
+        empty.append(op.add("SequenceEmpty", tail="none", dtype=element_type))
+        so_far, with_it = op.fresh("so_far"), op.fresh("with_it")
+        after.append(make_node("SequenceInsert", [so_far, value.name], [with_it]))
+        for values, each in ((body.input, so_far), (body.output, with_it)):
+            values.append(helper.make_tensor_sequence_value_info(each, element_type, None))
+    count = op.add("SequenceLength", op.input(0), tail="count")
+    made = make_node("Loop", [count, "", *empty], [name or op.fresh("unread") for name in op.node.output], body=body)
+    copy_marks(op.node, made)
 
-    The function that the schema makes has the nodes of that graph, and not its initializers.
-    """
-    body = op.attribute("body")
-    yielded = {name for node in body.node for name in node.output}
-    held = {tensor.name: tensor for tensor in body.initializer if tensor.name not in yielded}
-    body.node.extend(make_node("Constant", [], [name], value=tensor) for name, tensor in held.items())
-    body.node.sort(key=lambda node: held.keys().isdisjoint(node.output))
-    for value, name in zip(body.output, op.node.output, strict=False):
-        known = op.scope.type(name) if name and not value.type.tensor_type.elem_type else None
-        if known is not None:
-            value.type.CopyFrom(known.sequence_type.elem_type)
+    def fill() -> None:
+        inside = _body(made)
+        for field in ("initializer", "sparse_initializer", "value_info", "quantization_annotation"):
+            getattr(inside, field).extend(getattr(graph, field))
+        inside.node.extend([*before, *graph.node, *after])
+
+    # What the graph holds is made legal where it stands, and is not to be taken for nodes of opset 17 meanwhile.
+    op.scope.after_subgraphs(fill)
+    return [*op.nodes, made]
+
+
+def _taken(op: Writer, name: str, at: str, given: str) -> NodeProto:
+    """What hands an input of SequenceMap to its graph: an element of a sequence, or a tensor as a whole."""
+    known = op.scope.type(name)
+    if known is None:
+        raise UnknownValueError(
+            f"it is not known whether {name!r} is a sequence", op.scope.how_to_declare(name, "type")
+        )
+    is_sequence = known.WhichOneof("value") == "sequence_type"
+    return make_node(*(("SequenceAt", [name, at]) if is_sequence else ("Identity", [name])), [given])
+
+
+def _element_type_of(op: Writer, value: ValueInfoProto, name: str) -> int:
+    """The element type of what the graph of SequenceMap yields for an output."""
+    known = op.scope.type(name) if name and not value.type.tensor_type.elem_type else None
+    found = value.type if known is None else known.sequence_type.elem_type
+    if not found.tensor_type.elem_type:
+        raise UnknownValueError(
+            f"the element type of {value.name!r} is not known", op.scope.how_to_declare(value.name, "type")
+        )
+    return found.tensor_type.elem_type
