@@ -160,6 +160,11 @@ class BodyScope(Scope):
         """The node that computes a value."""
         return self.producers.get(name)
 
+    def counted(self, name: str) -> Array | None:
+        """The value of a small vector of sizes that these nodes compute, if all of them are known numbers."""
+        resolver, nodes = self._types
+        return resolver.known(name, nodes).counted
+
     # Everything else
 
     def heeds_zero(self) -> bool:

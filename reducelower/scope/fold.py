@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
@@ -31,14 +31,10 @@ LARGEST = 65_536
 _SMALL, _EVALUATED = 256, 1024
 """The most elements that a cached computation reads, and the number of cached computations."""
 
-_ONLY_TYPES = frozenset({("CastLike", 1), ("Size", 0)})
-"""Operands whose values do not matter."""
-
 _SELECTING = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operators that copy elements of their first input (Concat: of all inputs), whatever their values. Every other operand
-selects them, so it has to be known in full."""
+"""Operators that copy elements, which may be known where not all of a shape is."""
 
 # The input that determines the size of the result, which is checked before it is computed.
 _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
@@ -55,13 +51,6 @@ _COMPUTABLE = frozenset(
 )  # fmt: skip
 
 
-class _Value(NamedTuple):
-    """A value; `unknown` marks the elements that are not known, and is None if all are known."""
-
-    data: Array
-    unknown: Array | None = None
-
-
 _Place: TypeAlias = "tuple[Foldable, str]"
 """A name and the graph that defines it."""
 
@@ -70,14 +59,11 @@ class Folding:
     """Folds values; each is computed once."""
 
     def __init__(self) -> None:
-        self._known: dict[_Place, _Value | None] = {}
+        self._known: dict[_Place, Array | None] = {}
 
     def value(self, name: str, scope: Foldable) -> Array | None:
-        """The folded value; None if it depends on more than constants and static shapes, or exceeds the limits."""
-        found = self._value((scope.home(name), name))
-        return None if found is None or found.unknown is not None else found.data
-
-    def _value(self, wanted: _Place) -> _Value | None:
+        """The folded value; None if it depends on more than constants and known sizes, or exceeds the limits."""
+        wanted = scope.home(name), name
         # An explicit stack, since the graph may be deeper than Python's recursion limit.
         waiting = [wanted]
         begun: set[_Place] = set()
@@ -87,7 +73,7 @@ class Folding:
                 waiting.pop()
                 continue
             found = self._look(place)
-            if found is None or isinstance(found, _Value):
+            if not isinstance(found, tuple):
                 self._known[place] = found
             elif found in begun:
                 self._known[place] = None  # a value in a cycle is not constant
@@ -96,84 +82,39 @@ class Folding:
                 waiting.append(found)
         return self._known[wanted]
 
-    def _look(self, place: _Place) -> _Value | _Place | None:
+    def _look(self, place: _Place) -> Array | _Place | None:
         """The value of a place, or a place that has to be computed first."""
         home, name = place
         known = home.whole(name)
         if known is not None:
-            return _Value(known)
+            return known
         node = home.producer(name)
-        if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE:
+        if node is None or node.domain not in DEFAULT_DOMAINS:
             return None
-        if any(attribute.ref_attr_name for attribute in node.attribute):
-            return None  # it may differ between calls of the function
-        if node.op_type == "Shape":
-            return self._shape(node, home)
-        inputs: list[_Value | None] = []
+        if node.op_type in ("Shape", "Size"):
+            return home.counted(name)
+        if node.op_type not in _COMPUTABLE or any(attribute.ref_attr_name for attribute in node.attribute):
+            return None  # what names an attribute of the function may differ between its calls
+        inputs: list[Array | None] = []
         for at, given in enumerate(node.input):
             found = None
             if given:
-                if (node.op_type, at) in _ONLY_TYPES:
-                    found = self._only_type(node, at, home)
+                if node.op_type == "CastLike" and at == 1:
+                    found = _of_type(home.element_type(given))
                 else:
                     source = home.home(given), given
                     if source not in self._known:
                         return source
                     found = self._known[source]
-                if found is None or (found.unknown is not None and at >= _data_operands(node)):
-                    return None
+                if found is None:
+                    return home.counted(name) if node.op_type in _SELECTING else None
             inputs.append(found)
-        return self._computed(node, name, inputs, home.opset)
-
-    def _computed(self, node: NodeProto, name: str, inputs: list[_Value | None], opset: int) -> _Value | None:
-        data = [None if found is None else found.data for found in inputs]
-        if not _is_small(node, data):
-            return None
-        result = _evaluate(node, name, data, opset)
-        if result is None or all(found is None or found.unknown is None for found in inputs):
-            return None if result is None else _Value(result)
-        # Apply the same operator to the marks of unknown elements.
-        marked = _data_operands(node)
-        marks = [
-            _marks(found) if at < marked else given for at, (found, given) in enumerate(zip(inputs, data, strict=True))
-        ]
-        unknown = _evaluate(node, name, marks, opset)
-        return None if unknown is None else _Value(result, unknown if unknown.any() else None)
-
-    def _only_type(self, node: NodeProto, at: int, home: Foldable) -> _Value | None:
-        """A stand-in with the element type or shape of an operand whose values do not matter."""
-        name = node.input[at]
-        if node.op_type == "CastLike":
-            element_type = home.element_type(name)
-            return None if element_type is None else _Value(np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type)))
-        shape = home.shape(name)
-        if shape is None or None in shape:
-            return None
-        # A broadcast zero takes no memory.
-        return _Value(np.broadcast_to(np.float32(0), [size or 0 for size in shape]))
-
-    def _shape(self, node: NodeProto, home: Foldable) -> _Value | None:
-        shape = home.shape(node.input[0])
-        if shape is None:
-            return None
-        given = {attribute.name: attribute.i for attribute in node.attribute}
-        sizes = shape[given.get("start", 0) : given.get("end", len(shape))]
-        unknown = np.array([size is None for size in sizes], np.int64)
-        return _Value(np.array([size or 0 for size in sizes], np.int64), unknown if unknown.any() else None)
+        return _evaluate(node, name, inputs, home.opset) if _is_small(node, inputs) else None
 
 
-def _data_operands(node: NodeProto) -> int:
-    """How many leading operands only provide elements, so that they may be partly unknown."""
-    if node.op_type not in _SELECTING:
-        return 0
-    return len(node.input) if node.op_type == "Concat" else 1
-
-
-def _marks(found: _Value | None) -> Array | None:
-    """The unknown elements of a value, as ones among zeros."""
-    if found is None:
-        return None
-    return np.zeros(found.data.shape, np.int64) if found.unknown is None else found.unknown
+def _of_type(element_type: int | None) -> Array | None:
+    """A stand-in for an operand whose element type alone matters."""
+    return None if element_type is None else np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type))
 
 
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:

@@ -483,6 +483,10 @@ class GraphScope:
         """What is known about a value from the nodes that compute it, with sizes as names."""
         return self.ground.resolver.known(name, self)
 
+    def counted(self, name: str) -> Array | None:
+        """The value of a small vector of sizes, if all of them are known numbers."""
+        return self.known(name).counted
+
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """The same of several values, with atoms numbered in order of appearance."""
         return in_own_names(map(self.known, names))[0]

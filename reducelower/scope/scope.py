@@ -36,8 +36,8 @@ class Foldable(Protocol):
     def producer(self, name: str) -> NodeProto | None:
         """The node here that computes a value."""
 
-    def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a value, with None for an unknown size; None if the rank is unknown."""
+    def counted(self, name: str) -> Array | None:
+        """The value of a small vector of sizes, if all of them are known numbers."""
 
     def element_type(self, name: str) -> int | None:
         """The element type of a value; None if unknown."""

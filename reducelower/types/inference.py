@@ -14,6 +14,7 @@ from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
 from reducelower.model.value_info import has_whole_shape
 from reducelower.types.graphs import GraphKey, ModelGraphs
+from reducelower.types.known import Known
 from reducelower.types.resolver import Resolver
 from reducelower.types.views import ContradictionError
 
@@ -69,6 +70,10 @@ class Inference:
         found = self._resolver.type(name, graph)
         element_type = 0 if found is not None else self._resolver.element_type(name, graph)
         return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type)) if element_type else found
+
+    def known(self, key: GraphKey, name: str) -> Known:
+        """All that is known about a value of the graph at a key."""
+        return self._resolver.known(name, self.graphs.graph(key))
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """The types of the inputs and of what the nodes yield in the graph at a key, by name."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from onnx import TensorProto, numpy_helper
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
 from reducelower.types.sizes import Size
 
@@ -84,6 +85,14 @@ class Known:
             return None
         found = tuple(each.number for each in self.elements if each is not None and each.number is not None)
         return found if len(found) == len(self.elements) else None
+
+    @property
+    def counted(self) -> Array | None:
+        """The contents as an array, if all are numbers and the shape is known."""
+        sizes = [size.number for size in self.shape or () if size.number is not None]
+        if self.numbers is None or len(sizes) != self.rank:
+            return None
+        return np.array(self.numbers, helper.tensor_dtype_to_np_dtype(self.element_type)).reshape(sizes)
 
 
 _COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)

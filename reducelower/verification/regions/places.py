@@ -178,6 +178,10 @@ class Place:
         dims = None if known is None else known[1]
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
+    def counted(self, name: str) -> Array | None:
+        """The value of a small vector of sizes, if all of them are known numbers."""
+        return None if self.key is None else self.inference.known(self.key, name).counted
+
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor; None where it is not known."""
         known = self.type_of(name)
