@@ -1,4 +1,4 @@
-"""Rules written as onnxscript functions, and rule books given to onnxscript's rewriter."""
+"""A rule written as an onnxscript function."""
 
 from __future__ import annotations
 
@@ -45,10 +45,6 @@ def main() -> None:
     # The way back: a form of this rule is ReduceLogSumExp again.
     raised = reducelower.raise_reductions(expanded, rules=[book])
     print("raised:", *(node.op_type for node in raised.graph.node))
-
-    # The same book, or one that comes with reducelower, as rules for onnxscript's rewriter.
-    rewritten = onnxscript.rewriter.rewrite(model, pattern_rewrite_rules=reducelower.ir.rewrite_rules("stable"))
-    print("rewritten:", *(node.op_type for node in rewritten.graph.node))
 
 
 if __name__ == "__main__":

@@ -1,31 +1,16 @@
-"""For users of onnx_ir and onnxscript: the conversions as passes, the rule books as rewrite rules.
+"""For users of onnx_ir and onnxscript: the conversions as passes.
 
 `ConvertVersionPass`, `ExpandPass` and `RaisePass` are `onnx_ir.passes` that compose with others in
-`onnx_ir.passes.Sequential`; `rewrite_rules` gives a rule book to `onnxscript.rewriter.rewrite`. Importing this package
-imports onnx_ir; onnxscript is imported when rewrite rules are asked for.
+`onnx_ir.passes.Sequential`. Importing this package imports onnx_ir.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from reducelower.ir.passes import ConvertVersionPass, ExpandPass, RaisePass
 
-if TYPE_CHECKING:
-    from reducelower.ir.rewriting import rewrite_rules
-
-__all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass", "rewrite_rules"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import onnxscript when rewrite rules are first asked for."""
-    if name != "rewrite_rules":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from reducelower.ir.rewriting import rewrite_rules
-
-    return rewrite_rules
+__all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """The public names, without the modules that hold them."""
     return sorted(__all__)

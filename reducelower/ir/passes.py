@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 from onnx import ModelProto
@@ -13,17 +14,18 @@ from reducelower.api import convert_version, expand
 from reducelower.arguments import check_arguments
 from reducelower.ir.light import lighten
 
-if TYPE_CHECKING:
-    from reducelower.options import Book, IrVersion
-
 __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
 
 class _Conversion(ir.passes.FunctionalPass):
-    """A conversion of ModelProto as a pass: the model given stays as it is, and the result shares its tensors."""
+    """A conversion of ModelProto as a pass: the model given stays as it is, and the result shares its tensors.
+
+    Of tensors that lie in files those of up to 1024 elements are read, as axes and shapes are; no others.
+    """
 
     def __init__(self, convert: Callable[..., ModelProto], **options: Any) -> None:
         super().__init__()
+        inspect.signature(convert).bind(None, **options)
         self._convert = partial(convert, **options)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -46,101 +48,30 @@ class _Conversion(ir.passes.FunctionalPass):
 class ConvertVersionPass(_Conversion):
     """Convert a model to another opset version of the default domain, up or down.
 
-    The same as `reducelower.convert_version`, with the same options except ``base_dir``, ``in_place`` and
-    ``validate``: tensors of onnx_ir know their folder, the pass is functional, and it always validates. Of tensors that
-    lie in files those of up to 1024 elements are read, as axes and shapes are; no others.
-
     Example::
 
         onnx_ir.passes.Sequential(ConvertVersionPass(13), onnx_ir.passes.common.RemoveUnusedNodesPass())(model)
     """
 
-    def __init__(
-        self,
-        target_version: int,
-        *,
-        without: Iterable[str] = (),
-        without_types: Iterable[str] = (),
-        rules: Book = "stable",
-        ir_version: IrVersion = "auto",
-        freeze_defaults: bool = False,
-        element_types: Mapping[str, str] | None = None,
-        ranks: Mapping[str, int] | None = None,
-    ) -> None:
+    def __init__(self, target_version: int, **options: Any) -> None:
         """Take the arguments of `reducelower.convert_version`."""
-        check_arguments(target_version=target_version, without=without, without_types=without_types)
-        check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks)
-        super().__init__(
-            convert_version,
-            target_version=target_version,
-            without=frozenset(without),
-            without_types=frozenset(without_types),
-            rules=rules,
-            ir_version=ir_version,
-            freeze_defaults=freeze_defaults,
-            element_types=dict(element_types or {}),
-            ranks=dict(ranks or {}),
-        )
+        check_arguments(target_version=target_version)
+        super().__init__(convert_version, target_version=target_version, **options)
 
 
 class ExpandPass(_Conversion):
-    """Replace composite Reduce operators by the bodies of a rule book, at the model's own opset version.
+    """Replace composite Reduce operators by the bodies of a rule book, at the model's own opset version."""
 
-    The same as `reducelower.expand`, with the same options except those that `ConvertVersionPass` lacks.
-    """
-
-    def __init__(
-        self,
-        *,
-        ops: Iterable[str] | None = None,
-        rules: Book = "spec",
-        without_types: Iterable[str] = (),
-        freeze_defaults: bool = False,
-        element_types: Mapping[str, str] | None = None,
-        ranks: Mapping[str, int] | None = None,
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         """Take the arguments of `reducelower.expand`."""
-        check_arguments(ops=ops, rules=rules, without_types=without_types, element_types=element_types, ranks=ranks)
-        super().__init__(
-            expand,
-            ops=None if ops is None else frozenset(ops),
-            rules=rules,
-            without_types=frozenset(without_types),
-            freeze_defaults=freeze_defaults,
-            element_types=dict(element_types or {}),
-            ranks=dict(ranks or {}),
-        )
+        super().__init__(expand, **options)
 
 
 class RaisePass(_Conversion):
-    """Fold primitive forms into the composite Reduce operators they spell out: the way back from `ExpandPass`.
+    """Fold primitive forms into the composite operators they spell out: the way back from `ExpandPass`."""
 
-    The same as `reducelower.raise_reductions`, with the same options except ``base_dir`` and ``in_place``; see
-    `ConvertVersionPass`.
-    """
+    def __init__(self, **options: Any) -> None:
+        """Take the arguments of `reducelower.raise_reductions`."""
+        from reducelower.recompose import raise_reductions
 
-    def __init__(
-        self,
-        *,
-        ops: Iterable[str] | None = None,
-        rules: Iterable[Book] | None = None,
-        by_hand: bool = True,
-        freeze_defaults: bool = False,
-        element_types: Mapping[str, str] | None = None,
-        ranks: Mapping[str, int] | None = None,
-    ) -> None:
-        """Take the arguments of `reducelower.raise_reductions`; no rules mean those that come with reducelower."""
-        check_arguments(ops=ops, element_types=element_types, ranks=ranks)
-        if rules is not None:
-            check_arguments(books=rules)
-        from reducelower.recompose import BOOKS, raise_reductions
-
-        super().__init__(
-            raise_reductions,
-            ops=None if ops is None else frozenset(ops),
-            rules=BOOKS if rules is None else tuple(rules),
-            by_hand=by_hand,
-            freeze_defaults=freeze_defaults,
-            element_types=dict(element_types or {}),
-            ranks=dict(ranks or {}),
-        )
+        super().__init__(raise_reductions, **options)

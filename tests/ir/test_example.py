@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("onnxscript.rewriter")
+pytest.importorskip("onnxscript")
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,10 +24,7 @@ def test_a_rule_as_an_onnxscript_function_expands_and_raises() -> None:
     )
     assert ran.returncode == 0, ran.stderr
     lines = {line.split()[0]: line.split() for line in ran.stdout.splitlines()}  # onnxscript may add some of its own
-    expanded, verified, raised, rewritten = (
-        lines[first] for first in ("expanded:", "verified", "raised:", "rewritten:")
-    )
+    expanded, verified, raised = (lines[first] for first in ("expanded:", "verified", "raised:"))
     assert "ReduceLogSumExp" not in expanded
     assert verified[1:3] == ["equal", "on"]
     assert "ReduceLogSumExp" in raised
-    assert not {"ReduceLogSumExp", "ReduceSumSquare"} & set(rewritten)
