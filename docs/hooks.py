@@ -130,13 +130,19 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def configuration() -> str:
     """Every key that a configuration file may set: what it is, and the commands that have it."""
-    from reducelower.cli.config import settable
+    from reducelower.cli.config import NEVER
     from reducelower.cli.main import app
 
     context = click.Context(app, info_name="reducelower")
-    commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name in app.list_commands(context):
+        command = app.get_command(context, name)
+        for option in command.params if command is not None else ():
+            if isinstance(option, click.Option) and option.name not in NEVER and not option.is_eager:
+                key = max(option.opts, key=len).removeprefix("--")
+                found.setdefault(key, (option.help or "", []))[1].append(name)
     lines = ["| key | what it sets | commands |", "|---|---|---|"]
-    for key, (text, names) in settable({name: each for name, each in commands.items() if each is not None}).items():
+    for key, (text, names) in sorted(found.items()):
         told = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
         lines.append(f"| `{key}` | {told} | {', '.join(names)} |")
     return "\n".join(lines)

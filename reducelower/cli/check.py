@@ -48,7 +48,6 @@ __all__ = ["check"]
     FORMAT_OPTION,
     conversion_options("stable"),
     (IR_VERSION_OPTION, REPORT_OPTION, EXCLUDE_OPTION, *WORKERS_OPTIONS),
-    option("--require-target", "Fail rather than inspect where no option says what to check for; for hooks."),
     JSON_OPTION,
     QUIET_OPTION,
     option("-v --verbose", "List every node that would be rewritten."),
@@ -58,8 +57,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 if every model fits
-    as it is, 1 if one is not, 2 if one cannot be read. If no option says what to check for, it says where each model
-    can go; with --require-target, a report or a format for CI, that is an error (status 2).
+    as it is, 1 if one is not, 2 if one cannot be read. Where a model can go says inspect.
 
     \b
     Examples:
@@ -68,12 +66,11 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
     """
     asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without", "domains"))
     if asks_nothing and options["ir_version"] in ("auto", "keep"):
-        if options["require_target"] or options["reports"] or options["form"] == "github":
-            raise click.UsageError("say what to check for: --opset N, --for NAME, --without OPERATOR or several", ctx)
-        from reducelower.cli.inspection import inspect_all
-
-        how = {name: options[name] for name in ("as_json", "exclude", "quiet")}
-        return inspect_all(models, short=True, **how)
+        raise click.UsageError(
+            "say what to check for: --opset N, --for NAME, --without OPERATOR or several; "
+            "inspect says where models can go",
+            ctx,
+        )
     settings = settings_of(target_of(options, ctx), options)
     return _check_all(models, replace(settings, details=bool(options["reports"])), options)
 

@@ -12,10 +12,10 @@ from reducelower.cli.types import beside
 from reducelower.failures import SettingError
 from reducelower.model.text import did_you_mean
 
-__all__ = ["defaults", "find", "find_here", "settable"]
+__all__ = ["NEVER", "defaults", "find", "find_here"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
-_NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
+NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
 """Parameters that a file may not set: the user has to give them each time, since they replace files."""
 
 
@@ -87,17 +87,6 @@ def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.C
     return found
 
 
-def settable(commands: Mapping[str, click.Command]) -> dict[str, tuple[str, list[str]]]:
-    """Every key that a configuration may have, with what it sets and the commands that have the option."""
-    found: dict[str, tuple[str, list[str]]] = {}
-    for name, option in _options(commands):
-        if option.name in _NEVER or option.is_eager:
-            continue
-        key = max((flag for flag in option.opts), key=len).removeprefix("--")
-        found.setdefault(key, (option.help or "", []))[1].append(name)
-    return dict(sorted(found.items()))
-
-
 def _refuse_two_spellings(path: Path, keys: Iterable[str]) -> None:
     spelled: dict[str, str] = {}
     for key in keys:
@@ -120,7 +109,7 @@ def _set(
         if flag not in option.opts:
             continue
         known = True
-        if option.name in _NEVER:
+        if option.name in NEVER:
             raise SettingError(f"{path}: {place} cannot be set by a file; give {flag} on the command line")
         given = _value(value, option, path.parent)
         if isinstance(given, list) and not option.multiple:

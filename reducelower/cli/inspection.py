@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,6 @@ from reducelower.cli import console
 from reducelower.cli.console import shown
 from reducelower.cli.options import JSON_OPTION, MODELS, option, with_options
 from reducelower.cli.text import columns, paragraph
-from reducelower.cli.types import FILE
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.model.text import counted
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from reducelower.pipeline.inspection import Inspected
     from reducelower.pipeline.where import Fault, OnRuntime, OnVersion
 
-__all__ = ["detail", "full_text", "inspect", "inspect_all", "short_text"]
+__all__ = ["inspect"]
 
 _MOST_OPERATORS = 40
 
@@ -46,9 +44,8 @@ _KINDS = {
         multiple=True,
     ),
     JSON_OPTION,
-    option("--report page", "Write a page to look at, with all reasons.", type=FILE, metavar="FILE.html"),
 )
-def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool, page: str | None) -> int:
+def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and on which runtimes it runs.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed; - is
@@ -58,7 +55,6 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool, page
     Examples:
       reducelower inspect model.onnx
       reducelower inspect model.onnx --for opencv@4.12
-      reducelower inspect models/ --report models.html
     """
     from reducelower.runtimes import TargetError, load_runtime
 
@@ -67,25 +63,6 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool, page
             load_runtime(name)
     except TargetError as error:
         raise click.UsageError(str(error)) from None
-    if page is not None and not page.endswith(".html"):
-        raise click.UsageError(f"{page}: a report of inspect ends in .html")
-    return inspect_all(models, as_json=as_json, names=names, page=page)
-
-
-def inspect_all(
-    models: Sequence[str],
-    *,
-    as_json: bool,
-    short: bool = False,
-    exclude: Sequence[str] = (),
-    quiet: bool = False,
-    names: Sequence[str] = (),
-    page: str | None = None,
-) -> int:
-    """Inspect every model that the command line names, and return the exit status.
-
-    In short it leaves out what a model holds, and says where it can go.
-    """
     import json
 
     from reducelower.batch.inputs import find_models
@@ -93,9 +70,9 @@ def inspect_all(
     from reducelower.files.remote import fetched
     from reducelower.pipeline.inspection import inspect_file
 
-    status, inspected = DONE, []
+    status = DONE
     with staged(models, None) as files:
-        for model in find_models(files.models, exclude=exclude):
+        for model in find_models(files.models):
             named = files.names.get(model.path, model.path)
             try:
                 with fetched(model.path) as local:
@@ -106,17 +83,11 @@ def inspect_all(
                     console.problem(problem.replace(model.path, named))
                 status = max(status, worst)
                 continue
-            inspected.append(found)
-            if as_json and not quiet:
+            if as_json:
                 console.data_result(json.dumps(asdict(found), allow_nan=False))  # `$defs/inspected` of the schema
-            elif not quiet:
-                console.result((short_text if short else full_text)(found, reasons=bool(names)))
+            else:
+                console.result(full_text(found, reasons=bool(names)))
             status = max(status, REFUSED if found.problem else DONE)
-    if page is not None:
-        from reducelower.files.pending import write_whole
-        from reducelower.report.inspection import as_html
-
-        write_whole(Path(page), as_html(inspected, detail))
     return status
 
 
@@ -142,14 +113,6 @@ def full_text(found: Inspected, *, reasons: bool = False) -> str:
     for name, text in rows:
         lines += paragraph(name, text)
     return "\n".join([*lines, *_where(found, reasons=reasons)])
-
-
-def short_text(found: Inspected, *, reasons: bool = False) -> str:
-    """Where a model can go."""
-    opset = found.opsets.get("ai.onnx", 0)
-    count = sum(found.operators.values())
-    line = f"{shown(found.path)}: opset {opset}, IR version {found.ir_version}, {counted(count, 'node')}"
-    return "\n".join([line, *_where(found, reasons=reasons)])
 
 
 def _where(found: Inspected, *, reasons: bool) -> list[str]:
@@ -182,13 +145,13 @@ def _row(each: OnRuntime) -> tuple[str, ...]:
         since.append(f"as it is from {each.oldest_as_it_is}")
     if each.oldest_after != each.oldest_as_it_is and len(each.words) > 1:
         since.append(f"after --for from {each.oldest_after}")
-    said = detail(each.newest)
+    said = _detail(each.newest)
     between = " but " if each.newest.word in ("runs", "nothing known against it") else ": "
     word = f"{each.newest.word}{between if said else ''}{said}"
     return each.name, each.newest.version, f"{word}{' (documented)' if each.is_documented else ''}", ", ".join(since)
 
 
-def detail(on: OnVersion) -> str:
+def _detail(on: OnVersion) -> str:
     """How many operators fail in each way, and how many features of the model as a whole."""
     parts = []
     for kind, called in _KINDS.items():

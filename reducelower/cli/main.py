@@ -13,13 +13,12 @@ from types import FrameType
 from typing import NoReturn
 
 import click
-from click.shell_completion import get_completion_class
 
 from reducelower.cli import console
 from reducelower.failures import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe, wants_trace
 from reducelower.model.text import did_you_mean
 
-__all__ = ["app", "completion", "main", "run"]
+__all__ = ["app", "main", "run"]
 
 _COMMANDS = {
     "convert": ("convert", "convert", "Convert models to another opset version or for a runtime."),
@@ -33,11 +32,10 @@ _COMMANDS = {
     "targets": ("catalog", "targets", "List the runtimes to convert for, and what is known of one."),
     "rules": ("catalog", "rules", "List the rule book, show a rule, test a folder of rules."),
     "probe": ("probe", "command", "Measure what a runtime gets right; write a target file."),
-    "completion": ("main", "completion", "Print the script that lets a shell complete commands."),
 }
 """By name: the module and the function in it, and what `--help` says."""
 
-_LOOKUPS = ("targets", "rules", "completion")
+_LOOKUPS = ("targets", "rules")
 """Commands that work whatever is in a configuration file."""
 
 
@@ -103,6 +101,10 @@ def app(ctx: click.Context) -> None:
     3 a fault of reducelower itself.
 
     Defaults of options come from reducelower.toml or [tool.reducelower] in pyproject.toml, here or in a folder above.
+
+    \b
+    In ~/.bashrc or ~/.zshrc (with zsh_source) this makes the shell complete commands, options, operators and files:
+      eval "$(_REDUCELOWER_COMPLETE=bash_source reducelower)"
     """
     from reducelower.cli.config import defaults, find_here
 
@@ -117,25 +119,6 @@ def app(ctx: click.Context) -> None:
         asks_for_help = not {"-h", "--help"}.isdisjoint(ctx.obj or ())
         if not asks_for_help and ctx.invoked_subcommand not in _LOOKUPS:
             raise
-
-
-@click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> int:
-    """Print the script that makes a shell complete commands, options, operators and files.
-
-    \b
-    Examples:
-      eval "$(reducelower completion bash)"        # in ~/.bashrc
-      eval "$(reducelower completion zsh)"         # in ~/.zshrc
-      reducelower completion fish | source         # in ~/.config/fish/config.fish
-    """
-
-    # The names that click looks for when the script asks what may come next.
-    kind = get_completion_class(shell)
-    assert kind is not None, "click has all three"
-    console.result(kind(app, {}, "reducelower", "_REDUCELOWER_COMPLETE").source())
-    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -60,26 +60,6 @@ Option: TypeAlias = Callable[[Any], Any]
 """What `click.option` and `click.argument` return."""
 
 
-_WITH_VERIFICATION = (
-    "dims",
-    "inputs",
-    "test_data",
-    "runtimes",
-    "provider",
-    "tolerances",
-    "budget",
-    "memory",
-    "cache",
-    "strict",
-)
-
-_CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
-    ("quiet", True, ("verbose",), "one asks for less text and the other for more"),
-    ("as_json", True, ("verbose", "form"), "JSON holds everything, in a form of its own"),
-    ("verify", False, _WITH_VERIFICATION, "it is about a verification that does not take place"),
-)
-"""Contradictory options: one and its value, the others, and why."""
-
 _REPLACED: Sequence[tuple[str, object, Sequence[str]]] = (
     ("quiet", False, ("verbose",)),
     ("as_json", False, ("verbose", "form")),
@@ -89,33 +69,19 @@ _REPLACED: Sequence[tuple[str, object, Sequence[str]]] = (
 
 
 class Command(click.Command):
-    """A command that refuses contradictory options instead of following one of them."""
+    """A command whose options on the command line take the place of those in a configuration file that they contradict.
+
+    On the command line itself, --quiet and --json have precedence over --verbose.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Check options of the command line; those of a configuration file are overridden instead."""
+        """Reset what only a file says."""
         for name, otherwise, others in _REPLACED:
             is_from_file = ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP
-            if is_from_file and any(_is_given(ctx, other) for other in others):
+            given = map(ctx.get_parameter_source, others)
+            if is_from_file and click.core.ParameterSource.COMMANDLINE in given:
                 ctx.params[name] = otherwise
-        for name, value, others, why in _CONFLICTS:
-            if not _is_given(ctx, name) or ctx.params[name] != value:
-                continue
-            for other in filter(functools.partial(_is_given, ctx), others):
-                raise click.UsageError(
-                    f"{_flag(ctx, name)} and {_flag(ctx, other)} contradict each other: {why}; give one of them", ctx
-                )
         return super().invoke(ctx)
-
-
-def _is_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-
-
-def _flag(ctx: click.Context, name: str) -> str:
-    """How the user spells an option, with its negative flag if it is off."""
-    option = next(each for each in ctx.command.params if each.name == name)
-    flags = option.secondary_opts if ctx.params[name] is False and option.secondary_opts else option.opts
-    return max(flags, key=len)
 
 
 def option(flags: str, text: str, **how: Any) -> Option:
@@ -257,8 +223,6 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
 
     names = {field.name for field in fields(Settings)} & options.keys()
     said = {name: options[name] for name in names if options[name] is not None}
-    if "tolerances" in said:
-        said["tolerances"] = tolerances_of(options)
     if not said.get("runtimes", True):
         del said["runtimes"]
     source = click.get_current_context().get_parameter_source
@@ -323,13 +287,6 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         callback=_by_element_type,
     ),
     option(
-        "--rtol",
-        "Largest error of a float, relative to its magnitude; values within the ULP of --tolerance pass as well.",
-        type=Number(min=0, finite=True),
-        metavar="R",
-    ),
-    option("--atol", "Largest absolute error of a float.", type=Number(min=0, finite=True), metavar="A"),
-    option(
         "--verify-budget budget",
         "Time for running regions and models.",
         type=Number(min=0, min_open=True),
@@ -375,25 +332,6 @@ EXCLUDE_OPTION: Option = option(
 )
 
 
-def tolerances_of(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tolerances by element type from ``--tolerance``, ``--rtol`` and ``--atol``."""
-    given: Mapping[str, Any] = options["tolerances"]
-    relative, absolute = options["rtol"], options["atol"]
-    if relative is None and absolute is None:
-        return given
-    from reducelower.verification import DEFAULT_TOLERANCES
-
-    tolerances = {**DEFAULT_TOLERANCES, **given}
-    return {
-        name: replace(
-            item,
-            relative=item.relative if relative is None else relative,
-            absolute=item.absolute if absolute is None else absolute,
-        )
-        for name, item in tolerances.items()
-    }
-
-
 WORKERS_OPTIONS: Sequence[Option] = (
     option("--jobs", "Processes for many models.", type=Integer(min=1), default=1),
     option(
@@ -414,9 +352,9 @@ OUTPUT_OPTIONS: Sequence[Option] = (
     option("--force overwrite", "Replace existing outputs."),
     option(
         "--external-data",
-        "How external data comes to another folder: as a copy that shares blocks where the file system can (copy; link "
-        "means the same), or not at all (keep).",
-        type=click.Choice(["copy", "link", "keep"]),
+        "How external data comes to another folder: as a copy that shares blocks where the file system can, or not at "
+        "all (keep).",
+        type=click.Choice(["copy", "keep"]),
         default="copy",
     ),
     click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),

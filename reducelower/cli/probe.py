@@ -48,7 +48,7 @@ __all__ = ["command"]
 @option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str)
 @option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str)
 @option("-o --output", "The target file to write.", required=True, metavar="FILE.toml")
-@option("--report reports", "Report to write: .html, .json or .txt; repeatable.", multiple=True, metavar="FILE")
+@option("--report page", "Write a page with all that is not right.", metavar="FILE.html")
 @option(
     "--keep-failing kept",
     "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
@@ -113,8 +113,8 @@ def command(**options: Any) -> int:
     except ValueError as error:
         raise SettingError(str(error)) from None
     _write_target(distilled, output, overwrite=options["force"])
-    for path in options["reports"]:
-        write_probe_report(probed, distilled, Path(path))
+    if options["page"]:
+        write_probe_report(probed, distilled, Path(options["page"]))
     if options["as_json"]:
         data_result(runtime_line(distilled.runtime))
     elif not options["quiet"]:
@@ -272,16 +272,15 @@ def _subject(options: Mapping[str, Any]) -> Subject:
 def _check_paths(options: Mapping[str, Any], output: Path) -> None:
     """Check before the work that its results can be written."""
     from reducelower.cli.reports import check_place
-    from reducelower.report.probe import FORMATS
 
     if output.suffix != ".toml":
         raise SettingError(f"{output}: a target file ends in .toml")
     if output.exists() and not options["force"]:
         raise SettingError(f"{output} exists; --force replaces it")
-    for path in options["reports"]:
-        if Path(path).suffix.lower() not in FORMATS:
-            raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
-    for path in filter(None, (options["output"], options["results"], *options["reports"])):
+    page = options["page"]
+    if page and not page.endswith(".html"):
+        raise SettingError(f"{page}: the report ends in .html; --results keeps every result as JSON")
+    for path in filter(None, (options["output"], options["results"], page)):
         check_place(path)
 
 

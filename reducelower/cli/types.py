@@ -198,22 +198,15 @@ class Integer(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """A number in a range, but not NaN, which click finds in every range.
-
-    Infinity is allowed if there is no maximum, unless `finite` is set.
-    """
+    """A number in a range, but not NaN, which click finds in every range."""
 
     name = "number"
-
-    def __init__(self, *, finite: bool = False, **bounds: Any) -> None:
-        super().__init__(**bounds)
-        self._finite = finite
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read a number and refuse NaN."""
         number = float(super().convert(value, param, ctx))
-        if math.isnan(number) or (self._finite and math.isinf(number)):
-            self.fail(f"{number} is not a {'finite ' if self._finite else ''}number", param, ctx)
+        if math.isnan(number):
+            self.fail(f"{number} is not a number", param, ctx)
         return number
 
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from reducelower.files.external import DataFolder, ExternalFile, all_graphs, external_tensors, unlike_checksums
 from reducelower.files.reading import LoadedModel, read_model
-from reducelower.files.writing import EXTERNAL_DATA_MODES, resolve_destination, write_model
+from reducelower.files.writing import resolve_destination, write_model
 
 __all__ = [
-    "EXTERNAL_DATA_MODES",
     "DataFolder",
     "ExternalFile",
     "LoadedModel",

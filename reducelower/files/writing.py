@@ -22,15 +22,7 @@ from reducelower.model.wire import Window
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights, Piece
 
-__all__ = ["EXTERNAL_DATA_MODES", "is_there", "resolve_destination", "write_model"]
-
-EXTERNAL_DATA_MODES = ("copy", "link", "keep")
-"""What to do with external data when the output goes to another folder.
-
-``copy`` shares blocks with the original where the file system can and copies where not. ``link`` means the same: onnx
-(from 1.21 on) refuses to load external data that has more than one name or is a link. ``keep`` brings nothing: the user
-does.
-"""
+__all__ = ["is_there", "resolve_destination", "write_model"]
 
 
 def resolve_destination(
@@ -100,7 +92,9 @@ def write_model(
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
         in_place: the output may be the input itself.
-        external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
+        external_data: what to do with external data where the output goes to another folder. ``copy`` shares blocks
+            with the original where the file system can, since onnx (from 1.21 on) refuses to load external data that
+            has more than one name or is a link; ``keep`` brings nothing, the user does.
         on_copied: called with (done, total) bytes of what is copied from other files.
         on_complete: called with the descriptor of the output, complete but without its name, and the source; an
             exception leaves everything as it was.

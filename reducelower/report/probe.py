@@ -1,17 +1,13 @@
-"""The report of a probe: text, JSON (`probe_schema.json` documents it) or one HTML page."""
+"""The report of a probe: text, or one HTML page with a map of what is right."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from reducelower import __version__
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.conformance.conditions import TOLD
 from reducelower.conformance.distilling import Distilled
 from reducelower.conformance.from_models import FromModels
 from reducelower.conformance.judging import Word
@@ -19,10 +15,7 @@ from reducelower.conformance.running import Probed
 from reducelower.files.pending import write_whole
 from reducelower.model.text import counted, shown
 
-__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "heat", "models_text", "write_probe_report"]
-
-SCHEMA_VERSION = 1
-"""Version of the JSON layout; it changes when a reader of the old layout would break."""
+__all__ = ["as_html", "as_text", "heat", "models_text", "write_probe_report"]
 
 _WORDS: tuple[Word, ...] = ("right", "wrong", "refused")
 
@@ -84,16 +77,11 @@ def totals(probed: Probed) -> dict[Word, int]:
 
 
 def as_text(probed: Probed, distilled: Distilled) -> str:
-    """The report as text: a heat map of numbers, then the facts."""
+    """The report as text: how many cases are right, then the facts."""
     runtime = distilled.runtime
     words = ", ".join(f"{count} {word}" for word, count in totals(probed).items())
     lines = [f"{runtime}: {len(probed.results)} cases, {words}"]
     lines.append(f"reads opset versions {runtime.reads}; most is right at {runtime.prefer}")
-    lines += ["", *_table("right, or right/wrong/refused", *heat(probed, reductions=True))]
-    opsets, rows = heat(probed, reductions=False)
-    failing = [row for row in rows if any(cell.wrong or cell.refused for cell in row.cells)]
-    if failing:
-        lines += ["", *_table("parts of replacements", opsets, failing)]
     if runtime.facts:
         lines += ["", "Facts"]
         for fact in runtime.facts:
@@ -135,84 +123,6 @@ def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:
-    """A column for each opset version at which more than one form was tried, and one for all others."""
-    wide = [at for at in range(len(opsets)) if max(row.cells[at].total for row in rows) > 1]
-    rest = [at for at in range(len(opsets)) if at not in wide]
-    head = [title, *(str(opsets[at]) for at in wide), *(["others"] if rest else [])]
-    table = [head]
-    for row in rows:
-        cells = [str(row.cells[at]) for at in wide]
-        if rest:
-            together = [sum(getattr(row.cells[at], word) for at in rest) for word in _WORDS]
-            cells.append("/".join(map(str, together)) if together[1] or together[2] else str(together[0]))
-        table.append([row.operator, *cells])
-    widths = [max(len(line[at]) for line in table) for at in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in table
-    ]
-
-
-def as_json(probed: Probed, distilled: Distilled) -> str:
-    """The report as JSON text."""
-    runtime = distilled.runtime
-    maps = []
-    for reductions in (True, False):
-        opsets, rows = heat(probed, reductions=reductions)
-        maps += [
-            {"operator": row.operator, "opset": opset, **asdict(cell)}
-            for row in rows
-            for opset, cell in zip(opsets, row.cells, strict=True)
-            if cell.total
-        ]
-    plain: Mapping[str, Any] = {
-        "schema": SCHEMA_VERSION,
-        "reducelower": __version__,
-        "runtime": runtime.name,
-        "version": runtime.version,
-        "reads": str(runtime.reads),
-        "prefer": runtime.prefer,
-        "totals": totals(probed),
-        "heat": maps,
-        "facts": [
-            {
-                "says": fact.says,
-                "operators": sorted(fact.operators),
-                "opsets": None if fact.opsets is None else str(fact.opsets),
-                "is": fact.outcome,
-                "when": {name: _plain(value) for name, value in fact.when.conditions},
-            }
-            for fact in runtime.facts
-        ],
-        "untold": [case.name for case in distilled.untold],
-        "overcast": [case.name for case in distilled.overcast],
-        "cases": [
-            {
-                "case": case.name,
-                "operator": case.operator,
-                "opset": case.opset,
-                "features": {name: getattr(case.features, name) for name in TOLD},
-                "tag": case.tag,
-                "result": result.word,
-                "kind": result.kind,
-                "detail": result.detail,
-            }
-            for case, result in zip(probed.cases, probed.results, strict=True)
-        ],
-    }
-    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, bool):
-        return value
-    return sorted(value) if isinstance(value, frozenset) else str(value)
-
-
 def as_html(probed: Probed, distilled: Distilled) -> str:
     """The report as one HTML page that needs no other file and no network."""
     from reducelower.report.page import rendered, shipped
@@ -240,10 +150,6 @@ def _shade(cell: Cell) -> str:
     return f"heat{0 if not cell.right else 4 if cell.right == cell.total else 1 + int(3 * cell.right / cell.total)}"
 
 
-FORMATS: Mapping[str, Callable[[Probed, Distilled], str]] = {".html": as_html, ".json": as_json, ".txt": as_text}
-"""The function that writes each format, by file extension."""
-
-
 def write_probe_report(probed: Probed, distilled: Distilled, path: Path) -> None:
-    """Write a report in the format of its extension, completely or not at all; an existing file is replaced."""
-    write_whole(path, FORMATS[path.suffix.lower()](probed, distilled))
+    """Write the page completely or not at all; an existing file is replaced."""
+    write_whole(path, as_html(probed, distilled))

@@ -88,7 +88,7 @@ def test_help_shows_an_example(command: str) -> None:
     assert all("reducelower " in example for example in examples(command))
 
 
-@pytest.mark.parametrize(("command", "example"), [item for item in ALL if item[0] not in ("probe", "completion")])
+@pytest.mark.parametrize(("command", "example"), [item for item in ALL if item[0] != "probe"])
 def test_examples_in_the_help_do_what_they_say(command: str, example: str, shell_folder: Path) -> None:
     if "verify" in example and "openvino" in example and importlib.util.find_spec("openvino") is None:
         pytest.skip("openvino is not installed")
@@ -115,16 +115,16 @@ def test_examples_of_measurements_say_what_the_command_takes(example: str) -> No
 
 # Completion, as each shell asks for it.
 
-BASH = 'eval "$(reducelower completion bash)"; COMP_WORDS=({words}); COMP_CWORD={at}; {ask}'
+BASH = 'eval "$(_REDUCELOWER_COMPLETE=bash_source reducelower)"; COMP_WORDS=({words}); COMP_CWORD={at}; {ask}'
 BASH_ASK = (
     "compopt() { printf 'compopt %s %s\\n' \"$@\"; }; _reducelower_completion reducelower; "
     "printf '%s\\n' \"${COMPREPLY[@]}\""
 )
-FISH = "reducelower completion fish | source; complete --do-complete '{line}'"
+FISH = "_REDUCELOWER_COMPLETE=fish_source reducelower | source; complete --do-complete '{line}'"
 ZSH = (
     'compdef() {{ :; }}; compadd() {{ print -l -- "${{completions[@]}}" }}; '
     '_describe() {{ print -l -- "${{completions_with_descriptions[@]}}" }}; _path_files() {{ print files }}; '
-    'eval "$(reducelower completion zsh)"; words=({words}); CURRENT={at1}; _reducelower_completion'
+    'eval "$(_REDUCELOWER_COMPLETE=zsh_source reducelower)"; words=({words}); CURRENT={at1}; _reducelower_completion'
 )
 
 
@@ -154,7 +154,7 @@ def completed(shell: str, words: list[str], folder: Path) -> str:
         (["expand", "--rules", "sta"], "stable"),
         (["convert", "--without-type", "bfl"], "bfloat16"),
         (["convert", "--for", "open"], "openvino"),
-        (["completion", "z"], "zsh"),
+        (["rules", "ReduceL2", "--rules", "st"], "stable"),
     ],
 )
 def test_a_shell_completes_names(shell: str, words: list[str], expected: str, shell_folder: Path) -> None:
