@@ -80,7 +80,7 @@ class Outcome:
         verification: how the two models compare; None when they were not compared.
         difference: what differs from the second model by structure; None where that was not asked for.
         external: names of files with external data that the output refers to and that were not copied.
-        details: the distinct rewrites with their nodes and what happened to each node; None when there was no model.
+        details: the distinct rewrites with their nodes, for a report; None when none was asked for or nothing was made.
         seconds: how long it took; 0 where that is not known.
         said: of a model that is kept, what the run that converted it said; None of any other.
     """

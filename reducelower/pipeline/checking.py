@@ -38,12 +38,10 @@ def check_here(path: str, settings: Settings) -> Outcome:
 
 def _with_planned_details(outcome: Outcome, plan: Plan, settings: Settings, source: LoadedModel) -> Outcome:
     """Add the parts of a report on a check; the converted model is made for that and then dropped."""
-    if not settings.details:
+    if not settings.details or plan.refusals or not plan.sites:
         return outcome
     # The sites are in the model as it is fitted to the runtime.
     source = replace(source, document=fitted(source.document, settings.target.runtime, settings).document)
-    if plan.refusals or not plan.sites:
-        return with_details(outcome, settings, source)
     legal = legalize(source.model, **{**settings.for_engine(), "set_sizes": {}}, base_dir=source.place)
     of_sites = with_details(replace(outcome, plan=legal.plan), settings, source, Document.of_message(legal.model))
     return replace(outcome, details=of_sites.details)

@@ -53,8 +53,7 @@ def convert_here(
         source = read_model(task.source)
         return _convert(task, for_model(settings, source.document), source, begin, on_complete)
     except Exception as error:
-        outcome = failed(task.source, error, source)
-        return with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
+        return failed(task.source, error, source)
 
 
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
@@ -227,17 +226,13 @@ def _stops(verification: Verification, *, strict: bool) -> bool:
     return verification.verdict == "different" or (strict and (not verification.equivalent or departs))
 
 
-def with_details(
-    outcome: Outcome, settings: Settings, source: LoadedModel, converted: Document | None = None
-) -> Outcome:
+def with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made: Document) -> Outcome:
     """Add the parts of a report that need both models."""
-    if not settings.details:
+    if not settings.details or outcome.plan is None:
         return outcome
     from reducelower.report.details import describe_models
 
-    made = None if converted is None else converted.message
-    details = describe_models(source.model, made, outcome.plan, outcome.refusals, outcome.verification)
-    return replace(outcome, details=details)
+    return replace(outcome, details=describe_models(source.model, made.message, outcome.plan, outcome.verification))
 
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:

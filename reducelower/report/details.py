@@ -1,19 +1,13 @@
-"""The parts of a report that need the models: each distinct rewrite, and what happened to every node."""
+"""The parts of a report that need the models: each distinct rewrite, with the nodes before and after."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from onnx import ModelProto
 
 from reducelower.difference import Difference, changed_operators
-from reducelower.errors import Refusal
-from reducelower.model.graph import bodies
-from reducelower.model.spelled import operator_name
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
 from reducelower.types import Inference
@@ -24,12 +18,8 @@ from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.running.source import CannotRunError, Source
 
-__all__ = ["Details", "DistinctRewrite", "Fate", "NodeRow", "describe_difference", "describe_models"]
+__all__ = ["Details", "DistinctRewrite", "describe_difference", "describe_models"]
 
-Fate = Literal["kept", "rewritten", "refused", "not converted"]
-
-_MOST_ROWS = 3_000
-_MOST_KEPT = 500
 _MOST_SIDES = 60
 
 
@@ -53,60 +43,24 @@ class DistinctRewrite:
 
 
 @dataclass(frozen=True)
-class NodeRow:
-    """One node of the source model.
-
-    Attributes:
-        node: its name, or operator and position.
-        fate: what happened to it; ``not converted`` if another node was refused.
-        why: the rule, or the reason of a refusal.
-        rewrite: number of the distinct rewrite; 0 for none.
-    """
-
-    graph: str
-    node: str
-    op_type: str
-    fate: Fate
-    why: str = ""
-    rewrite: int = 0
-
-
-@dataclass(frozen=True)
 class Details:
     """What a report shows about one model.
 
     Attributes:
         rewrites: distinct rewrites, in the order of their first nodes.
-        rows: nodes in graph order; for large models not all, and kept nodes are the first to be left out.
-        totals: number of nodes per fate.
-        left_out: number of nodes without a row, by operator and fate.
         operators: the operators whose number of nodes changed, with both numbers.
-        sizes: bytes of the model before and after; 0 if there is none.
+        sizes: bytes of the model before and after.
     """
 
     rewrites: tuple[DistinctRewrite, ...]
-    rows: tuple[NodeRow, ...]
-    totals: dict[Fate, int]
-    left_out: dict[tuple[str, Fate], int]
     operators: tuple[tuple[str, int, int], ...] = ()
     sizes: tuple[int, int] = (0, 0)
 
 
-def describe_models(
-    before: ModelProto,
-    after: ModelProto | None,
-    plan: Plan | None,
-    refusals: Sequence[Refusal],
-    verification: Verification | None,
-) -> Details:
+def describe_models(before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None) -> Details:
     """Collect the details while the models are loaded; their size is bounded, unlike that of the models."""
-    sites = plan.sites if plan is not None and after is not None else ()
-    made = None if after is None or plan is None else _rewrites(before, after, plan, verification)
-    rewrites, numbers = made or ((), {})
-    table = _table(before, sites, numbers, refusals, rewrites)
-    if after is None:
-        return replace(table, sizes=(before.ByteSize(), 0))
-    return replace(table, operators=changed_operators(before, after), sizes=(before.ByteSize(), after.ByteSize()))
+    rewrites = _rewrites(before, after, plan, verification)
+    return Details(rewrites, changed_operators(before, after), (before.ByteSize(), after.ByteSize()))
 
 
 def describe_difference(
@@ -124,13 +78,13 @@ def describe_difference(
         ran = next((findings[place] for place in change.nodes if place in findings), None)
         changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), sides, ran))
     sizes = before.ByteSize(), after.ByteSize()
-    return Details(tuple(changes), (), {}, {}, found.operators, sizes)
+    return Details(tuple(changes), found.operators, sizes)
 
 
 def _rewrites(
     before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None
-) -> tuple[tuple[DistinctRewrite, ...], dict[Site, int]]:
-    """The distinct rewrites, and to which one each site belongs."""
+) -> tuple[DistinctRewrite, ...]:
+    """The distinct rewrites, with what running each gave."""
     cuts = _Cuts(before, after, plan)
     shared: dict[tuple[str, str], int] = {}
     findings = verification.sites if verification is not None else ()
@@ -146,7 +100,6 @@ def _rewrites(
             found.setdefault(key, region)
         groups.setdefault(key, []).append(site)
     rewrites = []
-    numbers: dict[Site, int] = {}
     for number, (key, members) in enumerate(groups.items(), 1):
         first, region = members[0], found[key]
         sides = fragments_of(region) if region is not None and number <= _MOST_SIDES else None
@@ -154,8 +107,7 @@ def _rewrites(
         place = first.op_type, first.rule, signature, first.graph, first.node, len(members)
         ran = findings[key] if isinstance(key, int) else None
         rewrites.append(DistinctRewrite(number, *place, sides, ran))
-        numbers.update(dict.fromkeys(members, number))
-    return tuple(rewrites), numbers
+    return tuple(rewrites)
 
 
 class _Cuts:
@@ -179,36 +131,3 @@ class _Cuts:
             return None if claim is None else cut_region(claim)
         except CannotRunError:
             return None
-
-
-def _table(
-    before: ModelProto,
-    sites: Sequence[Site],
-    numbers: dict[Site, int],
-    refusals: Sequence[Refusal],
-    rewrites: tuple[DistinctRewrite, ...],
-) -> Details:
-    rewritten = {(site.graph, index): site for site in sites for index in site.raised_from or (site.index,)}
-    refused: dict[tuple[str, str], str] = {}
-    for refusal in refusals:
-        refused.setdefault((refusal.graph, refusal.node), refusal.reason)
-    rest: Fate = "not converted" if refusals else "kept"
-    limits = {"kept": _MOST_KEPT, "not converted": _MOST_KEPT, "rewritten": _MOST_ROWS, "refused": _MOST_ROWS}
-    totals: Counter[Fate] = Counter()
-    left_out: Counter[tuple[str, Fate]] = Counter()
-    rows: list[NodeRow] = []
-    placed = ((path, index, node) for path, body in bodies(before) for index, node in enumerate(body.node))
-    for graph, index, node in placed:
-        label = node.name or f"{node.op_type}#{index}"
-        kind = operator_name(node)
-        row = NodeRow(graph, label, kind, rest)
-        if (site := rewritten.get((graph, index))) is not None:
-            row = NodeRow(graph, label, kind, "rewritten", site.rule, numbers.get(site, 0))
-        elif (graph, label) in refused:
-            row = NodeRow(graph, label, kind, "refused", refused[graph, label])
-        totals[row.fate] += 1
-        if totals[row.fate] <= limits[row.fate]:
-            rows.append(row)
-        else:
-            left_out[kind, row.fate] += 1
-    return Details(rewrites, tuple(rows), dict(totals), dict(left_out))

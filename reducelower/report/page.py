@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -20,16 +19,14 @@ from reducelower.lines import Tone
 from reducelower.model.text import shown
 from reducelower.outcome import Outcome
 from reducelower.plan import Plan
-from reducelower.report.details import Details, DistinctRewrite, Fate
+from reducelower.report.details import Details, DistinctRewrite
 from reducelower.report.writing import Report
 from reducelower.verification import SiteVerification, Verification
 
 __all__ = ["html", "render", "rendered", "shipped"]
 
-_MOST_ROWS = 12_000
 _MOST_SIDES = 240
 _OPEN = 3  # rewrites that are shown open
-_FATES: tuple[Fate, ...] = ("rewritten", "refused", "kept", "not converted")
 _MOST_OPERATORS = 30
 _MOST_WARNINGS = 5
 _MARKS: dict[Tone, str] = {"good": "✓", "warning": "!", "bad": "✗"}
@@ -43,7 +40,6 @@ class _Section:
     facts: Outcome
     details: Details
     rewrites: tuple[tuple[DistinctRewrite, bool, bool], ...]
-    totals: tuple[tuple[Fate, int], ...]
     is_open: bool
 
 
@@ -149,16 +145,15 @@ def _warnings(report: Report) -> list[str]:
 
 def _sections(report: Report) -> Iterator[_Section]:
     count = max(len(report.models), 1)
-    row_limit, side_limit = max(_MOST_ROWS // count, 20), max(_MOST_SIDES // count, 2)
+    side_limit = max(_MOST_SIDES // count, 2)
     for number, model in enumerate(sorted(report.models, key=lambda model: model.passed), 1):
-        details = _within(model.details or Details((), (), {}, {}), row_limit)
+        details = model.details or Details(())
         rewrites = enumerate(sorted(details.rewrites, key=_severity))
         yield _Section(
             number,
             model,
             details,
             tuple((item, at < _OPEN or _is_wrong(item), at < side_limit) for at, item in rewrites),
-            tuple((fate, details.totals[fate]) for fate in _FATES if details.totals.get(fate)),
             count == 1 or not model.passed,
         )
 
@@ -179,17 +174,6 @@ def _severity(item: DistinctRewrite) -> int:
 
 def _is_wrong(item: DistinctRewrite) -> bool:
     return item.finding is not None and item.finding.tone != "good"
-
-
-def _within(details: Details, limit: int) -> Details:
-    """The details with as many rows as fit on the page: of many nodes, those that were rewritten or refused."""
-    if len(details.rows) <= limit:
-        return details
-    rows = [row for row in details.rows if row.fate in ("rewritten", "refused")][:limit]
-    left_out = Counter(details.left_out)
-    left_out.update(Counter((row.op_type, row.fate) for row in details.rows))
-    left_out.subtract(Counter((row.op_type, row.fate) for row in rows))
-    return replace(details, rows=tuple(rows), left_out=dict((+left_out).most_common()))
 
 
 def html(result: object) -> str:

@@ -203,7 +203,7 @@ MANY = "g (string[2] x) => (bool[2] y, bool[2] z, bool[2] w) {{ y = {0} (x) z = 
 @pytest.mark.parametrize("form", [".md", ".xml", ".html"])
 def test_refusals_that_are_the_same_are_one_entry(tmp_path: Path, form: str) -> None:
     given = converted(tmp_path, model(MANY.format('RegexFullMatch <pattern = "a+">'), 20))
-    text = render(Report("convert", (given,)), form).partition("<h3 id=")[0]  # what lists every node comes after
+    text = render(Report("convert", (given,)), form)
     assert len(given.refusals) == 3
     assert text.count("does not have RegexFullMatch") <= 2  # in an XML case as its message and its text
     if form == ".md":
