@@ -83,7 +83,7 @@ _Found = tuple[float, Change, Sequence[int], Sequence[int]]
 def _of_pairs(found: Matched) -> Iterator[_Found]:
     left, right = found.left, found.right
     for at, other in found.pairs.items():
-        details = [] if at in found.alike else [*_attributes(found, at, other)]
+        details = [] if found.left.nodes[at] == found.right.nodes[other] else [*_attributes(found, at, other)]
         connected: list[str] = []
         for position, name, new in found.changed_inputs.get(at, ()):
             if found.is_free(name, new) or position >= len(left.nodes[at].input):

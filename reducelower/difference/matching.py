@@ -1,14 +1,9 @@
 """Match the nodes of two graphs by structure; names are a hint.
 
-A conversion or an edit keeps most names. So nodes that are written alike are matched first, then nodes of the same
-operator that compute a value of the same name. That is all if the names leave nothing to be found: no node that they
-leave over or call changed is like such a node on the other side, and no value is read in place of another.
-
-Otherwise nodes are matched that compute the same from the same values, by number (`numbering`), whatever their names;
-then the names count only if fewer nodes differ by them.
-
-In both cases what is left is matched by operator, attributes and constants, told apart by what follows a node and what
-is next to it. Last, starting from matched nodes along values, nodes with only the operator in common.
+First nodes are matched that compute the same from the same values, by number (`numbering`), whatever their names. Then
+those of one kind, that is operator, attributes and constants, that all that follows tells apart; those of one operator
+that compute a value of the same name; and those of one kind with like neighbours, or as many of one kind. At last,
+starting from matched nodes along values, nodes with only the operator in common.
 """
 
 from __future__ import annotations
@@ -30,8 +25,8 @@ __all__ = ["Matched", "match"]
 class Matched:
     """Two graphs with their matched outputs and nodes.
 
-    `pairs` leads from left to right, `taken` back. On the left, `exact` are those that compute the same from the same
-    values, `alike` those that are written alike.
+    `pairs` leads from left to right, `taken` back; `exact` are those on the left that compute the same from the same
+    values.
     """
 
     left: Side
@@ -40,7 +35,6 @@ class Matched:
     pairs: dict[int, int] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
     exact: AbstractSet[int] = frozenset()
-    alike: AbstractSet[int] = frozenset()
 
     @cached_property
     def changed_inputs(self) -> Mapping[int, list[tuple[int, str, str]]]:
@@ -97,88 +91,17 @@ class Matched:
 
 def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matched:
     """Match the nodes of two graphs that are numbered with one table, given the pairs of outputs."""
-    named = Matched(left, right, outputs)
-    _by_names(named)
-    _by_kinds(named)
-    if _is_least(named):
-        return named
     found = Matched(left, right, outputs)
+    _pair(found, left.exact_by_name, right.exact_by_name, same_count=False)
     _pair(found, left.exact, right.exact, same_count=False)
     found.exact = frozenset(found.pairs)
-    _by_kinds(found)
-    return min(named, found, key=_size)
-
-
-def _by_names(found: Matched) -> None:
-    """Match what is written alike, or computes a value of the same name."""
-    left, right = found.left, found.right
-    others = right.written()
-    for text, at in left.written().items():  # in this order, which is told
-        if text in others:
-            found.add(at, others[text])
-    # The values of different constants may have one name.
-    changed = {name for name in left.read if left.numbers.get(name) != right.numbers.get(name)}
-    found.alike = {at for at in found.pairs if changed.isdisjoint(left.reads[at])}
-    for name, other in right.producers.items():
-        at = left.producers.get(name, -1)
-        if (
-            at != -1
-            and at not in found.pairs
-            and other not in found.taken
-            and left.operator(at) == right.operator(other)
-        ):
-            found.add(at, other)
-    free = {name for name in left.read if found.pairs.get(left.producers.get(name, -1)) != right.producers.get(name)}
-    found.exact = {at for at in found.alike if free.isdisjoint(left.reads[at])}
-
-
-def _is_least(found: Matched) -> bool:
-    """Whether no two nodes could be matched better: see the start of this module."""
-    left, right = found.left, found.right
-    lefts = {at for at in left.nodes if at not in found.alike and not _is_of_kind(found, at)}
-    rights = {at for at in right.nodes if at not in found.taken or found.taken[at] in lefts}
-    operators = left.operators(lefts) & right.operators(rights)
-    kinds = [
-        {side.kind(at) for at in members if side.operator(at) in operators}
-        for side, members in ((left, lefts), (right, rights))
-    ]
-    if not kinds[0].isdisjoint(kinds[1]):
-        return False
-    return not any(_is_rewired(found, at) for at in found.changed_inputs) and all(
-        found.same(*each) or found.is_free(*each) for each in found.outputs
-    )
-
-
-def _size(found: Matched) -> int:
-    """How many nodes and outputs differ."""
-    alone = len(found.left.nodes) + len(found.right.nodes) - 2 * len(found.pairs)
-    pairs = [at for at in found.pairs if at not in found.exact]
-    outputs = sum(not found.same(*each) and not found.is_free(*each) for each in found.outputs)
-    return alone + outputs + sum(not _is_of_kind(found, at) or _is_rewired(found, at) for at in pairs)
-
-
-def _is_rewired(found: Matched, at: int) -> bool:
-    """Whether a matched node reads another value that is no constant, and that a matched node computes."""
-    return any(
-        not found.is_free(name, other) and not (found.left.is_fixed(name) and found.right.is_fixed(other))
-        for _, name, other in found.changed_inputs.get(at, ())
-    )
-
-
-def _is_of_kind(found: Matched, at: int) -> bool:
-    other = found.pairs.get(at)
-    return other is not None and found.left.kind(at) == found.right.kind(other)
-
-
-def _by_kinds(found: Matched) -> None:
-    """Match what is not matched yet by kind, neighbours and operators."""
-    left, right = found.left, found.right
-    if left.operators(left.nodes.keys() - found.pairs).isdisjoint(right.operators(right.nodes.keys() - found.taken)):
-        return
+    _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
+    _pair(found, left.named, right.named)
     _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
     _pair(found, left.beside(found.pairs), right.beside(found.taken))
     _pair(found, left.alone(found.pairs), right.alone(found.taken))
     _spread(found)
+    return found
 
 
 def _pair(

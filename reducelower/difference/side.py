@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
@@ -52,13 +52,22 @@ class Side:
                     self.producers[name], self.outputs_at[name] = at, output
 
     @cached_property
-    def exact(self) -> Mapping[int, tuple[int, ...]]:
-        """By position, the numbers of what a node computes. Numbers all values."""
-        return {at: self._table.add(node, self.numbers, self.opsets, self.functions) for at, node in self.nodes.items()}
+    def exact(self) -> Mapping[int, Hashable]:
+        """By position, the operator of a node and the numbers of what it computes. Numbers all values."""
+        return {
+            at: (self.operator(at), self._table.add(node, self.numbers, self.opsets, self.functions))
+            for at, node in self.nodes.items()
+        }
 
-    def written(self) -> dict[bytes, int]:
-        """The position of every node by all that is written of it."""
-        return {node.SerializeToString(): at for at, node in self.nodes.items()}
+    @property
+    def exact_by_name(self) -> Mapping[int, Hashable]:
+        """The same with the names of what it computes."""
+        return {at: (number, *self.nodes[at].output) for at, number in self.exact.items()}
+
+    @property
+    def named(self) -> Mapping[int, Hashable]:
+        """By position, the operator of a node and the names of what it computes."""
+        return {at: (self.operator(at), *node.output) for at, node in self.nodes.items()}
 
     @property
     def holder(self) -> GraphProto | FunctionProto:
@@ -109,10 +118,6 @@ class Side:
         """Domain and name of the operator of a node."""
         node = self.nodes[at]
         return node.domain, node.op_type
-
-    def operators(self, positions: Iterable[int]) -> set[tuple[str, str]]:
-        """The operators of nodes."""
-        return {self.operator(at) for at in positions}
 
     def kind(self, at: int) -> int:
         """A number for the operator, attributes, subgraphs and constants of a node."""

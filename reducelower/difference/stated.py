@@ -145,7 +145,7 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
                 for key, *both in _documented(one, two):
                     metadata[f"value {key}", bool(both[0]), bool(both[1])].append((name, both[0], both[1]))
         for at, new in found.pairs.items():
-            if at in found.alike:
+            if found.left.nodes[at] == found.right.nodes[new]:
                 continue
             for key, *both in _documented(found.left.nodes[at], found.right.nodes[new]):
                 label = found.left.label(at)

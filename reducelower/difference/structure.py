@@ -143,13 +143,10 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
         return
     # Subgraphs may read values that are computed here. Of one name they are the same there, if not matched with others:
     # the nodes that compute them are told.
-    for side in (left, right):
-        for name in side.producers:
-            side.numbers.setdefault(name, table.of(("computed", left.path, name)))
+    same = {name: name for name in left.producers.keys() & right.producers.keys() if found.is_free(name, name)}
     for at, other in found.pairs.items():
-        for name, new in zip(left.nodes[at].output, right.nodes[other].output, strict=False):
-            if name and new:
-                right.numbers[new] = left.numbers[name]
+        same.update(zip(right.nodes[other].output, left.nodes[at].output, strict=False))
+    around = {new: left.numbers[name] for new, name in same.items() if new and name}
     for at, other in nested:
         node, new_node = left.nodes[at], right.nodes[other]
         called = left.functions.get(node), right.functions.get(new_node)
@@ -160,12 +157,16 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
             continue
         for (number, name, graph), (new_number, _, new_graph) in zip(graphs, new_graphs, strict=True):
             path = f"{left.path}/{left.label(at)}.{name}"
-            inner = _inside(left, path, graph, (at, number), table)
-            yield from _levels(inner, _inside(right, path, new_graph, (other, new_number), table), table, opened)
+            inner = _inside(left, path, graph, (at, number), table, {})
+            new_inner = _inside(right, path, new_graph, (other, new_number), table, around)
+            yield from _levels(inner, new_inner, table, opened)
 
 
-def _inside(side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table) -> Side:
+def _inside(
+    side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table, around: Mapping[str, int]
+) -> Side:
     numbers = inside(side.numbers)
+    numbers.update(around)
     table.start(graph, numbers)
     return Side(path, side.place.inside(graph, *step), numbers, table, side.opsets, side.functions)
 
