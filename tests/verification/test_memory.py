@@ -236,19 +236,6 @@ def test_tensors_of_a_sequence_may_have_any_sizes() -> None:
         OnnxRuntime().load(Source(given)).run(feeds)
 
 
-def test_what_a_turn_of_a_loop_holds_in_the_evaluator_is_free_in_the_next() -> None:
-    """400 kB in each of 50 turns."""
-    given = model(
-        "g (float[1000] x) => (float[1, 1] y) <int64 n = {50}, bool c = {1}, int64[2] s = {100, 1000}, "
-        "float[1, 1] zero = {0}> { y = Loop (n, c, zero) <body = b (int64 i, bool d, float[1, 1] t) => "
-        "(bool e, float[1, 1] u) { e = Identity (d)  a = Expand (x, s)  m = ReduceMax (a)  u = Add (t, m) }> }",
-        13,
-    )
-    with under(memory=0.002):
-        (found,) = ReferenceRuntime().load(Source(given)).run({"x": np.full(1000, 2, np.float32)})
-    assert found.tolist() == [[100]]
-
-
 def test_a_node_of_which_nothing_is_read_runs_in_the_evaluator() -> None:
     given = model("g (float[4] x) => (float[4] y) { y = Neg (x) }", 13)
     given.graph.node.add(op_type="Abs", input=["x"], output=[""])

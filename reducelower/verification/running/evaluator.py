@@ -26,7 +26,6 @@ from onnx.reference.ops import (
 from onnx.reference.ops._quant_utils import reshape_input
 
 from reducelower.numerics.measure import Array
-from reducelower.verification.running.counted import Counted, counting
 
 __all__ = ["Evaluator"]
 
@@ -159,21 +158,10 @@ class Resize(op_resize.Resize):
 
 
 class Evaluator(ReferenceEvaluator):
-    """The evaluator, with these operators in functions and graphs inside, too, and with its values counted.
-
-    Raises:
-        TooLargeError: what is computed next takes more memory than is allowed.
-    """
+    """The evaluator, with these operators in functions and graphs inside, too."""
 
     def __init__(self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **given: Any) -> None:
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
-        for node in self.rt_nodes_:
-            node.run = Counted(node.onnx_node, node.run_params["opsets"], node.run)
-
-    def run(self, *given: Any, **more: Any) -> Any:
-        """As the evaluator."""
-        with counting():
-            return super().run(*given, **more)
 
 
 _RIGHT: list[type[OpRun]] = [

@@ -1,6 +1,6 @@
 """How much memory a verification may take: for what is made, for what a run allocates, and for what is compared.
 
-onnxruntime allocates from an arena that ends there. The reference evaluator counts (`counted`).
+onnxruntime allocates from an arena that ends there. What the reference evaluator takes, inference tells (`counted`).
 """
 
 from __future__ import annotations

@@ -6,18 +6,27 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from onnx import ModelProto
 
 from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.running.conditions import conditions
+from reducelower.verification.running.counted import evaluator_bytes, shape_told
 from reducelower.verification.running.deadlines import terminated_after
 from reducelower.verification.running.isolated import IsolatedSession
-from reducelower.verification.running.memory import SHRINKING, Judged, TooLargeError, of_arena, with_arena
+from reducelower.verification.running.memory import (
+    SHRINKING,
+    Judged,
+    TooLargeError,
+    allowed_bytes,
+    of_arena,
+    with_arena,
+)
 from reducelower.verification.running.source import (
     CannotRunError,
     OutOfTimeError,
@@ -185,7 +194,7 @@ class ReferenceRuntime:
         declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():
-                session = _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
+                session = _ReferenceSession(model, Evaluator(model), declared, default_opset(model) < _OLDEST)
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
         return Judged(session, source.proto)
@@ -193,17 +202,22 @@ class ReferenceRuntime:
 
 @dataclass(frozen=True)
 class _ReferenceSession:
+    model: ModelProto
     evaluator: Any
     declared: Sequence[int]
     is_old: bool
+    needed: dict[object, int] = field(default_factory=dict)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        key = tuple(map(shape_told, feeds.values()))
+        if key not in self.needed:
+            self.needed[key] = evaluator_bytes(self.model, feeds)
+        if self.needed[key] > allowed_bytes():
+            raise TooLargeError.of(self.needed[key])
         try:
             with _quiet():
                 results = self.evaluator.run(None, dict(feeds))
                 return [as_declared(item, kind) for item, kind in zip(results, self.declared, strict=True)]
-        except TooLargeError:
-            raise
         except Exception as error:  # as above
             found = _reference_error(error)
             raise CannotRunError(found.reason, unsupported=found.unsupported or self.is_old) from error
