@@ -16,7 +16,6 @@ from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.inputs.made import may_have
-from reducelower.verification.judging.casts import Casts
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
 from reducelower.verification.regions.places import Dims
@@ -24,8 +23,6 @@ from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["run_both"]
-
-_LEFT_OPEN = "Nothing was compared of NaN and of floats beyond the range of integers where both sides cast them to one."
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,6 @@ class _Run:
         self._are_apart = left.runtime != right.runtime
         self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
         self._exactness = Exactness(left.model, right.model)
-        self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 
     def run(self) -> Tally:
@@ -107,9 +103,6 @@ class _Run:
         fed = replace(sets, limits=replace(sets.limits, are_apart=self._are_apart))
         for case in fed(self._source_takes, self._both_take):
             clock.check()
-            if case.is_far and all(casts.leave_open(case.feeds) for casts in self._casts):
-                self._tally.notes.setdefault(_LEFT_OPEN)
-                continue
             try:
                 expected = self._source_gives(case.feeds)
             except OutOfTimeError:

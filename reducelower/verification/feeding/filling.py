@@ -26,9 +26,7 @@ WIDE = 50.0
 FAR_UP, FAR_DOWN = "far above one", "far below one"
 """Values whose products with each other are ordinary, and whose squares are not."""
 
-_OVER = "over "
 _ROOM = 48  # elements, which the inputs of a region have in all
-_FAR = frozenset({"NaN", "only NaN", "infinity", "mixed magnitudes", "large", "huge", "largest", FAR_UP})
 _EPSILON = 1e-3  # below, a constant is taken for one
 _SUMMED = 64  # integers whose sum is to be in range
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
@@ -38,13 +36,12 @@ _REPEATED = 16_381  # elements, a prime number, after which those of a large ten
 class Case:
     """One set of inputs, and what it tries in words.
 
-    It is special where NaN or infinities are fed, and far where floats are that no integer stands for.
+    It is special where NaN or infinities are fed.
     """
 
     label: str
     feeds: dict[str, Array]
     is_special: bool = False
-    is_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,11 +60,6 @@ class Filling:
     def kinds(self) -> Sequence[str]:
         """What is tried, in words; ``random`` first."""
         return tuple(self._ways)
-
-    @staticmethod
-    def is_far(kind: str) -> bool:
-        """Whether there may be floats of a kind that an integer type has no number for, be it a narrow one."""
-        return kind in _FAR or kind.startswith(_OVER)
 
     def values(self, kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         """A tensor of a kind, or a random one where there is no such kind."""
@@ -194,7 +186,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         bounds = np.array(lowest_and_highest(integer), np.float64)
         if filling.limits.open_to_special:
             bounds = np.clip(bounds, -largest, largest)  # float16 has infinities for most of them
-        found[f"{_OVER}{integer.name}"] = made(_between(*bounds))
+        found[f"over {integer.name}"] = made(_between(*bounds))
     if not filling.limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         found |= {

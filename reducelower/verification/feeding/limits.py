@@ -123,6 +123,8 @@ def limits_of(pair: Pair) -> Limits:
     limits = Limits()
     free = {item.name for item in pair.inputs}
     integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
+    source, place = (pair.replacement, pair.after) if pair.is_raised else (pair.nodes, pair.before)
+    limits.rounds_to_integers = _casts_to_integers(with_called([*walk(source)], place.model), free - integers)
     both: list[NodeProto] = []
     for nodes, place in ((pair.nodes, pair.before), (pair.replacement, pair.after)):
         flat = list(walk(nodes))
@@ -211,6 +213,18 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
     limits.rounds_to_integers |= node.op_type in of_kind("rounding")
     limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
+
+
+def _casts_to_integers(nodes: Iterable[NodeProto], floats: Collection[str]) -> bool:
+    """Whether what is computed from floats is cast to an integer type; what an integer is like is taken for one."""
+    reached = set(floats)
+    for node in nodes:
+        if node.op_type not in _OF_ANYTHING and not reached.isdisjoint(node.input):
+            to = {item.i for item in node.attribute if item.name == "to"} if node.op_type == "Cast" else set()
+            if node.op_type == "CastLike" or not to.isdisjoint(INTEGERS):
+                return True
+            reached.update(node.output)
+    return False
 
 
 def _becoming(

@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases
-from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case, Filling
+from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
 from reducelower.verification.regions.places import Dims
 
 __all__ = ["Sets"]
@@ -65,7 +65,7 @@ class Sets(Bases):
         is_large = any(value.size > LARGE for each in samples[:1] for value in each.values())
         for each in samples[:1] if is_large else samples:
             is_special = holds_special(each.values())
-            yield Case("values of the model", dict(each), is_special, is_special)
+            yield Case("values of the model", dict(each), is_special)
         if self.alone:
             return
         base = self._sized(samples[0], suits) if samples else self._found(self.specs, accepts)
@@ -90,7 +90,6 @@ class Sets(Bases):
             f"{label}, {[list(shape) for shape in shapes.values()]}",
             {**base.feeds, **self._filled(shapes, kinds, *seed)},
             not told.isdisjoint(_SPECIAL),
-            any(map(Filling.is_far, told)),
         )
 
     def _kinds(self, base: Base) -> Iterator[Case]:
@@ -149,7 +148,7 @@ class Sets(Bases):
             for name in floats:
                 case.feeds[name] = self._row(name, base.feeds[name], how, rng)
             is_special = how == "at the end" and any(np.isinf(case.feeds[name].astype(float)).any() for name in floats)
-            yield replace(case, is_special=is_special, is_far=is_special)
+            yield replace(case, is_special=is_special)
 
     def _row(self, name: str, like: Array, how: str, rng: np.random.Generator) -> Array:
         drawn = rng.standard_normal(like.shape)
