@@ -14,11 +14,12 @@ from typing import Any
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.given import AnyModel, of_any_model, take
-from reducelower.legalization.attempts import attempt
 from reducelower.legalization.in_place import attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting, refused
-from reducelower.legalization.whole_models import Fitted, fitted
+from reducelower.legalization.whole import Changed
+from reducelower.legalization.whole.attempts import attempt
+from reducelower.legalization.whole.features import fitted
 from reducelower.model.document import Document
 from reducelower.model.schemas import opset_of
 from reducelower.options import Book, IrVersion, Settings, Target
@@ -449,7 +450,7 @@ def planned(document: Document, goal: Target, settings: Settings) -> Plan:
         return name_oldest_fitting(plan, fits(source, goal, settings)) if plan.refusals else plan
 
 
-def _with_fit(plan: Plan, fit: Fitted) -> Plan:
+def _with_fit(plan: Plan, fit: Changed) -> Plan:
     """The plan with what was done to the model as a whole."""
     return replace(plan, fitted=(*fit.done, *plan.fitted), notes=(*fit.done, *plan.notes))
 

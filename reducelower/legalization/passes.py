@@ -12,8 +12,8 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from reducelower.errors import Refusal
-from reducelower.legalization.attempts import attempt
 from reducelower.legalization.composed import composed
+from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies
 from reducelower.options import Settings, Target

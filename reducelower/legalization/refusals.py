@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, RuleError, UnreadableModelError
-from reducelower.legalization.attempts import attempt
 from reducelower.legalization.passes import attempt_until_settled
+from reducelower.legalization.whole.attempts import attempt
 from reducelower.model.document import Document
 from reducelower.model.validate import find_defect, find_missing_import
 from reducelower.options import Settings, Target

@@ -15,7 +15,7 @@ from reducelower.given import AnyModel, take
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, release_initializers
 from reducelower.legalization.run import run
-from reducelower.legalization.stated_types import Repaired, correct_stated, listed, wrong_outputs
+from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed, wrong_outputs
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reducelower.api import check, legalize
 from reducelower.files import LoadedModel, read_model
-from reducelower.legalization.whole_models import fitted
+from reducelower.legalization.whole.features import fitted
 from reducelower.model.document import Document
 from reducelower.options import Settings
 from reducelower.outcome import Outcome, Verdict

@@ -16,7 +16,8 @@ from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, unlike_checksums, write_model
 from reducelower.legalization.kernels import with_missing_kernels
-from reducelower.legalization.whole_models import Fitted, fitted, inlined
+from reducelower.legalization.whole import Changed
+from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
 from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
@@ -100,7 +101,7 @@ def _convert(
         from reducelower.legalization.repair import repair
 
         source, notes = repaired(source, repair(source.model))
-    of_functions = inlined(source.document) if settings.inline else Fitted(source.document)
+    of_functions = inlined(source.document) if settings.inline else Changed(source.document)
     fit = fitted(of_functions.document, settings.target.runtime, settings)
     if refusals := (*of_functions.refusals, *fit.refusals):
         raise ConversionError(refusals)
@@ -122,7 +123,7 @@ def _convert(
     # Where nothing has to be legal, the result keeps what runtimes run although the checker refuses it.
     check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
     if wrong := check_result(made, external=external, full=True):
-        from reducelower.legalization.stated_types import drop_stale
+        from reducelower.legalization.whole.stated_types import drop_stale
 
         mended = drop_stale(source.model)
         if mended.done:

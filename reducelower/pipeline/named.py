@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.legalization.set_sizes import names_of_sizes
+from reducelower.legalization.whole.set_sizes import names_of_sizes
 from reducelower.model.document import Document
 from reducelower.model.inference.declared import names_in
 from reducelower.options import Settings

@@ -26,7 +26,7 @@ def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
     source, gone, wrong = alive(source, full=True)
     if not wrong:
         return source, gone, ""
-    from reducelower.legalization.stated_types import drop_stale
+    from reducelower.legalization.whole.stated_types import drop_stale
 
     mended, notes = repaired(source, drop_stale(source.model), gone)
     if len(notes) > len(gone) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):

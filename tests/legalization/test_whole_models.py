@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 
 from reducelower import ConversionError, Target, check, legalize, load_runtime
 from reducelower.conformance.feature_cases import feature_cases
-from reducelower.legalization.whole_models import inlined
+from reducelower.legalization.whole.features import inlined
 from reducelower.model.document import Document
 from tests.legalization.running import run
 from tests.runtimes.toaster import runtime

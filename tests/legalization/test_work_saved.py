@@ -6,7 +6,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import reducelower
-from reducelower.legalization import run, stated_types
+from reducelower.legalization import run
+from reducelower.legalization.whole import stated_types
 from tests.runtimes.toaster import runtime
 from tests.watching import calls_of
 

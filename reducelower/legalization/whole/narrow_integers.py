@@ -21,7 +21,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.numpy_helper import from_array, to_array
 
 from reducelower.files import DataFolder
-from reducelower.legalization.mended_source import Mended, main_graphs
+from reducelower.legalization.whole import Changed, main_graphs
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.document import Document
 from reducelower.model.graph import walk
@@ -61,7 +61,7 @@ it."""
 _CASTS = ("Cast", "CastLike")
 
 
-def without_narrow_integers(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
+def without_narrow_integers(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
     """A copy of the model with all integers widened that are too narrow for the opset version.
 
     None if there are none, or if not all of them can be widened.
@@ -80,7 +80,8 @@ def without_narrow_integers(source: Document, opset: int, folder: DataFolder | N
         return None
     made = deepcopy(model)
     inner = _widen_all(made, absent, types, folder)
-    return Mended(made, f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8", inner)
+    said = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
+    return Changed(Document.of_message(made), (said,), inner=inner)
 
 
 def _widen_all(

@@ -1,4 +1,7 @@
-"""Whole-model changes made before legalization, and how the plan is then expressed in terms of the original model."""
+"""Changes to a whole model, for what no rewrite of a node can mend; each gives a changed copy and says what was done.
+
+`attempts` has those that are made where something is refused, in their order.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,31 @@ from dataclasses import dataclass, replace
 
 from onnx import GraphProto, ModelProto
 
+from reducelower.errors import Refusal
+from reducelower.model.document import Document
 from reducelower.model.graph import bodies, graphs
 from reducelower.plan import Plan
 
-__all__ = ["Mended", "in_terms_of_source", "main_graphs"]
+__all__ = ["Changed", "in_terms_of_source", "main_graphs"]
 
 
 @dataclass(frozen=True)
-class Mended:
-    """A changed copy of a model.
+class Changed:
+    """A model with a change.
 
     Attributes:
-        model: the copy.
-        said: a sentence that describes the change.
-        inner: the values that changed or were removed.
+        document: a changed copy; the given model if nothing had to be done.
+        done: what was done and why, in sentences.
+        refusals: why more cannot be done.
+        inner: the values that changed or were removed, so that nodes that compute or read them are no sites.
+        has_to_help: whether it is taken back where something is refused after it as well.
     """
 
-    model: ModelProto
-    said: str
+    document: Document
+    done: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
     inner: frozenset[str] = frozenset()
+    has_to_help: bool = False
 
 
 def main_graphs(model: ModelProto) -> list[GraphProto]:

@@ -21,7 +21,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import from_array
 
 from reducelower.files import DataFolder
-from reducelower.legalization.mended_source import Mended, main_graphs
+from reducelower.legalization.whole import Changed, main_graphs
 from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.document import Document
@@ -59,13 +59,14 @@ class _Cut:
 _Sequence = tuple[str, ...] | _Cut
 
 
-def without_sequences(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
+def without_sequences(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
     """The model without its known sequences; None if the opset version has sequences, or the model makes none."""
     if opset >= _SINCE or source.operators.isdisjoint(_MAKERS - {"Identity"}):
         return None
     made = deepcopy(source.message)
     said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
-    return Mended(made, said, replace_by_tensors(made))
+    inner = replace_by_tensors(made)
+    return Changed(Document.of_message(made), (said,), inner=inner)
 
 
 def replace_by_tensors(model: ModelProto) -> frozenset[str]:

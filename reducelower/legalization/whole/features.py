@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -17,8 +17,9 @@ from onnx import ModelProto, TensorProto, inliner, numpy_helper
 
 from reducelower.errors import Refusal
 from reducelower.files.external import all_tensors
-from reducelower.legalization.sequences import replace_by_tensors
-from reducelower.legalization.set_sizes import refuse_unknown, with_sizes
+from reducelower.legalization.whole import Changed
+from reducelower.legalization.whole.sequences import replace_by_tensors
+from reducelower.legalization.whole.set_sizes import refuse_unknown, with_sizes
 from reducelower.model.calls import FunctionId, functions_of, reached, spell_out_defaults
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, function_path, graphs
@@ -28,27 +29,12 @@ from reducelower.options import Settings
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.values import dense
 
-__all__ = ["Fitted", "fitted", "inlined", "with_functions_inlined"]
+__all__ = ["fitted", "inlined", "with_functions_inlined"]
 
 _ONNX = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 _MOST_ELEMENTS = 1 << 28
 """Elements of a sparse initializer that becomes dense, at most."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A model that has none of the features that a runtime does not take, as far as there is a remedy.
-
-    Attributes:
-        document: the model; the given one if nothing had to be done.
-        done: what was done and why, in sentences.
-        refusals: what there is no remedy for.
-    """
-
-    document: Document
-    done: tuple[str, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
 
 
 class _Feature(NamedTuple):
@@ -68,7 +54,7 @@ class _Feature(NamedTuple):
     hint: str = ""
 
 
-def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> Fitted:
+def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> Changed:
     """The model with the sizes set that are to be, and without the features that a runtime does not take.
 
     The given one is not changed.
@@ -76,27 +62,27 @@ def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> F
     done: tuple[str, ...] = ()
     if settings.set_sizes:
         if refusal := refuse_unknown(document.message, settings.set_sizes):
-            return Fitted(document, refusals=(refusal,))
+            return Changed(document, refusals=(refusal,))
         document = with_sizes(document, settings.set_sizes, settings)
         done = (f"Sizes were set: {', '.join(f'{name}={size}' for name, size in settings.set_sizes.items())}.",)
     found = _without_features(document, runtime)
     return replace(found, done=(*done, *found.done))
 
 
-def _without_features(document: Document, runtime: Runtime | None) -> Fitted:
+def _without_features(document: Document, runtime: Runtime | None) -> Changed:
     if runtime is None or not any(fact.model for fact in runtime.facts):
-        return Fitted(document)
+        return Changed(document)
     opset = opset_of(document.message)
     facts = [fact for fact in runtime.facts if fact.opsets is None or opset in fact.opsets]
     return _without(document, [(name, f"on {runtime}", fact.told) for fact in facts for name in sorted(fact.model)])
 
 
-def inlined(document: Document) -> Fitted:
+def inlined(document: Document) -> Changed:
     """The model with every call of a local function replaced by the function's nodes; the given one is not changed."""
     return _without(document, [("functions", "", "")])
 
 
-def with_functions_inlined(document: Document, paths: Collection[str]) -> Fitted:
+def with_functions_inlined(document: Document, paths: Collection[str]) -> Changed:
     """The model with the functions at these graph paths, and those that call them, copied in place of their calls.
 
     What their nodes become depends on what only a call has: attributes, axes that are passed or omitted, the element
@@ -112,10 +98,10 @@ def with_functions_inlined(document: Document, paths: Collection[str]) -> Fitted
     refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined", hint)] if left else []
     said = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
     done = f"{said}: what their nodes become depends on the call."
-    return Fitted(document.with_message(made), (done,), tuple(refusals))
+    return Changed(document.with_message(made), (done,), tuple(refusals))
 
 
-def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Fitted:
+def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Changed:
     """The model without features, each with where it is not taken, and the sentence that says so."""
     done: list[str] = []
     refusals: list[Refusal] = []
@@ -133,7 +119,7 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Fi
         document = document.with_message(made)
         said = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
         done.append(f"{said} ({where}: {says.rstrip('.')})." if says else f"{said}.")
-    return Fitted(document, tuple(done), tuple(refusals))
+    return Changed(document, tuple(done), tuple(refusals))
 
 
 def _inline(model: ModelProto, keys: Collection[FunctionId] | None = None) -> None:

@@ -14,7 +14,7 @@ from copy import deepcopy
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
 from reducelower.files import DataFolder
-from reducelower.legalization.mended_source import Mended
+from reducelower.legalization.whole import Changed
 from reducelower.model.attributes import copy_marks, make_node
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, subgraphs
@@ -27,7 +27,7 @@ from reducelower.types import GraphKey, Inference, function_key
 __all__ = ["without_unlike_branches"]
 
 
-def without_unlike_branches(source: Document, opset: int, folder: DataFolder | None) -> Mended | None:
+def without_unlike_branches(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
     """The model with every If that is known to give different shapes as Loops; None if the opset version takes them, or
     there is none."""
     if opset >= UNLIKE_BRANCHES_SINCE or "If" not in source.operators:
@@ -40,7 +40,7 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
     for number, function in enumerate(made.functions):
         work.rewrite(function, function_key(number), inference)
     said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
-    return Mended(made, said) if work.has_found else None
+    return Changed(Document.of_message(made), (said,)) if work.has_found else None
 
 
 class _Rewriting:

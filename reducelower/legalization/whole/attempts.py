@@ -1,0 +1,195 @@
+"""Attempts to legalize a model, one after the other, until nothing is refused: as it is, then with whole-model changes.
+
+`_CHANGES` has them in order: each is made where what those before it came to does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+from onnx import TensorShapeProto
+
+from reducelower.legalization.checking import new_objection, objects_to_stated
+from reducelower.legalization.draft import Draft
+from reducelower.legalization.run import folder_of, run
+from reducelower.legalization.whole import Changed, in_terms_of_source
+from reducelower.model.calls import called_without_inputs
+from reducelower.model.document import Agreed, Document
+from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
+from reducelower.model.value_info import clear_sizes_below_zero
+from reducelower.options import Settings, Target
+from reducelower.plan import Plan
+from reducelower.types import ContradictionError
+
+__all__ = ["attempt"]
+
+_LOOPS = ("Loop", "Scan")
+_MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
+_TAKEN_OUT = "took the sizes of -1 that it states for unknown"
+
+
+class _Tried(NamedTuple):
+    """What a model came to."""
+
+    source: Document
+    draft: Draft
+    plan: Plan
+
+
+_Change: TypeAlias = Callable[[_Tried, Settings], "Changed | None"]
+"""The source of an attempt, changed so that another may do better; None if the change does not apply."""
+
+
+def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """Legalize a draft of a model; if the plan has refusals, the draft must not be used. Its notes tell all changes.
+
+    Raises:
+        ContradictionError: the types that the model states contradict what its nodes yield, and dropping those of inner
+            values does not help.
+        ValueError: the target is invalid.
+    """
+    _, draft, plan = _attempt(source, target, settings, _CHANGES, report=report)
+    return draft, plan
+
+
+def _attempt(
+    source: Document, target: Target, settings: Settings, changes: Sequence[_Change], *, report: bool
+) -> _Tried:
+    if not changes:
+        return _without_stale(source, target, settings, report=report)
+    *others, change = changes
+    tried = _attempt(source, target, settings, others, report=report)
+    changed = change(tried, settings)
+    if changed is not None and changed.refusals:
+        return tried if tried.plan.refusals else tried._replace(plan=replace(tried.plan, refusals=changed.refusals))
+    if changed is None or changed.document.message == source.message:
+        return tried
+    again = _attempt(changed.document, target, settings, changes, report=report)
+    if again.plan.refusals and changed.has_to_help:
+        return tried
+    plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
+    return _Tried(source, again.draft, replace(plan, notes=(*changed.done, *plan.notes)))
+
+
+def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> _Tried:
+    """One run, again without the stated types that contradict inference if there are such."""
+    agreed = source.agreed
+    if agreed is None:
+        draft = Draft.of_document(source)
+        try:
+            return _Tried(source, draft, run(draft, source, target, settings, report=report))
+        except ContradictionError:
+            from reducelower.legalization.repair import mends_more
+            from reducelower.legalization.whole.stated_types import drop_stale, inferred_afresh
+
+            found = inferred_afresh(source.message)
+            mended = drop_stale(source.message, found)
+            # The checker wants one rank for the output of an If and both branches, even if the branch taken has
+            # another.
+            is_valid = not source.objection
+            if not mended.done and not is_valid and mends_more(source.message, found):
+                raise
+            # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
+            stated = source.with_message(mended.model) if mended.done else source
+            agreed = Agreed(stated, tuple(mended.done), is_valid or not mended.done)
+            source.note_agreed(agreed)
+    draft = Draft.of_document(agreed.document)
+    plan = run(draft, agreed.document, target, settings, report=report, lenient=agreed.is_lenient)
+    return _Tried(source, draft, replace(plan, notes=(*agreed.done, *plan.notes)))
+
+
+# The changes
+
+
+def _with_functions_inlined(tried: _Tried, settings: Settings) -> Changed | None:
+    """Copy functions in place of their calls where what becomes of them depends on the call."""
+    source, draft, plan = tried
+    depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, draft)
+    if not depending:
+        return None
+    from reducelower.legalization.whole.features import with_functions_inlined
+
+    return replace(with_functions_inlined(source, depending), has_to_help=bool(plan.refusals))
+
+
+def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
+    """Graph paths of rewritten functions that some call gives too few inputs."""
+    made = {function_path(function): function.node for function in draft.model.functions}
+    bodies = {function_path(function): function.node for function in source.message.functions} if made else {}
+    changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
+    return changed & set(map(function_path, called_without_inputs(source.message))) if changed else set()
+
+
+def _in_functions(plan: Plan, source: Document) -> set[str]:
+    """Graph paths of the functions in which something was refused; names of functions may have slashes."""
+    refused = [f"{refusal.graph}/" for refusal in plan.refusals if refusal.operator]
+    paths = set(map(function_path, source.message.functions)) if refused else set()
+    return {path for path in paths if any(each.startswith(f"{path}/") for each in refused)}
+
+
+def _without_shapes_in_loops(tried: _Tried, settings: Settings) -> Changed | None:
+    """Drop the shapes stated in loops if they contradict inference at the new opset version but not at the old one."""
+    source, draft, plan = tried
+    if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
+        return None
+    if not new_objection(source, draft.document()):
+        return None
+    from reducelower.legalization.whole.stated_types import drop_shapes_in_loops
+
+    made = deepcopy(source.message)
+    done = tuple(drop_shapes_in_loops(made))
+    return Changed(source.with_message(made), done) if done else None
+
+
+def _may_loop(draft: Draft) -> bool:
+    """Whether the model may have a Loop or Scan; for most models the operators of the main graph rule it out."""
+    census = draft.nodes.census
+    if census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
+        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # only functions are left in draft.model
+    return any(map(draft.may_hold, _LOOPS))
+
+
+def _without_sizes_below_zero(tried: _Tried, settings: Settings) -> Changed | None:
+    """Take -1 out of stated shapes: exporters write it for an unknown size, which inference may know of a new node."""
+    source, draft, plan = tried
+    if not _states_minus_one(source) or plan.changes_nothing:
+        return None
+    if not plan.refusals and not objects_to_stated(draft.document()):
+        return None
+    made = deepcopy(source.message)
+    if not clear_sizes_below_zero(made):
+        return None
+    return Changed(source.with_message(made), (_TAKEN_OUT,), has_to_help=True)
+
+
+def _states_minus_one(source: Document) -> bool:
+    """Whether the model may state a size of -1; searched in bytes, so True can be wrong."""
+    data = source.searchable
+    return data is None or _MINUS_ONE in data
+
+
+def _without_what_is_refused(tried: _Tried, settings: Settings) -> Changed | None:
+    """Widen narrow integers, replace sequences by tensors, and run branches in Loops, as far as that applies."""
+    source, _, plan = tried
+    if not plan.refusals or not plan.target.opset:
+        return None
+    from reducelower.legalization.whole.narrow_integers import without_narrow_integers
+    from reducelower.legalization.whole.sequences import without_sequences
+    from reducelower.legalization.whole.unlike_branches import without_unlike_branches
+
+    made = Changed(source)
+    for change in (without_narrow_integers, without_sequences, without_unlike_branches):
+        if changed := change(made.document, plan.target.opset, folder_of(settings)):
+            made = replace(changed, done=(*made.done, *changed.done), inner=made.inner | changed.inner)
+    return made if made.done else None
+
+
+_CHANGES: Sequence[_Change] = (
+    _with_functions_inlined,
+    _without_shapes_in_loops,
+    _without_sizes_below_zero,
+    _without_what_is_refused,
+)
