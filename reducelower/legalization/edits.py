@@ -60,7 +60,7 @@ class Edit:
         for work in self.scope.deferred:
             work()
         if isinstance(self.scope.holder, GraphProto) and self.types:
-            self.scope.state_all(b"".join([self.types[index] for index in sorted(self.types)]))
+            self.scope.stated.add(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)

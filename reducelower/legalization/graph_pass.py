@@ -104,7 +104,8 @@ class GraphPass:
             self._walk_function(function, number)
         remove_unused(self.edits)
         for edit in self.edits:
-            share(edit)
+            if edit.shareable:
+                share(edit)
         self._treat_constants()
         self._fit_types()
         replace_refused(self._never_run)

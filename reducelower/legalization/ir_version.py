@@ -34,10 +34,12 @@ def release_initializers(model: ModelProto, before: int) -> str:
     Up to then an initializer had to be an input, and was a constant. As an input of IR version 4 or newer it is a
     default that callers may override, and runtimes fold and prepack nothing that is computed from it.
     """
+    if not before < DEFAULTS_SINCE <= model.ir_version:
+        return ""
     held = {tensor.name for tensor in model.graph.initializer}
     kept = [value for value in model.graph.input if value.name not in held]
     count = len(model.graph.input) - len(kept)
-    if not before < DEFAULTS_SINCE <= model.ir_version or not count:
+    if not count:
         return ""
     del model.graph.input[:]
     model.graph.input.extend(kept)

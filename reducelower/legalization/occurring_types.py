@@ -104,7 +104,7 @@ class OccurringTypes:
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
         """Add the types of inputs, initializers and value_info."""
         for scope in scopes:
-            holder, element_types = scope.holder, scope.element_types_stated
+            holder, element_types = scope.holder, scope.stated.element_types
             self._nodes.append(scope.node_list)
             self._types.update(f"tensor({element_type_name(found)})" for found in element_types if found)
             for value in holder.value_info if 0 in element_types else ():

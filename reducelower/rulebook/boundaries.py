@@ -25,8 +25,9 @@ from reducelower.model.schemas import opset_of, schema, schema_in_force, version
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.bodies import write_out
 from reducelower.rulebook.guards import check_guard, evaluated, filled, read_as_constants, terms, value_of
+from reducelower.rulebook.own_operators import reason_and_hint
 from reducelower.rulebook.reading import HELPERS, SUFFIX, VERSIONS, Place, Source, home, read_rules
-from reducelower.rulebook.specializing import reason_and_hint, specialized, with_all
+from reducelower.rulebook.specializing import specialized, with_all
 from reducelower.scope.body import AnyScope
 
 __all__ = [

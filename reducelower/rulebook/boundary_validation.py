@@ -12,8 +12,9 @@ from reducelower.model.schemas import is_runtime_name, schema, versions
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.boundaries import ITS_BODY, OPERATORS, Boundaries, BoundaryRule, Occasion, Row
 from reducelower.rulebook.guards import asked_in, what_is_wrong
+from reducelower.rulebook.named import TYPES
+from reducelower.rulebook.own_operators import OWN
 from reducelower.rulebook.reading import Source
-from reducelower.rulebook.specializing import OWN, TYPES
 from reducelower.rulebook.validation import Body
 
 __all__ = ["check_boundaries"]

@@ -68,7 +68,7 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
             _remove_node(edit, index)
     if isinstance(home.holder, GraphProto):
         remove_named(home.holder.initializer, names, home.initializers)
-    remove_named(home.holder.value_info, names, home.stated_places)
+    remove_named(home.holder.value_info, names, home.stated.places)
     home.drop_positions(names)
 
 

@@ -8,36 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import deepcopy
 from functools import cached_property
-from itertools import count
 from math import prod
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from onnx import (
     FunctionProto,
     GraphProto,
     NodeProto,
     TensorProto,
     TypeProto,
-    ValueInfoProto,
-    numpy_helper,
 )
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import make_node, refuse_reference
-from reducelower.model.census import Stated
+from reducelower.model.attributes import refuse_reference
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
-from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList
-from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.skeleton import LARGEST_KEPT
 from reducelower.model.value_info import entry, tensor_type
+from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground, KnownType
+from reducelower.scope.stated import StatedTypes, places
 from reducelower.scope.values import read_tensor, value_key
 from reducelower.types.graphs import inner_graphs
 from reducelower.types.known import LONGEST, Known, in_own_names
@@ -47,15 +41,7 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.types import Graph, GraphKey, Source
 
-__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes"]
-
-_CONSTANT_TAKES_ALL = 9
-"""From this opset version on, Constant takes every element type; before, floats only."""
-
-_CAST_IS_INFERRED = 6
-
-_EXACT_IN_DOUBLE = 2.0**53
-"""Doubles hold every integer up to this one."""
+__all__ = ["LARGEST_SHAPE", "Described", "GraphScope"]
 
 
 class Described(NamedTuple):
@@ -116,6 +102,7 @@ class GraphScope:
         """Whether this is the body of a model-local function, or a subgraph inside one."""
         self.writes_initializers = self.is_graph and ground.initializers_stand_alone and not self.is_function
         """Whether added constants become initializers; otherwise Constant nodes."""
+        self.stated = StatedTypes(holder, ground.stated if key == () else None)
         self.added_nodes: list[NodeProto] = []
         self.released: set[str] = set()
         """Values that some node no longer reads."""
@@ -130,7 +117,6 @@ class GraphScope:
         self._ranks: dict[str, int | None] = {}
         self._added: dict[Hashable, str] = {}
         self._adopted: dict[str, TensorProto] = {}
-        self._has_removed = False
 
     @property
     def root(self) -> GraphScope:
@@ -180,7 +166,7 @@ class GraphScope:
     @cached_property
     def initializers(self) -> dict[str, int]:
         """Positions of the initializers by name; see `stated_places`."""
-        return _places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
+        return places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
 
     @cached_property
     def inputs(self) -> frozenset[str]:
@@ -392,7 +378,7 @@ class GraphScope:
 
     def stated_rank(self, name: str) -> int | None:
         """The rank that this graph states for a value; None if none."""
-        stated = self._stated_type(name)
+        stated = self.stated.type(name)
         shape = None if stated is None else self.ground.known_type(stated).shape
         return None if shape is None else len(shape)
 
@@ -451,7 +437,7 @@ class GraphScope:
 
     def stated_type(self, name: str) -> TypeProto | None:
         """The type that this graph states for a value or the user declared."""
-        stated = self._stated_type(name)
+        stated = self.stated.type(name)
         known = None if stated is None else self.ground.known_type(stated)
         if name in self.ground.element_types or name in self.ground.ranks:
             return declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
@@ -533,7 +519,7 @@ class GraphScope:
         tensor = self._tensor(name)
         found = None if tensor is None else tensor_type(tensor)
         found = found or self._inferred_type(name)
-        found = found or self._stated_type(name)
+        found = found or self.stated.type(name)
         return None if found is None else self.ground.known_type(found)
 
     def _inferred_type(self, name: str) -> TypeProto | None:
@@ -544,54 +530,17 @@ class GraphScope:
 
     def _stated_whole(self, name: str) -> KnownType | None:
         """The stated type of a value, if it leaves nothing to inference."""
-        stated = self._stated_type(name)
+        stated = self.stated.type(name)
         known = None if stated is None else self.ground.known_type(stated)
         return known if known is not None and known.is_whole else None
 
     def _is_described(self, name: str) -> bool:
         """Whether a value is a constant or has a stated type."""
-        return self._states(name) or self._holds(name) or name in self.constant_nodes
-
-    def _states(self, name: str) -> bool:
-        """Whether this graph states the type of a value."""
-        return name in self.stated_places or name in self._outside_nodes
+        return name in self.stated or self._holds(name) or name in self.constant_nodes
 
     def _states_of_node(self, name: str) -> bool:
         """Whether this graph states the type of a node output."""
-        return self._states(name) and name not in self.inputs
-
-    def _stated_type(self, name: str) -> TypeProto | None:
-        """The type that this graph states for a value."""
-        if name in self._outside_nodes:
-            return self._outside_nodes[name]
-        place = self.stated_places.get(name)
-        return None if place is None else self.holder.value_info[place].type
-
-    @cached_property
-    def stated_places(self) -> dict[str, int]:
-        """Positions in value_info by name.
-
-        Holding 50,000 messages instead of positions takes five times as long.
-        """
-        values = self.holder.value_info
-        if self._stated is not None and not self._has_removed and len(self._stated.names) == len(values):
-            return dict(zip(map(bytes.decode, self._stated.names), count()))
-        return _places(values)
-
-    @cached_property
-    def _outside_nodes(self) -> dict[str, TypeProto]:
-        """The stated types of graph inputs, graph outputs and sparse initializers."""
-        holder = self.holder
-        known: dict[str, TypeProto] = {}
-        if isinstance(holder, GraphProto):
-            for value in (*holder.output, *holder.input):
-                # The inputs of a Scan body need not have types; inference knows them.
-                if value.name not in self.stated_places or type_string(value.type) is not None:
-                    known[value.name] = value.type
-            for sparse in holder.sparse_initializer:
-                dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
-                known[sparse.values.name] = tensor_type(dense)
-        return known
+        return name in self.stated and name not in self.inputs
 
     # Additions
 
@@ -625,31 +574,14 @@ class GraphScope:
 
     def state(self, name: str, value_type: bytes) -> None:
         """State the type of a value, unless it is stated already or this is a function."""
-        if isinstance(self.holder, GraphProto) and not self._states(name):
-            self.state_all(entry(name.encode(), value_type))
-
-    def state_all(self, entries: bytes) -> None:
-        """State types, given as bytes of a GraphProto."""
-        self.holder.MergeFromString(entries)
-        if self._stated is not None:
-            self._stated.add(entries)
-
-    @property
-    def _stated(self) -> Stated | None:
-        return self.ground.stated if self.key == () else None
-
-    @property
-    def element_types_stated(self) -> Collection[int]:
-        """The element types that value_info states or stated before a removal; 0 stands for anything but a tensor."""
-        stated = None if self._stated is None else self._stated.element_types
-        return set(map(_ELEMENT_TYPE, self.holder.value_info)) if stated is None else stated
+        if self.is_graph and name not in self.stated:
+            self.stated.add(entry(name.encode(), value_type))
 
     def drop_positions(self, names: Collection[str]) -> None:
         """Drop cached positions after constants or value_info entries were removed."""
-        self._has_removed = True
         self._added = {key: name for key, name in self._added.items() if name not in names}
-        for places in ("initializers", "stated_places"):
-            self.__dict__.pop(places, None)
+        self.stated.drop_positions()
+        self.__dict__.pop("initializers", None)
 
     def release(self, name: str) -> None:
         """Record that a node no longer reads a value, which can be removed if nothing else reads it."""
@@ -657,45 +589,3 @@ class GraphScope:
         home.released.add(name)
         if not home._holds(name) and name not in home.constant_nodes:
             home.computed.add(name)
-
-
-def constant_takes(element_type: int, opset: int) -> bool:
-    """Whether Constant takes an element type at an opset version."""
-    return opset >= _CONSTANT_TAKES_ALL or element_type in FIRST_FLOATS
-
-
-def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> list[NodeProto] | None:
-    """The nodes that compute a constant where no initializer is possible; None if none can at that opset version.
-
-    An element type that Constant does not take is cast from doubles with the same values.
-    """
-    if constant_takes(tensor.data_type, opset):
-        return [make_node("Constant", [], [name], value=tensor)]
-    doubles = as_doubles(tensor, opset)
-    if doubles is None:
-        return None
-    source = names.fresh("", f"{name}_double")
-    return [
-        make_node("Constant", [], [source], value=doubles),
-        make_node("Cast", [source], [name], to=tensor.data_type),
-    ]
-
-
-def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> dict[str, int]:
-    return dict(zip(map(_NAME, values), count()))
-
-
-_NAME = attrgetter("name")
-_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
-
-
-def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
-    """Doubles from which integers or bools can be cast; None if doubles do not hold the values.
-
-    Below opset 6 inference does not read a Cast.
-    """
-    value = numpy_helper.to_array(tensor)
-    if value.dtype.kind not in "biu" or opset < _CAST_IS_INFERRED:
-        return None
-    doubles = value.astype(np.float64)
-    return numpy_helper.from_array(doubles) if (np.abs(doubles) <= _EXACT_IN_DOUBLE).all() else None

@@ -17,7 +17,8 @@ from onnx import TensorProto, TypeProto, numpy_helper
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import element_type_name
 from reducelower.model.value_info import tensor_type
-from reducelower.scope.graph import GraphScope, as_doubles
+from reducelower.scope.constants import as_doubles
+from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Scope
 from reducelower.scope.trail import Question
 from reducelower.scope.values import value_key

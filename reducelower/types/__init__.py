@@ -1,7 +1,8 @@
 """What is known about values before a model runs: types and shapes, with sizes as names, and contents of small vectors.
 
-`resolver` follows a value back to what computes it, node by node. `operators` says how each operator passes sizes on,
-`sizes` is their arithmetic, and `graphs` are the graphs of a model. `inference` asks for all values of a model.
+`resolver` follows a value back to what computes it, node by node. `shapes` and `elements` say how each operator passes
+sizes on, `sizes` is their arithmetic, and `graphs` are the graphs of a model. `inference` asks for all values of a
+model.
 """
 
 from reducelower.types.graphs import GraphKey, function_key

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from onnx import TensorProto
 
-from reducelower.types.operators import BROADCASTING, SAME_SHAPE, Call, UnknownError
+from reducelower.types.call import Call, UnknownError
+from reducelower.types.shapes import BROADCASTING, SAME_SHAPE
 
 __all__ = ["CONTRIB", "ML_RANKS", "RANKS", "UNLISTED", "Output", "RankOf"]
 

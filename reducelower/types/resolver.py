@@ -1,7 +1,7 @@
 """Works out what is known about a value from the nodes that compute it: each question by itself, once per run.
 
 Element type, rank, shape and contents of a value are four questions. Each is followed back only as far as its own
-answer needs: the rank of a sum asks for two ranks and for no size. A node answers by the rules of `operators`, else by
+answer needs: the rank of a sum asks for two ranks and for no size. A node answers by the rules of its operator, else by
 onnx's own inference of that one node. What a graph states is used where nodes leave something open: exporters leave
 stale shapes in value_info.
 """
@@ -21,9 +21,11 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.model.value_info import has_whole_shape, may_be_of_one_shape, rank_of, size_of
 from reducelower.model.value_info import sizes as sizes_of
+from reducelower.types.call import Call, UnknownError
+from reducelower.types.elements import ELEMENTS
 from reducelower.types.known import Elements, Known, Question, Shape
-from reducelower.types.operators import ELEMENTS, SHAPES, Call, UnknownError
 from reducelower.types.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Output, RankOf
+from reducelower.types.shapes import SHAPES
 from reducelower.types.sizes import Size, of_text
 from reducelower.types.telling import NOTHING, TENSOR, Telling, Told, can_be_told
 from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source

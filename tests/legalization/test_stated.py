@@ -24,7 +24,7 @@ def test_types_are_found_where_they_stand() -> None:
     model, scope = _scope()
     assert [value.name for value in model.graph.value_info] == ["a", "b"]
     assert (scope.element_type("a"), scope.element_type("b")) == (TensorProto.INT64, TensorProto.BOOL)
-    assert set(scope.element_types_stated) == {TensorProto.INT64, TensorProto.BOOL}
+    assert set(scope.stated.element_types) == {TensorProto.INT64, TensorProto.BOOL}
 
 
 def test_others_stand_there_once_some_have_gone() -> None:
@@ -32,6 +32,6 @@ def test_others_stand_there_once_some_have_gone() -> None:
     del model.graph.value_info[0]
     scope.drop_positions({"a"})
     double = helper.make_tensor_type_proto(TensorProto.DOUBLE, [1])
-    scope.state_all(entry(b"c", double.SerializeToString()))
+    scope.stated.add(entry(b"c", double.SerializeToString()))
     assert (scope.element_type("b"), scope.element_type("c")) == (TensorProto.BOOL, TensorProto.DOUBLE)
-    assert TensorProto.DOUBLE in scope.element_types_stated
+    assert TensorProto.DOUBLE in scope.stated.element_types

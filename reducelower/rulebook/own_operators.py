@@ -1,0 +1,193 @@
+"""The engine's own operators, which a body may use besides those of ONNX; `specializing` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.graph import subgraphs
+from reducelower.rulebook.asked import Asked
+from reducelower.rulebook.guards import evaluated, filled, read_as_constants
+from reducelower.rulebook.writer import BodyWriter, Frame, Own
+
+__all__ = ["OWN", "reason_and_hint"]
+
+_LEAST_OUTPUTS = "least_outputs"
+"""The last attribute of a ``Self`` whose outputs stay even if nothing reads them: how many of them."""
+
+
+def _self(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    written = body.resolved(node, frame)
+    if written and written[-1].name == _LEAST_OUTPUTS:
+        body.least_outputs = written.pop().i
+    named = {attribute.name for attribute in written}
+    kept = [
+        attribute
+        for attribute in body.asked.node.attribute
+        if attribute.name not in named and attribute.name not in body.function.attribute
+        and attribute.name not in {known.name for known in body.function.attribute_proto}
+    ]  # fmt: skip
+    names, (taken, given) = list(inputs), (body.function.input, body.function.output)
+    surplus = [name for name in taken if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
+    more = [name for name in given if name.startswith(f"{node.output[-1]}_and_")]
+    own = body.asked.node
+    made = NodeProto(op_type=own.op_type, domain=own.domain, input=[*names, *surplus], output=[*node.output, *more])
+    made.attribute.extend([*kept, *written])
+    value = body.computed(made)
+    if value is not None:
+        frame.names[node.output[0]] = body.constant(node.output[0], value)
+        return
+    outputs = [body.yields(name, frame) for name in made.output]
+    body.emit(made.op_type, made.input, outputs, made.attribute, made.domain)
+
+
+def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    (name,) = inputs
+    scope = body.asked.scope
+    rank = scope.rank(body.asked.operand(name)) if body.asked.is_input(name) else _row_rank(body, name)
+    if rank is not None:
+        frame.names[node.output[0]] = body.constant(f"rank_{rank}", np.array([rank] if node.attribute else rank))
+        return
+    body.unknown_rank = body.unknown_rank or (body.asked.operand(name) if body.asked.is_input(name) else "")
+    sizes = body.free("sizes")
+    body.emit("Shape", [name], [sizes], ())
+    body.emit("Shape" if node.attribute else "Size", [sizes], [body.yields(node.output[0], frame)], ())
+
+
+def _size_along(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    attributes = {attribute.name: attribute.i for attribute in body.resolved(node, frame)}
+    axis, is_scalar = attributes["axis"], attributes.get("scalar", 0)
+    shape = body.asked.scope.shape(body.asked.operand(inputs[0])) if body.asked.is_input(inputs[0]) else None
+    if shape is not None and shape[axis] is not None:
+        size = np.array(shape[axis] if is_scalar else [shape[axis]], np.int64)
+        frame.names[node.output[0]] = body.constant(f"size_{shape[axis]}", size)
+        return
+    sizes = body.free("sizes")
+    body.emit("Shape", inputs, [sizes], ())
+    at = np.array(axis if is_scalar else [axis], np.int64)
+    place = body.constant(f"axis_{axis}".replace("-", "m"), at)
+    outputs = [body.yields(node.output[0], frame)]
+    body.emit("Gather", [sizes, place], outputs, [helper.make_attribute("axis", 0)])
+
+
+def _listed(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    (name,) = inputs
+    if body.asked.is_input(name) and body.asked.scope.rank(body.asked.operand(name)) == 1:
+        frame.names[node.output[0]] = name
+        return
+    row = body.constant("row", np.array([-1], np.int64))
+    body.emit("Reshape", [name, row], [body.yields(node.output[0], frame)], ())
+
+
+def _reshape_to(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    shape = body.value(inputs[1])
+    is_plain = shape is not None and bool(shape.all())
+    keeps = [] if is_plain else [helper.make_attribute("allowzero", 1)]
+    body.emit("Reshape", inputs, [body.yields(node.output[0], frame)], keeps)
+
+
+def _row_rank(body: BodyWriter, name: str) -> int | None:
+    known = body.done.constants.get(name)
+    return None if known is None else known.ndim
+
+
+def _given(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    frame.names[node.output[0]] = body.constant(f"is_{bool(inputs[0])}".lower(), np.array(bool(inputs[0])))
+
+
+def _answer(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    question = node.attribute[0].s.decode()
+    found = evaluated(question, body.asked.within(frame.names))
+    if found is None:
+        raise RefusedError(f"what {question} is for {body.asked.node.op_type} is not known")
+    if found:
+        asked = (frame.names.get(name, "") for name in read_as_constants(question))
+        body.known_inputs.update(filter(body.asked.is_input, asked))
+    frame.names[node.output[0]] = body.constant(f"answer_{found}".lower().replace("-", "m"), np.array(found))
+
+
+def _is_known(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    is_known = body.value(inputs[0]) is not None
+    frame.names[node.output[0]] = body.constant(f"is_{is_known}".lower(), np.array(is_known))
+
+
+def _is_empty(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    (name,) = inputs
+    scope = body.asked.scope
+    operand = body.asked.operand(name) if body.asked.is_input(name) else ""
+    is_empty = bool(operand) and 0 in (scope.shape(operand) or ())
+    if is_empty or not (scope.may_be_empty(operand) if operand else scope.heeds_zero()):
+        frame.names[node.output[0]] = body.constant(f"is_{is_empty}".lower(), np.array(is_empty))
+        return
+    count = body.free("count")
+    body.emit("Size", [name], [count], ())
+    none = body.constant("number_of_none", np.array(0, np.int64))
+    body.emit("Equal", [count, none], [body.yields(node.output[0], frame)], ())
+
+
+def _if(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    branches = {name: graph for _, name, graph in subgraphs(node)}
+    condition = body.value(inputs[0])
+    if condition is not None:
+        chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        body.write(chosen.node, frame)
+        for name, given in zip(node.output, chosen.output, strict=True):
+            frame.names[name] = body.read(given.name, frame)
+        return
+    written = [helper.make_attribute(name, body.branch(graph, frame)) for name, graph in branches.items()]
+    outputs = [body.yields(name, frame) for name in node.output]
+    body.emit("If", inputs, outputs, written)
+    for place, name in enumerate(outputs):
+        yielded = [attribute.g.output[place].type.tensor_type for attribute in body.done.nodes[-1].attribute]
+        known = next((each.elem_type for each in yielded if each.elem_type), 0)
+        for each in yielded if known else ():
+            each.elem_type = known
+        body.types[name] = partial(int, known)
+
+
+def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    attributes = {attribute.name: attribute for attribute in body.resolved(node, frame)}
+    step = attributes["step"].s.decode()
+    state, others = list(inputs[: len(node.output)]), inputs[len(node.output) :]
+    if "over" in attributes:
+        turns = [(str(at), [helper.make_attribute("at", [at])], others) for at in attributes["over"].ints]
+    else:
+        further = [name for name in body.function.input if name not in inputs]
+        turns = [(name, [], [*others, name]) for name in further]
+    for turn, places, given in turns:
+        inner = Frame({}, frame.attributes, frame.header)
+        names = [f"{name}_{turn}" for name in node.output]
+        body.call(step, [*state, *given], places, names, inner)
+        state = [inner.names[name] for name in names]
+    frame.names.update(zip(node.output, state, strict=True))
+
+
+def _refuse(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+    raise RefusedError(*reason_and_hint(node, body.asked.within(frame.names)))
+
+
+OWN: Mapping[str, Own] = {
+    "Answer": Own(_answer, 0, 0, ("to",)),
+    "Fold": Own(_fold, 1, 1 << 30, ("step",), ("over",)),
+    "Given": Own(_given, 1, 1),
+    "If": Own(_if, 1, 1, ("then_branch", "else_branch")),
+    "IsEmpty": Own(_is_empty, 1, 1),
+    "Known": Own(_is_known, 1, 1),
+    "Listed": Own(_listed, 1, 1),
+    "Rank": Own(_rank, 1, 1, (), ("list",)),
+    "Refuse": Own(_refuse, 0, 0, ("reason",), ("hint",)),
+    "ReshapeTo": Own(_reshape_to, 2, 2),
+    "Self": Own(_self, 0, 1 << 30),  # with any attributes
+    "SizeAlong": Own(_size_along, 1, 1, ("axis",), ("scalar",)),
+}
+"""The operators of a body that are written in a way of their own."""
+
+
+def reason_and_hint(node: NodeProto, asked: Asked) -> tuple[str, str]:
+    """What a node of a body says about a refusal."""
+    said = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
+    return said["reason"], said.get("hint", "")

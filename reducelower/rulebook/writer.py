@@ -1,0 +1,382 @@
+"""Writes the body of a rule for one node: what is known is computed, helpers are written out, and the rest stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto, helper, numpy_helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import add_named, make_attribute, refuse_reference
+from reducelower.model.constants import tensor_of
+from reducelower.model.graph import nodes_needed, read_by
+from reducelower.model.numbers import Array
+from reducelower.model.schemas import opset_of, schema_in_force
+from reducelower.rulebook.asked import Asked
+from reducelower.rulebook.bindings import BINDINGS
+from reducelower.rulebook.named import TYPES, as_value, bound, of_nothing
+from reducelower.rulebook.reading import Source
+from reducelower.rulebook.simplify import Simplified, Type, goal_of_cast, hand_on_names, types_of_outputs
+from reducelower.scope.fold import LARGEST
+from reducelower.scope.fold import evaluated as folded
+
+__all__ = ["BodyWriter", "Frame", "Own"]
+
+_COMPLETE = 13
+"""An opset version that has all that constants are computed with; a body for an older one uses it all the same."""
+
+_OF_BODIES_ALONE: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reciprocal, "Sqrt": np.sqrt}
+"""What is computed with constants of a body, and not looked for in models."""
+
+_LARGEST = 64
+"""The most elements of a constant that is computed, unless it is computed from as many, or holds sizes or places."""
+
+_ABSENT = "absent"
+"""What a node gives that would turn or cast an input that the node replaced leaves out."""
+
+_AS_WRITTEN = ("Cast", "CastLike")
+"""What takes a number of the header as it is written; for others it has the element type of the first input."""
+
+
+@dataclass
+class Frame:
+    """A function that is being written: what its names stand for, and its attributes."""
+
+    names: dict[str, str]
+    attributes: Mapping[str, AttributeProto]
+    header: Mapping[str, None] = field(default_factory=dict)
+
+
+class Own(NamedTuple):
+    """How an operator of the engine's own is written: its inputs, and the attributes that it needs and may have."""
+
+    write: Callable[[BodyWriter, NodeProto, Sequence[str], Frame], None]
+    least: int
+    most: int
+    needs: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+
+
+class BodyWriter:
+    """Writes the body of one rule for one node.
+
+    Attributes:
+        function: the rule.
+        asked: the node.
+        done: what is written so far.
+        types: how to find the element types of values.
+        known_inputs: inputs with whose values the body computes.
+        least_outputs: how many outputs a node of the operator itself keeps even if nothing reads them.
+        unknown_rank: an input of unknown rank, on which something depends.
+    """
+
+    def __init__(
+        self,
+        function: FunctionProto,
+        helpers: Mapping[str, Source],
+        asked: Asked,
+        known_inputs: set[str],
+        bound: Mapping[str, AttributeProto],
+        as_it_stands: bool,
+        own: Mapping[str, Own],
+    ) -> None:
+        self.function = function
+        self.helpers = helpers
+        self.asked = asked
+        self.opset = opset_of(function)
+        self.done = Simplified()
+        self._taken = {*function.input, *function.output, "first", "second"}  # by which `asked` knows operands as well
+        self._numbers: dict[str, int] = {}
+        self.known_inputs = known_inputs
+        self._bound = bound
+        self._as_it_stands = as_it_stands
+        self._own = own
+        self.least_outputs = 0
+        self.types: dict[str, Type] = {
+            name: partial(asked.scope.element_type, asked.operand(name))
+            for name in function.input
+            if asked.operand(name)
+        }
+        self.unknown_rank = ""
+
+    def written(self) -> Simplified:
+        """The body."""
+        function, asked = self.function, self.asked
+        stated = {attribute.name: attribute for attribute in asked.node.attribute}
+        defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+        names = {name: name if asked.operand(name) else "" for name in function.input}
+        header = dict.fromkeys([*function.attribute, *defaults])
+        frame = Frame(names, {**asked.defaults(), **defaults, **stated, **self._bound}, header)
+        outputs = [name for name in function.output if asked.output(name)]
+        frame.names.update((name, name) for name in function.output if name not in names)
+        self.write(function.node, frame)
+        for name in outputs:
+            if frame.names[name] != name:
+                self.done.same[name] = frame.names[name]
+        hand_on_names(self.done, outputs)
+        wanted = {self.done.same.get(name, name) for name in outputs}
+        self.done.nodes = nodes_needed(self.done.nodes, wanted)
+        read = wanted | {name for node in self.done.nodes for name in read_by(node)}
+        own = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
+        kept = max(self.least_outputs, 0 if own is None else own.min_output)
+        for node in self.done.nodes:
+            if node.op_type == asked.node.op_type:
+                node.output[kept:] = [name if name in read else "" for name in node.output[kept:]]
+                while len(node.output) > 1 and not node.output[-1]:
+                    del node.output[-1]
+        self.types.clear()  # breaks a reference cycle that would keep the model alive
+        return self.done
+
+    def write(self, nodes: Iterable[NodeProto], frame: Frame) -> None:
+        """Write nodes of a function."""
+        for node in nodes:
+            takes_raw = node.op_type in _AS_WRITTEN or node.op_type in self.helpers
+            inputs = [self.read(name, frame, as_written=takes_raw) for name in node.input]
+            if node.domain:
+                self._operator(node, inputs, frame)
+            elif node.op_type in self._own:
+                self._own[node.op_type].write(self, node, inputs, frame)
+            elif node.op_type in self.helpers:
+                self.call(node.op_type, inputs, node.attribute, node.output, frame)
+            else:
+                self._operator(node, inputs, frame)
+
+    def read(self, name: str, frame: Frame, *, as_written: bool = False) -> str:
+        """The name of a value; an attribute that is no other value is one by its name."""
+        if name in frame.names or not name:
+            return frame.names.get(name, "")
+        if name in BINDINGS and name in frame.header and name not in frame.attributes:
+            return self.constant(name, bound(name, self._own_type()))
+        if name == "of_nothing":
+            return self.constant(name, of_nothing(self.asked.node.op_type, self._own_type()))
+        if name == "target":
+            return self.constant(name, np.array(self.asked.scope.target_opset, np.int64))
+        attribute = frame.attributes.get(name)
+        if attribute is not None:
+            refuse_reference(attribute)
+        value = None if attribute is None else as_value(attribute)
+        if value is None:
+            raise RefusedError(f"nothing gives {name!r} in the rule for {self.function.name}", "correct the rule")
+        if value.dtype.kind == "f" and value.ndim <= 1 and not as_written:
+            return self.constant(f"{name}_typed", value.astype(helper.tensor_dtype_to_np_dtype(self._own_type())))
+        return self.constant(name, value)
+
+    def _own_type(self) -> int:
+        """The element type of the first input; refused if it is not known."""
+        return self.asked.scope.needed_element_type(self.asked.node.input[0])
+
+    def constant(self, name: str, value: Array) -> str:
+        """The name of a constant of the body."""
+        known = self.done.constants.get(name)
+        is_other = known is not None and (known.dtype != value.dtype or not np.array_equal(known, value))
+        if is_other or (known is None and name in self._taken):
+            name = self.free(name)
+        self.done.constants[name] = np.asarray(value)
+        self.types[name] = partial(helper.np_dtype_to_tensor_dtype, value.dtype)
+        return name
+
+    def free(self, name: str) -> str:
+        """A name of the body that nothing has yet."""
+        found = name
+        while found in self._taken or found in self.done.constants:
+            self._numbers[name] = self._numbers.get(name, 1) + 1
+            found = f"{name}_{self._numbers[name]}"
+        self._taken.add(found)
+        return found
+
+    def value(self, name: str) -> Array | None:
+        """The value of a constant, or of an input that the guard found constant."""
+        if name in self.known_inputs:
+            return self.asked.value(name)
+        return self.done.constants.get(name)
+
+    def yields(self, name: str, frame: Frame) -> str:
+        """The name in the body for what a node of it gives."""
+        if not name:
+            return ""
+        if name not in frame.names:
+            frame.names[name] = self.free(name)
+        return frame.names[name]
+
+    def emit(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: Iterable[AttributeProto],
+        domain: str = "",
+    ) -> None:
+        """Append a node."""
+        node = NodeProto(op_type=op_type, domain=domain, input=inputs, output=outputs)
+        node.attribute.extend(attributes)
+        self.types.update(types_of_outputs(node, self.opset, self.types))
+        self.done.nodes.append(node)
+
+    def _operator(self, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
+        attributes = self.resolved(node, frame)
+        for attribute in attributes:
+            if attribute.type == AttributeProto.GRAPH:
+                attribute.g.CopyFrom(self.branch(attribute.g, frame))
+        made = NodeProto(op_type=node.op_type, domain=node.domain, input=inputs, output=node.output)
+        made.attribute.extend(attributes)
+        other = "" if node.domain else self._passed_on(made, frame)
+        if other:
+            frame.names[node.output[0]] = "" if other == _ABSENT else other
+            return
+        value = self.computed(made)
+        if value is not None:
+            frame.names[node.output[0]] = self.constant(node.output[0], value)
+            return
+        outputs = [self.yields(name, frame) for name in node.output]
+        if node.op_type == "CastLike" and not (node.domain or self._as_it_stands):
+            # It came late, and is known to be a Cast.
+            goal = goal_of_cast(made, self.types)
+            goal = goal or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
+            self.emit("Cast", inputs[:1], outputs, [*attributes, helper.make_attribute("to", goal)])
+            return
+        self.emit(node.op_type, inputs, outputs, attributes, node.domain)
+
+    def _passed_on(self, node: NodeProto, frame: Frame) -> str:
+        """The input that a node passes on as it is; empty if it computes something."""
+        if node.op_type in ("Identity", "Transpose", *_AS_WRITTEN) and not node.input[0]:
+            return _ABSENT
+        if node.op_type == "Identity":
+            return str(node.input[0])
+        if node.op_type == "Unsqueeze" and len(node.input) > 1:
+            axes = self.value(node.input[1])
+            return str(node.input[0]) if axes is not None and not axes.size else ""
+        if node.op_type == "Add" and "" in node.input:
+            return str(next(filter(None, node.input)))
+        if node.op_type not in _AS_WRITTEN or node.input[0] in self.done.constants:
+            return ""
+        if self._as_it_stands and "stash_type" not in frame.attributes:
+            return ""
+        goal, own = goal_of_cast(node, self.types), self.types.get(node.input[0])
+        return str(node.input[0]) if own is not None and goal is not None and goal == own() else ""
+
+    def computed(self, node: NodeProto) -> Array | None:
+        """What a node gives, if that is known."""
+        if node.domain:
+            return None
+        if node.op_type == "Constant":
+            tensor = tensor_of(node)
+            return None if tensor is None else numpy_helper.to_array(tensor)
+        asks_for_sizes = node.op_type == "Shape" and not (node.attribute or self._as_it_stands)
+        if asks_for_sizes and self.asked.is_input(node.input[0]):
+            shape = self.asked.scope.shape(self.asked.operand(node.input[0]))
+            return None if shape is None or None in shape else np.array(shape, np.int64)
+        values = [self.value(name) if name else None for name in node.input]
+        if node.op_type in _AS_WRITTEN and values[0] is not None:
+            goal = goal_of_cast(node, self.types)
+            return None if goal is None else values[0].astype(helper.tensor_dtype_to_np_dtype(goal))
+        if not node.input or len(node.output) > 1:
+            return None
+        if any(name and value is None for name, value in zip(node.input, values, strict=True)):
+            return None
+        result = folded(node, values, self.opset)
+        if result is None and self.opset < _COMPLETE:
+            result = folded(node, values, _COMPLETE)
+        if node.op_type in _OF_BODIES_ALONE and values[0] is not None:
+            result = np.asarray(_OF_BODIES_ALONE[node.op_type](values[0]))
+        most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
+        most = max(most, *(value.size for value in values if value is not None))
+        return None if result is None or result.size > most else result
+
+    def resolved(self, node: NodeProto, frame: Frame) -> list[AttributeProto]:
+        """The attributes of a node, with what they refer to: an attribute, an element type, or a known value."""
+        found = []
+        for attribute in node.attribute:
+            name = attribute.ref_attr_name
+            if not name:
+                copy = AttributeProto()
+                copy.CopyFrom(attribute)
+                found.append(copy)
+                continue
+            holder = NodeProto()
+            given = frame.attributes.get(name)
+            if given is not None and given.type == attribute.type:
+                add_named(holder, given, attribute.name)
+            elif attribute.type == AttributeProto.TENSOR:
+                tensor = numpy_helper.from_array(np.reshape(self._needed(self.read(name, frame), attribute), 1))
+                holder.attribute.append(helper.make_attribute(attribute.name, tensor))
+            elif name in frame.names:
+                value = self._needed(frame.names[name], attribute)
+                add_named(holder, make_attribute(name, value), attribute.name)
+            elif name in TYPES:
+                holder.attribute.append(helper.make_attribute(attribute.name, TYPES[name](self.asked)))
+            elif given is not None:
+                add_named(holder, given, attribute.name)
+                if attribute.type == AttributeProto.FLOAT and not given.ref_attr_name:
+                    number = float(helper.get_attribute_value(given))
+                    holder.attribute[0].CopyFrom(helper.make_attribute(attribute.name, number))
+            found += holder.attribute
+        return found
+
+    def _needed(self, name: str, attribute: AttributeProto) -> Any:
+        value = self.value(name)
+        if value is None:
+            if self.unknown_rank:
+                self.asked.scope.needed_rank(self.unknown_rank)
+            raise RefusedError(f"{name} of the rule for {self.function.name} is not known here", "correct the rule")
+        if attribute.type == AttributeProto.TENSOR:
+            return value
+        plain: Any = value.tolist()
+        if attribute.type in (AttributeProto.INT, AttributeProto.FLOAT):
+            number = value.reshape(-1).tolist()[0]
+            return float(number) if attribute.type == AttributeProto.FLOAT else number
+        return [plain] if attribute.type == AttributeProto.INTS and not isinstance(plain, list) else plain
+
+    def call(
+        self, name: str, inputs: Sequence[str], given: Iterable[AttributeProto], outputs: Sequence[str], frame: Frame
+    ) -> None:
+        """Write a helper out."""
+        function = self.helpers[name].function
+        attributes = {
+            **frame.attributes,
+            **{attribute.name: attribute for attribute in function.attribute_proto},
+        }
+        caller = NodeProto(op_type=name, attribute=given)
+        attributes.update((attribute.name, attribute) for attribute in self.resolved(caller, frame))
+        inner = Frame(
+            dict(zip(function.input, inputs, strict=True)),
+            attributes,
+            {**frame.header, **dict.fromkeys(function.attribute)},
+        )
+        wanted = dict(zip(function.output, outputs, strict=True))
+        for formal, actual in wanted.items():
+            if actual and formal not in inner.names:
+                inner.names[formal] = self.yields(actual, frame)
+        self.write(function.node, inner)
+        frame.names.update((actual, inner.names[formal]) for formal, actual in wanted.items() if actual)
+
+    def branch(self, graph: GraphProto, frame: Frame) -> GraphProto:
+        """A subgraph, written."""
+        outside, self.done.nodes = self.done.nodes, []
+        inner = Frame(dict(frame.names), frame.attributes, frame.header)
+        taken = []
+        for value in graph.input:
+            name = inner.names[value.name] = self.free(value.name)
+            taken.append(ValueInfoProto(name=name, type=value.type))
+            if not (value.type.WhichOneof("value") or self._as_it_stands):
+                taken[-1].type.tensor_type.elem_type = self._own_type()
+            self.types[name] = partial(int, taken[-1].type.tensor_type.elem_type)
+        self.write(graph.node, inner)
+        results = [self.read(given.name, inner) for given in graph.output]
+        for place, name in enumerate(results):
+            if name in results[:place] or any(value.name == name for value in taken):  # computed there, for it alone
+                results[place] = self.free(graph.output[place].name)
+                self.types[results[place]] = self.types[name]
+                self.done.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
+        inside, self.done.nodes = self.done.nodes, outside
+        types = [self.types[name]() if name in self.types else 0 for name in results]
+        outputs = [
+            ValueInfoProto(name=name, type=given.type)
+            if given.type.tensor_type.elem_type or self._as_it_stands
+            else helper.make_tensor_value_info(name, kind or 0, None)
+            for name, kind, given in zip(results, types, graph.output, strict=True)
+        ]
+        return helper.make_graph(inside, graph.name, taken, outputs)

@@ -1,0 +1,188 @@
+"""The contents of small vectors of integers that operators compute, with sizes as names.
+
+Source: the operators' pages, https://onnx.ai/onnx/operators/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import TypeAlias
+
+from onnx import TensorProto
+
+from reducelower.model.constants import tensor_of
+from reducelower.model.numbers import value_of_tensor
+from reducelower.types.call import Call, UnknownError
+from reducelower.types.known import LONGEST, Elements
+from reducelower.types.sizes import ONE, Size, product_of, quotient
+
+__all__ = ["ELEMENTS"]
+
+
+def _sliced_elements(call: Call) -> Elements:
+    elements = call.elements(0)
+    if len(call.shape(0)) != 1:
+        raise UnknownError
+    for _, start, end, step in call.bounds():
+        if start is None or end is None or start.number is None or end.number is None or step < 1:
+            raise UnknownError
+        elements = elements[start.number : end.number : step]
+    return elements
+
+
+def _gathered_elements(call: Call) -> Elements:
+    elements, places = call.elements(0), call.numbers(1)
+    if len(call.shape(0)) != 1 or not all(-len(elements) <= place < len(elements) for place in places):
+        raise UnknownError
+    return tuple(elements[place] for place in places)
+
+
+def _concatenated_elements(call: Call) -> Elements:
+    found: list[Size | None] = []
+    for index in range(len(call.node.input)):
+        (length,) = call.shape(index)
+        if length.number is None or length.number > LONGEST:
+            raise UnknownError
+        elements = call.elements_if_known(index)
+        found += [None] * length.number if elements is None else elements
+    return tuple(found)
+
+
+def _counted(call: Call) -> Elements:
+    return call.shape(0)[call.part()]
+
+
+_Number: TypeAlias = "Callable[[Call, Size, Size], Size | None]"
+
+
+def _remainder(call: Call, left: Size, right: Size) -> Size | None:
+    if left.number is not None and right.number is not None and right.number > 0 <= left.number:
+        return Size.of(left.number % right.number)
+    if left.over(right) is not None:
+        return Size.of(0)
+    return call.atom(("Mod", left, right)) if left.is_never_negative and right.is_never_negative else None
+
+
+def _extreme(name: str, pick: Callable[[int, int], int]) -> _Number:
+    def of(call: Call, left: Size, right: Size) -> Size | None:
+        if left == right:
+            return left
+        if left.number is not None and right.number is not None:
+            return Size.of(pick(left.number, right.number))
+        return call.atom((name, left, right)) if left.is_never_negative and right.is_never_negative else None
+
+    return of
+
+
+def _equal(call: Call, left: Size, right: Size) -> Size | None:
+    if left == right:
+        return ONE
+    difference = left - right
+    differs = difference.is_positive() or (right - left).is_positive()
+    return Size.of(0) if difference.number is not None or differs else None
+
+
+def _pairwise(number: _Number) -> Callable[[Call], Elements]:
+    def elements(call: Call) -> Elements:
+        if len(call.node.input) != 2:
+            raise UnknownError
+        left, right = _alike(call.elements(0), call.elements(1))
+        return tuple(
+            None if one is None or other is None else number(call, one, other)
+            for one, other in zip(left, right, strict=True)
+        )
+
+    return elements
+
+
+def _alike(*vectors: Elements) -> list[Elements]:
+    """Vectors repeated to one length, as far as they broadcast so."""
+    length = max(map(len, vectors))
+    if any(len(vector) not in (1, length) for vector in vectors):
+        raise UnknownError
+    return [vector * length if len(vector) == 1 else vector for vector in vectors]
+
+
+def _chosen(call: Call) -> Elements:
+    chosen, then, otherwise = _alike(*(call.elements(index) for index in range(3)))
+    numbers = [None if each is None else each.number for each in chosen]
+    return tuple(
+        (None if one != other else one) if number is None else one if number else other
+        for number, one, other in zip(numbers, then, otherwise, strict=True)
+    )
+
+
+def _cast(call: Call) -> Elements:
+    if call.attribute("to") not in (TensorProto.INT32, TensorProto.INT64):
+        raise UnknownError
+    return call.elements(0)
+
+
+def _filled(call: Call) -> Elements:
+    value = call.attribute("value")
+    if value is not None and value.data_type not in (TensorProto.INT32, TensorProto.INT64):
+        raise UnknownError
+    length = product_of(size for size in call.elements(0) if size is not None).number
+    if None in call.elements(0) or length is None or length > LONGEST or value is None:
+        raise UnknownError
+    number = value_of_tensor(value)
+    if number is None or not number.size:
+        raise UnknownError
+    return (Size.of(int(number.reshape(-1)[0])),) * length
+
+
+def _expanded(call: Call) -> Elements:
+    (only,) = call.elements(0) if len(call.elements(0)) == 1 else (None,)
+    (length,) = call.elements(1) if len(call.elements(1)) == 1 else (None,)
+    if only is None or length is None or length.number is None or not 0 <= length.number <= LONGEST:
+        raise UnknownError
+    return (only,) * length.number
+
+
+def _total(call: Call) -> Elements:
+    elements = [each for each in call.elements(0) if each is not None]
+    if len(elements) < len(call.elements(0)) or len(call.shape(0)) != 1:
+        raise UnknownError
+    if call.node.op_type == "ReduceProd":
+        return (product_of(elements),)
+    return (sum(elements, Size.of(0)),)
+
+
+def _first(call: Call) -> Elements:
+    return call.elements(0)
+
+
+def _stated(call: Call) -> Elements:
+    tensor = tensor_of(call.node)
+    is_counting = tensor is not None and tensor.data_type in (TensorProto.INT32, TensorProto.INT64)
+    value = value_of_tensor(tensor) if tensor is not None and is_counting and prod(tensor.dims) <= LONGEST else None
+    if value is None:
+        raise UnknownError
+    return tuple(map(Size.of, value.reshape(-1).tolist()))
+
+
+ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
+    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _first),
+    **dict.fromkeys(("ReduceProd", "ReduceSum"), _total),
+    "Add": _pairwise(lambda call, left, right: left + right),
+    "Cast": _cast,
+    "Concat": _concatenated_elements,
+    "Constant": _stated,
+    "ConstantOfShape": _filled,
+    "Div": _pairwise(lambda call, left, right: quotient(left, right, call.atom)),
+    "Equal": _pairwise(_equal),
+    "Expand": _expanded,
+    "Gather": _gathered_elements,
+    "Max": _pairwise(_extreme("Max", max)),
+    "Min": _pairwise(_extreme("Min", min)),
+    "Mod": _pairwise(_remainder),
+    "Mul": _pairwise(lambda call, left, right: left * right),
+    "Neg": lambda call: tuple(None if each is None else Size.of(0) - each for each in call.elements(0)),
+    "Shape": _counted,
+    "Size": lambda call: (product_of(call.shape(0)),),
+    "Slice": _sliced_elements,
+    "Sub": _pairwise(lambda call, left, right: left - right),
+    "Where": _chosen,
+}
+"""The contents of the first output where it is a small vector of integers, by operator."""

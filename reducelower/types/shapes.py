@@ -1,0 +1,241 @@
+"""The shapes that operators yield, by the shapes and contents of their inputs.
+
+What onnx's own inference does not tell stands here, as it has names for sizes but no arithmetic with them. So do the
+shapes of the commonest operators, since asking it takes several times as long.
+
+Source: the operators' pages, https://onnx.ai/onnx/operators/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from reducelower.types.call import Call, UnknownError
+from reducelower.types.known import Shape
+from reducelower.types.sizes import ONE, Size, product_of, quotient
+
+__all__ = ["BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
+
+_END = 2**31 - 1
+"""Bounds from here on mean the end of an axis."""
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape to which shapes broadcast."""
+    rank = max(map(len, shapes))
+    found: list[Size | None] = []
+    for axis in range(-rank, 0):
+        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {ONE}
+        numbers = [size for size in sizes if size is not None and size.number is not None]
+        # What stands beside another number is that number or 1.
+        found.append(numbers[0] if numbers else ONE if not sizes else sizes.pop() if len(sizes) == 1 else None)
+    return tuple(found)
+
+
+def _reshaped(call: Call) -> Shape:
+    given = call.attribute("shape")
+    target = tuple(map(Size.of, given)) if given is not None else call.elements_if_known(1)
+    if target is None:
+        return (None,) * call.length(1)
+    keeps_zeros = call.attribute("allowzero", 0)
+    numbers = [None if size is None else size.number for size in target]
+    takes_data = -1 in numbers or (0 in numbers and not keeps_zeros)
+    data = call.shape_if_known(0) if takes_data else None
+    found: list[Size | None] = []
+    open_at = -1
+    for axis, (size, number) in enumerate(zip(target, numbers, strict=True)):
+        if number == 0 and not keeps_zeros:
+            size = data[axis] if data is not None and axis < len(data) else None
+        elif number == -1:
+            open_at, size = axis, None
+        elif size is not None and not size.is_never_negative:
+            size = None  # it may turn out to be -1
+        found.append(size)
+    others = [size for axis, size in enumerate(found) if axis != open_at]
+    if open_at >= 0 and data is not None and None not in others:
+        found[open_at] = product_of(data).over(product_of(size for size in others if size is not None))
+    return tuple(found)
+
+
+def _broadcast(call: Call) -> Shape:
+    return broadcast(*(call.shape(index) for index in range(len(call.node.input))))
+
+
+def _multiplied(call: Call) -> Shape:
+    """The shape of a MatMul of operands with two or more dimensions; others are left to inference."""
+    left, right = call.shape(0), call.shape(1)
+    if min(len(left), len(right)) < 2:
+        raise UnknownError
+    return (*broadcast(left[:-2], right[:-2]), left[-2], right[-1])
+
+
+def _transposed(call: Call) -> Shape:
+    shape = call.shape(0)
+    order = call.attribute("perm")
+    if order is None:
+        return shape[::-1]
+    if sorted(order) != list(range(len(shape))):
+        raise UnknownError
+    return tuple(shape[axis] for axis in order)
+
+
+def _gathered(call: Call) -> Shape:
+    shape, axis = call.shape(0), call.axis()
+    return (*shape[:axis], *call.shape(1), *shape[axis + 1 :])
+
+
+def _flattened(call: Call) -> Shape:
+    sizes, axis = call.shape(0), int(call.attribute("axis", 1))
+    return product_of(sizes[:axis]), product_of(sizes[axis:])
+
+
+def _concatenated(call: Call) -> Shape:
+    shapes = [call.shape(index) for index in range(len(call.node.input))]
+    at = call.axis()
+    found: list[Size | None] = []
+    for axis in range(len(shapes[0])):
+        sizes = [shape[axis] for shape in shapes]
+        if axis == at:
+            total = sizes[0]
+            for size in sizes[1:]:
+                total = total + size
+            found.append(total)
+        else:
+            found.append(next((size for size in sizes if size.number is not None), sizes[0]))
+    return tuple(found)
+
+
+def _sliced(call: Call) -> Shape:
+    found: list[Size | None] = list(call.shape(0))
+    for axis, start, end, step in call.bounds():
+        size = found[axis]
+        first, last = (None if bound is None else bound.number for bound in (start, end))
+        is_whole = (
+            first == 0 and step == 1 and size is not None and (end == size or (last is not None and last >= _END))
+        )
+        if is_whole:
+            continue
+        if size is None or size.number is None or first is None or last is None or step < 1:
+            found[axis] = None
+        else:
+            found[axis] = Size.of(len(range(size.number)[first:last:step]))
+    return tuple(found)
+
+
+def _window(call: Call) -> Shape:
+    """Convolution and pooling: the number of windows that fit along each axis."""
+    data, sizes = call.shape(0), call.attribute("kernel_shape")
+    is_convolution = call.node.op_type.startswith("Conv")
+    if sizes is None:
+        sizes = [size.number for size in call.shape(1)[2:]]
+    count = len(sizes)
+    if None in sizes or len(data) != count + 2 or call.attribute("ceil_mode", 0):
+        raise UnknownError
+    pads = call.attribute("pads") or [0] * 2 * count
+    if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise UnknownError
+    strides, dilations = (call.attribute(name) or [1] * count for name in ("strides", "dilations"))
+    found = [data[0], call.shape(1)[0] if is_convolution else data[1]]
+    for axis, size in enumerate(sizes):
+        spare = data[axis + 2] + Size.of(pads[axis] + pads[axis + count] - dilations[axis] * (size - 1) - 1)
+        steps = quotient(spare, Size.of(strides[axis]), call.atom)
+        if steps is None:
+            raise UnknownError
+        found.append(steps + ONE)
+    return tuple(found)
+
+
+def _padded(call: Call) -> Shape:
+    shape, pads = call.shape(0), call.ints("pads", 1)
+    if call.has(3) or len(pads) != 2 * len(shape):
+        raise UnknownError
+    return tuple(size + Size.of(pads[axis] + pads[axis + len(shape)]) for axis, size in enumerate(shape))
+
+
+def _resized(call: Call) -> Shape:
+    if (
+        not call.has(3)
+        or call.attribute("axes") is not None
+        or call.attribute("keep_aspect_ratio_policy", "stretch") != "stretch"
+    ):
+        raise UnknownError
+    return call.elements(3)
+
+
+def _attended(call: Call) -> Shape:
+    query, value = call.shape(0), call.shape(2)
+    if len(query) == 4:
+        return (*query[:3], value[3])
+    heads, of_values = (Size.of(int(call.attribute(name))) for name in ("q_num_heads", "kv_num_heads"))
+    width = value[2].over(of_values)
+    return (*query[:2], None if width is None else width * heads)
+
+
+def _split_in_equal_parts(call: Call) -> Shape:
+    """Only where every output is of one size: as many parts as outputs, which divide the axis."""
+    shape, axis = call.shape(0), call.axis()
+    count = int(call.attribute("num_outputs", len(call.node.output)))
+    part = shape[axis].over(Size.of(count))
+    if part is None or call.has(1) or call.attribute("split") is not None or count != len(call.node.output):
+        raise UnknownError
+    return (*shape[:axis], part, *shape[axis + 1 :])
+
+
+def _most(call: Call) -> Shape:
+    shape, axis = call.shape(0), call.axis(-1)
+    return (*shape[:axis], *call.elements(1), *shape[axis + 1 :])
+
+
+def _ranged(call: Call) -> Shape:
+    (start,), (limit,), (step,) = (call.elements(index) for index in range(3))
+    if start != Size.of(0) or step != ONE or limit is None or not limit.is_never_negative:
+        raise UnknownError
+    return (limit,)
+
+
+def _tiled(call: Call) -> Shape:
+    return tuple(
+        None if count is None else size * count for size, count in zip(call.shape(0), call.elements(1), strict=True)
+    )
+
+
+SAME_SHAPE = (
+    "Abs", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "CumSum", "Dropout", "Elu", "Erf",
+    "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
+    "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax",
+    "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu", "QuantizeLinear", "RMSNormalization",
+    "Reciprocal", "Relu", "ReverseSequence", "Round", "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Softmax",
+    "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+)  # fmt: skip
+"""Operators whose first output has the shape of the first input."""
+
+BROADCASTING = (
+    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod",
+    "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+)  # fmt: skip
+"""Operators whose inputs are broadcast to one shape, which is that of the output."""
+
+SHAPES: Mapping[str, Callable[[Call], Shape]] = {
+    **dict.fromkeys(SAME_SHAPE, lambda call: call.shape(0)),
+    **dict.fromkeys(BROADCASTING, _broadcast),
+    "Attention": _attended,
+    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _window),
+    "Concat": _concatenated,
+    "ConstantOfShape": lambda call: call.elements(0),
+    "Expand": lambda call: broadcast(call.shape(0), call.elements(1)),
+    "Flatten": _flattened,
+    "Gather": _gathered,
+    "MatMul": _multiplied,
+    "Pad": _padded,
+    "Range": _ranged,
+    "Reshape": _reshaped,
+    "Resize": _resized,
+    "Shape": lambda call: (Size.of(len(range(call.rank(0))[call.part()])),),
+    "Size": lambda call: (),
+    "Slice": _sliced,
+    "Split": _split_in_equal_parts,
+    "Tile": _tiled,
+    "TopK": _most,
+    "Transpose": _transposed,
+}
+"""The shape of the outputs, by operator; onnx's inference tells the others."""
