@@ -190,7 +190,6 @@ class Plan(InNotebooks):
         yield Line("unchanged", counted(self.carried, "node"), is_detail=True)
         yield Line("versions", self.versions, is_detail=True)
         yield from self.remarks
-        yield from (Line("note", note.rstrip(".")) for note in self.unmended)
 
     @property
     def remarks(self) -> Iterator[Line]:
