@@ -351,7 +351,7 @@ class Verification(InNotebooks):
         outputs = tuple(item for item in self.outputs if item.name not in self.departs)
         if self.departs and not outputs:
             return f"equal by the specification on {counted(self.cases, 'set')} of inputs{_where(self.runtime)}"
-        finite = " where both are finite" if any(item.reason for item in outputs) else ""
+        finite = " where both are finite" if any(item.loses_range or item.gains_range for item in outputs) else ""
         return f"equal on {counted(self.cases, 'set')} of inputs{_where(self.runtime)} ({error(outputs)}{finite})"
 
     def _mismatches(self) -> list[str]:

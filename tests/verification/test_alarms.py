@@ -123,7 +123,7 @@ def test_waves_that_cancel_out_are_no_difference_in_the_whole_either() -> None:
     after = convert_version(before, 15)
     time = np.arange(64, dtype=np.float32)
     found = verify(before, after, inputs={"x": (100 * np.cos(time * np.pi / 4)).reshape(1, 64, 1)})
-    assert found.verdict == "equivalent", str(found)
+    assert found.verdict == "equivalent" and "finite" not in found.why, str(found)
     shorter = convert_version(before, 15)
     for tensor in shorter.graph.initializer:
         if tensor.data_type == tensor.FLOAT:
