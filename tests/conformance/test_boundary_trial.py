@@ -81,7 +81,8 @@ MISJUDGED = {"RoiAlign"}
 """Operators of which onnx.reference is wrong at an old version: it shifts regions below 16 by half a pixel, too."""
 
 
-@pytest.mark.parametrize("operator", sorted({*shipped().operators} - SLOW - MISJUDGED))
+# A part of them: all conversions of onnx's cases are held by tests/backend.
+@pytest.mark.parametrize("operator", sorted({*shipped().operators} - SLOW - MISJUDGED)[::6])
 def test_what_crosses_a_boundary_by_a_shipped_rule_gives_what_it_gave(operator: str) -> None:
     for trial in try_boundaries(load_book("stable"), shipped(), operator, at_every_opset=False):
         assert not trial.wrong

@@ -17,7 +17,7 @@ from reducelower import ConversionError, Target, check, legalize, load_runtime, 
 @cache
 def cases() -> Sequence[TestCase]:
     """Some of onnx's own cases."""
-    return [case for case in load_model_tests(kind="node") if case.model is not None][::23]
+    return [case for case in load_model_tests(kind="node") if case.model is not None][::41]
 
 
 @pytest.mark.xdist_group("onnx's cases")
