@@ -39,17 +39,6 @@ def test_the_runtime_is_named_where_the_evaluator_sides_with_the_result() -> Non
     assert "no difference" not in str(found)
 
 
-@pytest.mark.parametrize("are_apart", [False, True])
-def test_integers_that_overflow_are_fed_within_one_runtime(are_apart: bool) -> None:
-    spec = InputSpec("x", TensorProto.INT64, (100,))
-    filling = Filling(spec, Limits(are_apart=are_apart))
-    largest = max(
-        np.abs(filling.values(kind, (100,), np.random.default_rng(1)).astype(np.float64)).max()
-        for kind in filling.kinds
-    )
-    assert (largest > 2**62) is not are_apart
-
-
 def test_what_is_all_but_out_of_range_beside_infinities_is_no_loss() -> None:
     largest = float(np.finfo(np.float32).max)
     before = np.array([largest / 2, np.inf, 1.0], np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,48 +25,24 @@ from reducelower.verification.running.source import CannotRunError, OutOfTimeErr
 __all__ = ["run_both"]
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One side, and what runs it."""
-
-    model: ModelProto
-    runtime: str
-    session: Session
-
-
-def run_both(
-    setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[Sequence[str], Sequence[str]]
-) -> Tally:
-    """Run the battery on both sides, each in the first of its runtimes that takes it, and judge every case."""
+def run_both(setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[str, str]) -> Tally:
+    """Run the battery on both sides, each in a runtime, and judge every case."""
     pair = setup.pair
     reduction = _reduction_of(after if pair.is_raised else before) if pair.has_formula else None
+    tally = Tally(runtime=" / ".join(dict.fromkeys(runtimes)))
     try:
-        left = _load(before, runtimes[0])
+        left = runtime_named(runtimes[0]).load(Source(before))
     except CannotRunError as error:
         return Tally(refused=[error.reason])
     try:
-        right = _load(after, runtimes[1], left.runtime)
+        right = runtime_named(runtimes[1]).load(Source(after))
     except CannotRunError as error:
-        tally = Tally(runtime=left.runtime)
-        if error.unsupported:
+        if error.unsupported or runtimes[0] != runtimes[1]:
             tally.refused.append(error.reason)
         else:
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
-    return _Run(setup, left, right, reduction).run()
-
-
-def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> _Side:
-    """Load in the first runtime that takes a model; `home` is where the source ran, of a replacement."""
-    reasons: list[CannotRunError] = []
-    for name in runtimes:
-        try:
-            return _Side(model, name, runtime_named(name).load(Source(model)))
-        except CannotRunError as error:
-            if name == home and not error.unsupported:
-                raise  # a runtime that runs the source and finds the replacement wrong is right, and no other is asked
-            reasons.append(error)
-    raise CannotRunError(reasons[-1].reason, unsupported=True)
+    return _Run(setup, (before, after), left, right, runtimes, reduction, tally).run()
 
 
 def _reduction_of(model: ModelProto) -> Reduction:
@@ -82,26 +58,23 @@ def _reduction_of(model: ModelProto) -> Reduction:
     )
 
 
+@dataclass
 class _Run:
     """Both sides, loaded, and the results of the sets of inputs so far."""
 
-    def __init__(self, setup: Setup, left: _Side, right: _Side, reduction: Reduction | None) -> None:
-        self._setup = setup
-        self._left = left
-        self._right = right
-        self._reduction = reduction
-        self._last: tuple[dict[str, Any], list[Any]] | None = None
-        self._are_apart = left.runtime != right.runtime
-        self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
-        self._exactness = Exactness(left.model, right.model)
-        self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
+    _setup: Setup
+    _models: tuple[ModelProto, ModelProto]
+    _left: Session
+    _right: Session
+    _runtimes: tuple[str, str]
+    _reduction: Reduction | None
+    _tally: Tally
+    _last: tuple[dict[str, Any], list[Any]] | None = None
 
     def run(self) -> Tally:
         """Go through all sets of inputs until the sides differ on one; an OutOfTimeError once the time is over."""
-        clock = self._setup.clock
-        sets = self._setup.sets
-        fed = replace(sets, limits=replace(sets.limits, are_apart=self._are_apart))
-        for case in fed(self._source_takes, self._both_take):
+        clock, witness, exactness = self._setup.clock, Witness(*self._models, *self._runtimes), Exactness(*self._models)
+        for case in self._setup.sets(self._source_takes, self._both_take):
             clock.check()
             try:
                 expected = self._source_gives(case.feeds)
@@ -111,7 +84,7 @@ class _Run:
                 self._tally.refused.append(error.reason)
                 continue
             try:
-                results = self._right.session.run(case.feeds, clock.left)
+                results = self._right.run(case.feeds, clock.left)
             except OutOfTimeError:
                 raise
             except CannotRunError as error:
@@ -123,8 +96,8 @@ class _Run:
             if self._contradicts_model(case.feeds, expected):
                 continue
             self._tally.cases += 1
-            sides = self._left.session, expected, results, self._witness, self._exactness, self._are_apart
-            judge_case(self._tally, Seen(self._setup, case, self._reduction, *sides))
+            seen = Seen(self._setup, case, self._reduction, self._left, expected, results, witness, exactness)
+            judge_case(self._tally, seen)
             if self._tally.status == "different":
                 break  # no other case makes it worse
         if self._tally.status == "loses range":
@@ -138,7 +111,7 @@ class _Run:
         lost, case = self._tally.first_lost
         kept = max((top for top in self._tally.kept if top < lost), default=1.0)
         self._setup.clock.check()
-        return largest_kept(self._left.session, self._right.session, case.feeds, lost, max(kept, 1.0))
+        return largest_kept(self._left, self._right, case.feeds, lost, max(kept, 1.0))
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
         """Whether sizes that are fed yield another shape than the model states, on data of the declared shapes."""
@@ -171,7 +144,7 @@ class _Run:
         if not self._source_takes(feeds):
             return False
         try:
-            return bool(self._right.session.run(feeds))
+            return bool(self._right.run(feeds))
         except CannotRunError:
             return False
 
@@ -188,21 +161,20 @@ class _Run:
         known, results = self._last or ({}, [])
         if self._last and known.keys() == feeds.keys() and all(known[name] is feeds[name] for name in known):
             return results
-        return self._left.session.run(feeds, self._setup.clock.left)
+        return self._left.run(feeds, self._setup.clock.left)
 
     def _objection(self, feeds: Mapping[str, Any]) -> str | None:
-        if is_ruled_out(self._left.model, feeds):
+        if is_ruled_out(self._models[0], feeds):
             return "inputs of these shapes are none that its operators take"
-        models = self._left.model, self._right.model
-        if self._setup.limits.least > 1 and any(leaves_nothing(model, feeds) for model in models):
+        if self._setup.limits.least > 1 and any(leaves_nothing(model, feeds) for model in self._models):
             return "a window has nothing to look at on data so small"
         try:
             results = self._source_gives(feeds)
             self._last = dict(feeds), results
             if any(item.dims is None for item in self._setup.pair.inputs) and self._gives_another_shape(results):
                 return "of inputs of these ranks, it gives another shape than the model states"
-            if self._left.runtime == self._right.runtime == "reference":
-                self._right.session.run(feeds)  # it takes sizes that do not fit each other, and broadcasts
+            if self._runtimes == ("reference", "reference"):
+                self._right.run(feeds)  # it takes sizes that do not fit each other, and broadcasts
         except CannotRunError as error:
             return error.reason
         return None
@@ -212,7 +184,9 @@ class _Run:
     def _note_failure(self, error: CannotRunError, case: Case) -> None:
         """Note that the replacement fails on inputs that the source took."""
         tally = self._tally
-        if error.unsupported or self._are_apart:  # another runtime may be stricter about what it is fed
+        if (
+            error.unsupported or self._runtimes[0] != self._runtimes[1]
+        ):  # another runtime may be stricter about what it is fed
             tally.refused.append(error.reason)
         elif not self._setup.limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values()):
             tally.notes.setdefault(f"Of values without elements, the replacement fails: {error.reason}.")

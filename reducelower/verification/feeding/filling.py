@@ -123,9 +123,7 @@ def _joined(pool: Array) -> Maker:
 
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
-    # Of two runtimes, one may compute in single precision within double.
-    narrow = dtype.itemsize == 8 and filling.limits.are_apart
-    subnormal, eps, largest = smallest_and_eps(np.dtype(np.float32) if narrow else dtype)
+    subnormal, eps, largest = smallest_and_eps(dtype)
     tiny = subnormal / eps
 
     def made(draw: Callable[[tuple[int, ...], np.random.Generator], Any]) -> Maker:
@@ -314,7 +312,5 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         found[f"keys, {at}"] = _in_order(part.astype(dtype))
     for at, whole in enumerate(fitting):
         found[f"as held, {at}"] = _in_order(np.array(whole, dtype))
-    if not filling.limits.are_apart:
-        few = drawn(lowest // _SUMMED, highest // _SUMMED)  # of which sums are in range
-        found |= {"limits": limits, "whole range": drawn(lowest, highest), "part of the range": few}
-    return found
+    few = drawn(lowest // _SUMMED, highest // _SUMMED)  # of which sums are in range
+    return found | {"limits": limits, "whole range": drawn(lowest, highest), "part of the range": few}

@@ -66,7 +66,6 @@ class Limits:
         bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
         rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
         only_moves: whether both sides only move elements, whatever these are.
-        are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
 
     where: set[str] = field(default_factory=set)
@@ -90,7 +89,6 @@ class Limits:
     bounds: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     only_moves: bool = False
-    are_apart: bool = False
 
     def table(self, name: str) -> int | None:
         """How many rows the constant table has that an input selects from; None for other inputs."""
