@@ -115,7 +115,7 @@ def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
 
 def _tried(book: RuleBook, operator: str | None) -> Iterator[tuple[str, str, str, Sequence[str]]]:
     """Each rule, what it was tried on, how it fared, and a sentence for each wrong result."""
-    from reducelower.conformance.boundary_trial import try_boundaries
+    from reducelower.pipeline.boundary_trial import try_boundaries
     from reducelower.pipeline.expansion_trial import try_expansion
     from reducelower.rulebook.boundaries import boundaries_of
     from reducelower.rulebook.boundary_validation import check_boundaries

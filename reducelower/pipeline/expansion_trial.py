@@ -14,7 +14,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
 
 from reducelower.api import legalize
-from reducelower.conformance.boundary_trial import cases_of
+from reducelower.conformance.onnx_cases import cases_of
 from reducelower.conformance.reduce_cases import reduce_cases
 from reducelower.errors import ConversionError, RuleError
 from reducelower.model.numbers import FLOATS

@@ -181,9 +181,8 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             found[f"roots of {constant:g}"] = made(_normal(constant**0.5))
     for element_type in sorted(filling.limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
-        bounds = np.array(lowest_and_highest(integer), np.float64)
-        if filling.limits.open_to_special:
-            bounds = np.clip(bounds, -largest, largest)  # float16 has infinities for most of them
+        # float16 has infinities for most of them, which are a kind of their own.
+        bounds = np.clip(np.array(lowest_and_highest(integer), np.float64), -largest, largest)
         found[f"over {integer.name}"] = made(_between(*bounds))
     if not filling.limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45

@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 import reducelower
 from reducelower import ConversionError
 from reducelower.cli import run
-from reducelower.conformance.boundary_trial import try_boundaries
+from reducelower.pipeline.boundary_trial import try_boundaries
 from reducelower.rulebook import RuleError, load_book
 from reducelower.rulebook.boundaries import boundaries_of, shipped
 from reducelower.rulebook.boundary_validation import check_boundaries
@@ -74,15 +74,8 @@ def test_what_comes_of_rules_for_version_boundaries(claim: str, tmp_path: Path) 
             np.testing.assert_array_equal(result, eval(row["gives"], VOCABULARY))
 
 
-SLOW = {"Abs", "Attention", "AveragePool", "Clip", "LpPool"}
-"""Operators whose cases have so many values that onnx.reference takes half a minute; they have tests elsewhere."""
-
-MISJUDGED = {"RoiAlign"}
-"""Operators of which onnx.reference is wrong at an old version: it shifts regions below 16 by half a pixel, too."""
-
-
-# A part of them: all conversions of onnx's cases are held by tests/backend.
-@pytest.mark.parametrize("operator", sorted({*shipped().operators} - SLOW - MISJUDGED)[::6])
+# A part: all conversions of onnx's cases are held by tests/backend.
+@pytest.mark.parametrize("operator", sorted(shipped().operators)[::6])
 def test_what_crosses_a_boundary_by_a_shipped_rule_gives_what_it_gave(operator: str) -> None:
     for trial in try_boundaries(load_book("stable"), shipped(), operator, at_every_opset=False):
         assert not trial.wrong
