@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from reducelower.errors import sentences
 from reducelower.model.text import short, shown
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
-
-if TYPE_CHECKING:
-    from reducelower.verification import OutputComparison, SiteVerification
 
 __all__ = ["LONGEST", "render"]
 
@@ -67,64 +63,21 @@ def _section(model: Outcome, *, alone: bool) -> str:
         blocks.append("\n".join(f"- {item}" for item in items[:_MOST_ROWS]))
     verification = model.verification
     if verification is not None and verification.sites:
-        blocks.append(_findings(verification.sites))
+        order = sorted(verification.sites, key=lambda site: (site.ok, site.status == "equal"))
+        rows = [
+            (_code(site.signature), _code(site.rule), str(len(site.nodes)), site.said, _text(site.reason))
+            for site in order
+        ]
+        blocks.append(_table(("rewrite", "rule", "nodes", "verified", ""), rows))
     elif model.plan is not None and model.plan.sites:
         counts = [
             (_code(kind), _code(rule), str(count)) for (kind, rule), count in sorted(model.plan.rewritten.items())
         ]
         blocks.append(_table(("operator", "rule", "nodes"), counts))
-    if verification is not None:
-        if verification.outputs:
-            blocks.append(_outputs(verification.outputs))
-        if not verification.ran:
-            blocks.append(f"The whole model was not run: {_text(verification.reason)}.")
-        if verification.notes:
-            blocks.append("\n".join(f"> {_text(note)}" for note in verification.notes[:_MOST_ROWS]))
     if not blocks:
         return ""
     body = "\n\n".join(blocks)
     return body if alone else f"### {_code(model.source)}\n\n{body}"
-
-
-def _findings(findings: Sequence[SiteVerification]) -> str:
-    order = sorted(findings, key=lambda finding: (finding.ok, finding.status == "equal"))
-    rows = [
-        (
-            _code(finding.signature),
-            _code(finding.rule),
-            str(len(finding.nodes)),
-            finding.said,
-            _distance(finding) if finding.cases else "",
-            _text(finding.reason),
-        )
-        for finding in order
-    ]
-    return _table(("rewrite", "rule", "nodes", "verified", "max ULP", ""), rows)
-
-
-def _distance(finding: SiteVerification) -> str:
-    """The error of a rewrite, with its limit."""
-    if not finding.max_ulp and finding.status == "equal":
-        return "0 ULP"
-    limit = f" (within {finding.limit})" if finding.limit and finding.status == "equal" else ""
-    return f"{finding.max_ulp}{limit}"
-
-
-def _outputs(outputs: Sequence[OutputComparison]) -> str:
-    order = sorted(outputs, key=lambda output: output.verdict == "equal")
-    rows = [
-        (
-            _code(output.name),
-            f"{output.element_type} {list(output.shape_before)}",
-            output.verdict,
-            str(output.max_ulp),
-            f"{output.max_relative:.3g}",
-            output.limit,
-            _text(output.reason),
-        )
-        for output in order
-    ]
-    return _table(("output", "type", "verdict", "max ULP", "max relative error", "equal within", ""), rows)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
