@@ -16,22 +16,12 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import rank_of
-from reducelower.types import infer
 
-__all__ = ["what_is_wrong_with_an_axis", "what_is_wrong_with_axes"]
+__all__ = ["what_is_wrong_with_axes"]
 
 _OPERATORS = frozenset(REDUCTIONS)
 _MOST_AXES = 1024
-_ONE_BEYOND = frozenset({"Flatten", "OneHot"})
-"""Operators whose axis may be one beyond the last: it lies between dimensions, or is the one added."""
-_OF_DIMENSIONS = _ONE_BEYOND | {
-    *("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization"),
-    *("LogSoftmax", "LpNormalization", "RMSNormalization", "Scatter", "ScatterElements", "Softmax", "Split"),
-    *("SplitToSequence", "TopK", "Unique"),
-}
-"""Operators whose attribute axis is a dimension of the first input, for every element type and opset version."""
 
 
 @dataclass
@@ -66,18 +56,14 @@ _Known: TypeAlias = tuple[dict[str, tuple[int, ...]], dict[str, int]]
 """Constants that may be axes, and ranks, by name."""
 
 
-def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozenset()) -> str:
-    """Describe axes of reductions that name a dimension twice or one that the data lacks; empty if there are none.
-
-    For operators in `others`, the attribute ``axis`` is checked as well.
-    """
-    wanted = _OPERATORS | others
+def what_is_wrong_with_axes(model: ModelProto) -> str:
+    """Describe axes of reductions that name a dimension twice or one that the data lacks; empty if there are none."""
     pending = [_Place(model.graph, None), *(_Place(function, None) for function in model.functions)]
     places = []
     while pending:
         place = pending.pop()
         for index, node in enumerate(place.holder.node):
-            if node.op_type in wanted and node.domain in DEFAULT_DOMAINS:
+            if node.op_type in _OPERATORS and node.domain in DEFAULT_DOMAINS:
                 place.nodes[index] = node
             elif may_hold_graphs(node):
                 pending += [_Place(graph, place) for _, _, graph in subgraphs(node)]
@@ -87,17 +73,9 @@ def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozense
     for place in places:
         known = place.known(names)
         for index, node in place.nodes.items():
-            if wrong := (_wrong if node.op_type in _OPERATORS else _wrong_axis)(node, *known):
+            if wrong := _wrong(node, *known):
                 return f"{node.op_type} {node.name or f'#{index}'!r} {wrong}"
     return ""
-
-
-def what_is_wrong_with_an_axis(model: ModelProto) -> str:
-    """Describe an ``axis``, or axes of a reduction, that data of inferred rank lacks; empty if there is none.
-
-    Operator versions differ in how strictly the checker looks at it, and no conversion may introduce one.
-    """
-    return what_is_wrong_with_axes(infer(skeleton(model)), _OF_DIMENSIONS)
 
 
 def _note(constants: dict[str, tuple[int, ...]], name: str, tensor: TensorProto | None) -> None:
@@ -125,12 +103,3 @@ def _wrong(node: NodeProto, constants: Mapping[str, tuple[int, ...]], ranks: Map
     if len({axis % rank if rank else axis for axis in axes}) < len(axes):
         return f"has axes {list(axes[:9])}, which name a dimension twice"
     return ""
-
-
-def _wrong_axis(node: NodeProto, _: Mapping[str, tuple[int, ...]], ranks: Mapping[str, int]) -> str:
-    rank = ranks.get(node.input[0]) if node.input else None
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), None)
-    if rank is None or axis is None:
-        return ""
-    most = rank if node.op_type in _ONE_BEYOND else rank - 1
-    return "" if -most - 1 <= axis <= most else f"has axis {axis}, and its data has {rank} dimensions"

@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnx import inliner
-
-from reducelower.errors import ConversionError, Refusal
+from reducelower.errors import ConversionError
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, unlike_checksums, write_model
 from reducelower.legalization.kernels import with_missing_kernels
@@ -22,7 +20,7 @@ from reducelower.model.document import Document
 from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
-from reducelower.pipeline.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
+from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_source
 from reducelower.pipeline.named import for_model
 from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import alive, repaired, what_would_help
@@ -68,17 +66,7 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
     if status == FAULT and wants_trace():
         problems += trace_lines()
     refusals = error.refusals if isinstance(error, ConversionError) else ()
-    if _is_of_the_whole(refusals) and model is not None and not find_defect(model.model):
-        # Inference objects to the whole result; an axis that only newer versions look at is the input's fault.
-        from reducelower.pipeline.axes import what_is_wrong_with_an_axis
-
-        if odd := what_is_wrong_with_an_axis(model.model):
-            return refused(source, odd)
     return Outcome(source, stopped(status), refusals=refusals, problems=problems)
-
-
-def _is_of_the_whole(refusals: Sequence[Refusal]) -> bool:
-    return any(refusal.graph == "graph" and not refusal.node for refusal in refusals)
 
 
 def refused(source: str, reason: str) -> Outcome:
@@ -132,7 +120,7 @@ def _convert(
             made, plan = legalized_and_raised(source, settings)
             wrong = check_result(made, external=external, full=True)
     if wrong:
-        return _invalid_result(task, settings, source, made, wrong)
+        return _invalid_result(task, settings, source, wrong)
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
@@ -236,25 +224,10 @@ def with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made
     return replace(outcome, details=describe_models(source.model, made.message, outcome.plan, outcome.verification))
 
 
-def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
-    """Say whether an invalid result is the fault of the input, of an option, or of reducelower."""
-    from reducelower.pipeline.axes import what_is_wrong_with_an_axis
-
+def _invalid_result(task: Task, settings: Settings, source: LoadedModel, wrong: str) -> Outcome:
+    """Refuse an invalid result: mostly the input is wrong in a way that only another opset version looks at."""
     help_ = "" if settings.repair else what_would_help(source)
-    if already := what_is_wrong(source.document, external=source.is_partial, full=True):
+    if already := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(source.model):
         return refused(task.source, already + help_)
-    if odd := find_defect(source.model):
-        return refused(task.source, odd)
-    # Of what a function is given, the rank may be known only where it is called.
-    if of_source := what_is_wrong_with_an_axis(inliner.inline_local_functions(source.model)):
-        return refused(task.source, of_source)
-    if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result.message):
-        wrong = f"the shapes it states do not fit what its nodes yield ({wrong})"
-        return refused(task.source, wrong + help_)
-    if isinstance(settings.ir_version, int):
-        return refused(task.source, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
-    if settings.element_types or settings.ranks:
-        declared = f"with the types and ranks declared the result is not valid: {wrong}"
-        return refused(task.source, f"{declared} (declare what each value has; one in a function may differ by call)")
-    problem = f"{task.source}: reducelower itself failed: its result is not valid ({wrong}); please report this"
-    return Outcome(task.source, "failed", problems=(problem,))
+    hint = help_ or "; if the model and what is said of it (--type, --rank, --ir-version) are right, please report this"
+    return refused(task.source, f"the result is not valid: {wrong}{hint}")

@@ -11,7 +11,6 @@ from onnx.shape_inference import InferenceError
 
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
-from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     EXPERIMENTAL,
@@ -22,14 +21,13 @@ from reducelower.model.schemas import (
     opset_of,
     versions,
 )
-from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
 from reducelower.model.written_for import written_for
 from reducelower.pipeline.axes import what_is_wrong_with_axes
 from reducelower.pipeline.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 
-__all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
+__all__ = ["what_is_wrong", "what_is_wrong_with_source"]
 
 _UNKNOWN_OPERATOR = re.compile(r"No Op registered for (\S+) with domain_version of (-?\d+)")
 _UNDEFINED = re.compile(r"however input '(.*?)' of node: \nname: (.*?) OpType: (\S*)", re.DOTALL)
@@ -109,21 +107,6 @@ def _checkable(document: Document, external: bool) -> bytes | ModelProto:
     if not states_every_shape(bare):
         return with_every_shape_stated(bare)
     return bare if external else document.data
-
-
-def contradicts_itself(model: ModelProto) -> bool:
-    """Whether shape inference accepts the model once the stated shapes of computed values are removed."""
-    bare = skeleton(model)
-    for graph in all_graphs(bare):
-        del graph.value_info[:]
-        for value in graph.output:
-            if value.type.HasField("tensor_type"):
-                value.type.tensor_type.ClearField("shape")
-    try:
-        infer_shapes(bare, check_type=True, strict_mode=True)
-    except Exception:  # inference raises several types
-        return False
-    return True
 
 
 def _plainly(text: str, model: ModelProto) -> str:
