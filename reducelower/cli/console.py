@@ -161,8 +161,6 @@ def finish() -> bool:
 
 
 def _print(text: str, stream: TextIO) -> None:
-    if stream.isatty():
-        text = "\n".join(_fitted(line, _columns(stream)) for line in text.split("\n"))
     with _given_up(stream):
         stream.write(text + "\n")
 
@@ -177,24 +175,6 @@ def _given_up(stream: TextIO) -> Iterator[None]:
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
             _lost = error.strerror or str(error)
         _silence(stream)
-
-
-def _fitted(line: str, columns: int) -> str:
-    """A line wrapped at the terminal's width, with continuation lines indented; colours take no room."""
-    bare = click.unstyle(line)
-    if len(bare) <= columns:
-        return line
-    start = len(bare) - len(bare.lstrip())
-    lines, used = [" " * start], start
-    for at, word in enumerate(line.lstrip().split(" ")):
-        size = len(click.unstyle(word))
-        if at and used + 1 + size > columns:
-            lines.append(" " * (start + 2) + word)
-            used = start + 2 + size
-        else:
-            lines[-1] += f" {word}" if at else word
-            used += size + bool(at)
-    return "\n".join(lines)
 
 
 def _silence(stream: TextIO) -> None:

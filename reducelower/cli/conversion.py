@@ -97,7 +97,7 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
         is_apart = FORKS and settings.verify
-        with steps(quiet=options["quiet"], verbose=options["verbose"]) as on_step:
+        with steps(quiet=options["quiet"]) as on_step:
             found = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
         yield from found  # once nothing is left of the steps on the terminal
     else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from threading import Timer
 from time import monotonic
 from typing import Any
 
-from reducelower.cli.console import message
 from reducelower.pipeline.task import OnStep, Step
 
 __all__ = ["progress", "steps"]
@@ -47,77 +47,37 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
 
 
 @contextmanager
-def steps(*, quiet: bool, verbose: bool = False) -> Iterator[OnStep | None]:
-    """Show the step that work on one model is at; with `verbose`, after long work what each took.
-
-    It yields None where nothing is shown.
-    """
+def steps(*, quiet: bool) -> Iterator[OnStep | None]:
+    """Show the step that work on one model is at, once it has taken a while; None where nothing is shown."""
     if not _is_shown(quiet):
         yield None
         return
-    shown = _Steps()
-    try:
-        yield shown.on_step
-    finally:
-        shown.close(verbose=verbose)
+    stack, at, show = ExitStack(), list[Any](), list[Callable[..., None]]()
 
-
-class _Steps:
-    """The steps so far; they are shown once the work has taken a while."""
-
-    def __init__(self) -> None:
-        self._started: dict[Step, float] = {}
-        self._counts = (0, 0)
-        self._stack = ExitStack()
-        self._show: Callable[[], None] | None = None
-        self._timer = Timer(_SOON, self._open)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def on_step(self, step: Step, done: int, total: int) -> None:
-        """Note that a step begins or goes on."""
-        self._started.setdefault(step, monotonic())
-        self._counts = done, total
-        if self._show is not None:
-            self._show()
-
-    def _open(self) -> None:
+    def open_() -> None:
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-        bars = self._stack.enter_context(_bars(BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn()))
-        rows: dict[Step, Any] = {}
+        count = TextColumn("{task.fields[count]}")
+        bars = stack.enter_context(_bars(BarColumn(), count, TimeElapsedColumn()))
+        show.append(partial(bars.update, bars.add_task("", total=None, count="")))
+        if at:
+            on_step(*at)
 
-        def show() -> None:
-            for step in list(self._started):
-                if step not in rows:
-                    for row in rows.values():
-                        bars.update(row, visible=False)
-                    rows[step] = bars.add_task(_WORDS[step], total=None, count="")
-            done, total = self._counts
-            if rows:
-                bars.update(list(rows.values())[-1], completed=done, total=total or None, count=_count(done, total))
+    def on_step(step: Step, done: int, total: int) -> None:
+        at[:] = step, done, total
+        for update in show:
+            count = f"{done}/{total}" if total else ""
+            update(description=_WORDS[step], completed=done, total=total or None, count=count)
 
-        self._show = show
-        show()
-
-    def close(self, *, verbose: bool) -> None:
-        """Remove the steps from the terminal, and print how long each took if they were shown and that is wanted."""
-        self._timer.cancel()
-        self._timer.join()
-        self._stack.close()
-        if self._show is None or not verbose:
-            return
-        ends = [*list(self._started.values())[1:], monotonic()]
-        took = [(step, end - start) for (step, start), end in zip(self._started.items(), ends, strict=True)]
-
-        message("  " + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in took))
-
-
-def _count(done: int, total: int) -> str:
-    """How much of a step is done; bytes as such."""
-    if not total:
-        return ""
-    return f"{done}/{total}" if total < 1 << 20 else f"{done >> 20}/{total >> 20} MiB"
+    timer = Timer(_SOON, open_)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield on_step
+    finally:
+        timer.cancel()
+        timer.join()
+        stack.close()
 
 
 def _is_shown(quiet: bool) -> bool:

@@ -58,9 +58,7 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
         if STREAM in models:
             if sys.stdin is None:
                 raise click.UsageError("standard input is closed, so no model can be read from it")
-            data = sys.stdin.buffer.read()
-            _refuse_external_data(data, source)
-            source.write_bytes(data)
+            source.write_bytes(sys.stdin.buffer.read())
         yield Staged(
             [str(source) if model == STREAM else model for model in models],
             str(result) if output == STREAM else output,
@@ -68,27 +66,6 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
         )
         if result.exists():
             binary_result(result.read_bytes())
-
-
-def _refuse_external_data(data: bytes, source: Path) -> None:
-    """Refuse a model from standard input whose data is in other files: there is no folder in which these would lie."""
-    from reducelower.errors import UnreadableModelError
-    from reducelower.files.external import locations
-    from reducelower.files.formats import parse
-    from reducelower.lines import enumerated
-    from reducelower.model.text import shown
-
-    if b"location" not in data:
-        return
-    try:
-        names = locations(parse(data, source).message, source)
-    except UnreadableModelError:
-        return  # who reads it says so
-    if names:
-        beside = shown(enumerated(names, 2))
-        raise UnreadableModelError(
-            f"{STREAM}: it has external data in {beside}, which lies beside the model's file; name that file instead"
-        )
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -35,7 +34,6 @@ __all__ = [
     "external_files",
     "external_tensors",
     "locations",
-    "unlike_checksums",
 ]
 
 
@@ -157,29 +155,6 @@ def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...
         _check_location(location, _says(f"{os.fspath(path)}: ", tensor, location))
         found[location] = None
     return tuple(found)
-
-
-def unlike_checksums(model: ModelProto, files: Iterable[ExternalFile]) -> tuple[str, ...]:
-    """A sentence about each file whose SHA-1 is not the checksum that tensors in it state; only such files are read.
-
-    Runtimes do not look at checksums, so such a model runs. That the checksum is one of the whole file says onnx.proto.
-    """
-    stated: dict[str, set[str]] = {}
-    for tensor in external_tensors(model):
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        if checksum := entries.get("checksum"):
-            stated.setdefault(entries.get("location", ""), set()).add(checksum.strip().lower())
-    return tuple(
-        f"The SHA-1 of {file.location!r} is not the checksum that the model states: it may be damaged, or belong to "
-        "another model."
-        for file in files
-        if file.location in stated and stated[file.location] != {_sha1(file.path)}
-    )
-
-
-def _sha1(path: Path) -> str:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()
 
 
 def _says(source: str, tensor: TensorProto, location: str) -> str:

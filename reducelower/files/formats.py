@@ -15,7 +15,6 @@ from onnx.serialization import registry
 from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
 from reducelower.model.text import one_line
-from reducelower.model.wire import LENGTH, CutShortError, MalformedError, Window
 
 __all__ = [
     "LARGEST_MESSAGE",
@@ -38,9 +37,6 @@ WRITTEN = (".onnx", ".pb", ".textproto", ".prototxt", ".pbtxt", ".txtpb", ".json
 _BINARY = "protobuf"
 _READ_ONLY = "onnxtxt"
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
-_FIRST_FIELD, _LAST_FIELD = b"\x08", 26
-"""The first bytes of a model, and the largest number of its fields."""
-
 _PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
 _NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
@@ -138,10 +134,8 @@ def _parse_binary(data: bytes, name: str) -> ModelProto:
     except DecodeError as error:
         if "MaxDepth" in str(error) or "recursion" in str(error):
             reason = "nests subgraphs deeper than protobuf reads"
-        elif _is_cut_short(data):
-            reason = "is cut short; export or download it again"
         else:
-            reason = "is not an ONNX model, or is damaged; export or download it again"
+            reason = "is not an ONNX model, or is damaged or cut short; export or download it again"
         raise UnreadableModelError(f"{name} {reason}") from None
     return model
 
@@ -156,18 +150,3 @@ def _parse_text(data: bytes, name: str, form: str) -> ModelProto:
     except Exception as error:  # four parsers, each with exceptions of its own
         reason = one_line(error).partition(" Available Fields")[0][:200]  # JSON's lists every field there is
         raise UnreadableModelError(f"{name} is not an ONNX model in {form} format: {reason}") from None
-
-
-def _is_cut_short(data: bytes) -> bool:
-    """Whether bytes begin like a model, with its IR version, and end in the middle of a field."""
-    if not data.startswith(_FIRST_FIELD):
-        return False
-    try:
-        for field in Window(data).fields(0, len(data)):
-            if field.number > _LAST_FIELD or field.kind not in (0, LENGTH):
-                return False
-    except CutShortError:
-        return True
-    except MalformedError:
-        pass
-    return False

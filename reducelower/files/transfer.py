@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
-__all__ = ["OnCopied", "copy_range", "fill"]
+__all__ = ["copy_range", "fill"]
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 20
 
 _NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 
-OnCopied: TypeAlias = Callable[[int], object]
-"""Called with the number of bytes copied since the last call."""
 
-
-def fill(descriptor: int, source: Path, on_copied: OnCopied) -> None:
+def fill(descriptor: int, source: Path) -> None:
     """Fill an empty file with the content and modification time of another.
 
     After an OSError the file has to be discarded.
     """
     with source.open("rb", buffering=0) as origin:
         status = os.fstat(origin.fileno())
-        copy_range(origin.fileno(), descriptor, 0, status.st_size, on_copied)
+        copy_range(origin.fileno(), descriptor, 0, status.st_size)
     if os.utime in os.supports_fd:
         os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def copy_range(origin: int, descriptor: int, start: int, end: int, on_copied: OnCopied) -> None:
+def copy_range(origin: int, descriptor: int, start: int, end: int) -> None:
     """Copy a range of an open file to the position of another; file systems that can let both share its blocks.
 
     Raises:
@@ -55,4 +50,3 @@ def copy_range(origin: int, descriptor: int, start: int, end: int, on_copied: On
         if not copied:
             raise OSError(errno.EIO, "the file became shorter while it was copied")
         position += copied
-        on_copied(copied)

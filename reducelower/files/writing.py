@@ -15,7 +15,7 @@ from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
-from reducelower.files.transfer import OnCopied, copy_range, fill
+from reducelower.files.transfer import copy_range, fill
 from reducelower.model.document import Document
 from reducelower.model.wire import Window
 
@@ -75,7 +75,6 @@ def write_model(
     overwrite: bool = False,
     in_place: bool = False,
     external_data: str = "copy",
-    on_copied: Callable[[int, int], object] | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Path:
     """Write a model, and what it needs of its source's external data, and make the folder if it is missing.
@@ -95,7 +94,6 @@ def write_model(
         external_data: what to do with external data where the output goes to another folder. ``copy`` shares blocks
             with the original where the file system can, since onnx (from 1.21 on) refuses to load external data that
             has more than one name or is a link; ``keep`` brings nothing, the user does.
-        on_copied: called with (done, total) bytes of what is copied from other files.
         on_complete: called with the descriptor of the output, complete but without its name, and the source; an
             exception leaves everything as it was.
 
@@ -109,14 +107,11 @@ def write_model(
             undo = stack.enter_context(ExitStack())
             _make_folders(real.parent, undo)
             output = stack.enter_context(PendingFile(real))
-            copied = sum(piece.end - piece.start for piece in content if not isinstance(piece, bytes))
-            _write(output, content, source, _counter(on_copied, copied))
+            _write(output, content, source)
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
-                places = _places(source.external, real.parent)
-                counter = _counter(on_copied, sum(file.size for file in places.values()))
-                _bring(places, overwrite, undo, counter)
+                _bring(_places(source.external, real.parent), overwrite, undo)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
     except FileExistsError:  # another process was faster
@@ -142,26 +137,13 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     return [serialize(Document.of_bytes(b"".join(whole)), destination)]
 
 
-def _counter(on_copied: Callable[[int, int], object] | None, total: int) -> OnCopied:
-    """Adds up what was copied, for progress."""
-    done = 0
-
-    def count(copied: int) -> None:
-        nonlocal done
-        done += copied
-        if on_copied is not None:
-            on_copied(done, total)
-
-    return count
-
-
-def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel, on_copied: OnCopied) -> None:
+def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -> None:
     for piece in content:
         if isinstance(piece, bytes):
             output.write(piece)
         else:
             assert source.inline is not None
-            copy_range(source.inline.descriptor, output.descriptor, piece.start, piece.end, on_copied)
+            copy_range(source.inline.descriptor, output.descriptor, piece.start, piece.end)
     if source.inline is not None and not source.inline.is_unchanged():
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
@@ -171,7 +153,7 @@ def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalF
     return {folder / file.location: file for file in files}
 
 
-def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack, on_copied: OnCopied) -> None:
+def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack) -> None:
     """Bring external data to its places; every file is complete before the first gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
@@ -182,7 +164,7 @@ def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack
                 raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
             _make_folders(target.parent, undo)
             pending = stack.enter_context(PendingFile(target))
-            fill(pending.descriptor, file.path, on_copied)
+            fill(pending.descriptor, file.path)
             complete.append(pending)
         for pending in complete:
             if not pending.destination.exists():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import ConversionError
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
-from reducelower.files import LoadedModel, read_model, resolve_destination, unlike_checksums, write_model
+from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
@@ -124,7 +124,6 @@ def _convert(
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
-    plan = replace(plan, notes=(*plan.notes, *unlike_checksums(source.model, source.external)))
     on_step("verify", 0, 0)
     if settings.verify and (verdict != "fits" or _asks_of_itself(settings)):
         from reducelower.pipeline.verifying import verify_models
@@ -152,7 +151,6 @@ def _convert(
         made,
         task.output,
         external_data=settings.external_data,
-        on_copied=partial(on_step, "write"),
         on_complete=on_complete,
         **rights,
     )

@@ -129,18 +129,16 @@ def test_quiet_is_quiet_on_a_terminal_too(models: Path, tmp_path: Path) -> None:
     )
 
 
-def test_the_steps_of_one_model_are_shown_with_their_time(models: Path, tmp_path: Path) -> None:
+def test_the_steps_of_one_model_are_shown(models: Path, tmp_path: Path) -> None:
     model = models / "skl_gmm_20.onnx"
-    seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, "-v", soon=AT_ONCE)
+    seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, soon=AT_ONCE)
     assert "verifying" in seen
-    assert re.search(r"read \d+\.\d s, rewrite \d+\.\d s, check \d+\.\d s, verify \d+\.\d s, write \d+\.\d s", seen)
 
 
 def test_short_work_shows_no_steps(models: Path, tmp_path: Path) -> None:
     words = ["convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--no-verify"]
     seen = on_a_terminal(*words, soon=LATE)
     assert "reading" not in seen
-    assert "read 0." not in seen
 
 
 def test_many_models_show_a_rate_and_the_time_that_is_left(models: Path, tmp_path: Path) -> None:
@@ -157,8 +155,8 @@ def test_text_ends_where_the_terminal_does(columns: int, models: Path, tmp_path:
     model = models / "skl_gmm_20.onnx"
     seen = on_a_terminal("expand", model, "-o", output, "--no-verify", columns=columns, soon=LATE)
     assert "warning" in seen
-    told = seen.replace(str(output), "").replace(str(model), "")
-    assert all(len(line.rstrip("\r")) <= columns for line in told.split("\n"))
+    told = [line.rstrip("\r") for line in seen.replace(str(output), "").split("\n") if line.startswith("  ")]
+    assert told and all(len(line) <= columns for line in told)
 
 
 def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(

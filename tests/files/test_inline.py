@@ -320,13 +320,3 @@ def test_graphs_inside_each_other_without_end_are_refused(tmp_path: Path) -> Non
 def test_what_is_no_message_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedError):
         list(Window(data).fields(0, len(data)))
-
-
-def test_copying_is_told_byte_by_byte(tmp_path: Path) -> None:
-    (tmp_path / "m.onnx").write_bytes(everywhere().SerializeToString())
-    source = read_model(tmp_path / "m.onnx")
-    told: list[tuple[int, int]] = []
-    write_model(
-        source.document, tmp_path / "out.onnx", source=source, on_copied=lambda done, total: told.append((done, total))
-    )
-    assert told[-1] == (9 * 1024, 9 * 1024)
