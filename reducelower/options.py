@@ -114,7 +114,6 @@ class Settings:
         repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
-        backup: inputs that are replaced are kept beside the outputs, as ``NAME.bak``.
         external_data: how external data comes to another folder.
         details: outcomes carry what a report shows of a model besides the plan.
         optional: those of `dims`, `inputs`, `set_sizes`, `element_types` and `ranks` of which a model takes what it has
@@ -149,7 +148,6 @@ class Settings:
     repair: bool = False
     overwrite: bool = False
     in_place: bool = False
-    backup: bool = False
     external_data: str = "copy"
     details: bool = False
     optional: frozenset[str] = frozenset()

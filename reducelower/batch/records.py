@@ -29,7 +29,7 @@ from reducelower.versions import versions_of
 
 __all__ = ["Record", "convert_unless_done", "origin_of", "read_record"]
 
-_WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details", "cache")
+_WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "details", "cache")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from reducelower.model.text import did_you_mean
 __all__ = ["NEVER", "defaults", "find", "find_here"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
-NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
+NEVER = frozenset({"in_place", "overwrite", "output"})
 """Parameters that a file may not set: the user has to give them each time, since they replace files."""
 
 
@@ -76,23 +76,13 @@ def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.C
         SettingError: no command has an option of a name, or an option cannot be set by a file, or is set twice.
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in commands}
-    _refuse_two_spellings(path, said)
     for key, value in said.items():
         if key in commands and isinstance(value, dict):
-            _refuse_two_spellings(path, value)
             for inner, its_value in value.items():
                 _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, found)
         else:
             _set(path, key, key, value, commands, found)
     return found
-
-
-def _refuse_two_spellings(path: Path, keys: Iterable[str]) -> None:
-    spelled: dict[str, str] = {}
-    for key in keys:
-        other = spelled.setdefault(key.replace("_", "-"), key)
-        if other != key:
-            raise SettingError(f"{path}: {other} and {key} are the same option; keep one of them")
 
 
 def _set(

@@ -28,8 +28,6 @@ def convert_all(
     command: ConversionCommand, models: Sequence[str], settings: Settings, options: Mapping[str, Any]
 ) -> int:
     """Convert every model that the command line names, report, and return the exit status."""
-    if settings.backup and not settings.in_place:
-        raise SettingError("--backup keeps what --in-place replaces; give both")
     if STREAM in models and settings.in_place:
         raise SettingError("standard input cannot be replaced; give -o OUT")
     models, output = _with_output(models, options)

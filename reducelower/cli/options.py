@@ -19,7 +19,6 @@ from reducelower.cli.types import (
     OPERATOR,
     RULES,
     RUNTIME,
-    SET_SIZES,
     TOLERANCE,
     Integer,
     Number,
@@ -132,13 +131,12 @@ MODELS: Option = click.argument("models", nargs=-1, required=True, type=FILE, me
 WITHOUT_OPTION: Option = option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True)
 
 MODEL_OPTIONS: Sequence[Option] = (
-    option(
-        "--set-size set_sizes",
-        "Size that takes the place of its name in the model, such as batch=1,seq=128.",
-        type=SET_SIZES,
-        metavar=SET_SIZES.name,
-        multiple=True,
-        callback=lambda ctx, param, groups: dict(pair for pairs in groups for pair in pairs),
+    _pairs(
+        "--set-size",
+        "set_sizes",
+        Integer(min=0),
+        "NAME=N",
+        "Size that takes the place of its name; repeatable.",
     ),
     option("--freeze-defaults", "Treat initializers that are also graph inputs as constants."),
     _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
@@ -347,7 +345,6 @@ OUTPUT_OPTIONS: Sequence[Option] = (
     option("-o --output", "Output file; its extension says the format.", type=FILE, metavar="OUT"),
     option("--output-dir", "Folder for the outputs of many models.", type=FOLDER, metavar="DIR"),
     option("--in-place", "Replace the inputs."),
-    option("--backup", "With --in-place, keep each input as MODEL.onnx.bak."),
     EXCLUDE_OPTION,
     option("--force overwrite", "Replace existing outputs."),
     option(

@@ -24,7 +24,6 @@ __all__ = [
     "OPSET",
     "RULES",
     "RUNTIME",
-    "SET_SIZES",
     "TOLERANCE",
     "Integer",
     "Number",
@@ -225,24 +224,6 @@ class Pairs(ParamType):
         if not equals or not name or not given:
             self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
         return name, self.value.convert(given, param, ctx)
-
-
-class _SetSizes(ParamType):
-    """``NAME=N``, several with commas between."""
-
-    name = "NAME=N,..."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[str, int], ...]:
-        """The pairs in order; a table of a configuration file comes as pairs already."""
-        pairs = Pairs(click.IntRange(min=0), "NAME=N")
-        if isinstance(value, tuple):
-            return value if value and isinstance(value[0], tuple) else (value,)
-        return tuple(pairs.convert(each.strip(), param, ctx) for each in str(value).split(","))
-
-
-SET_SIZES = _SetSizes()
 
 
 class _InputFile(Pairs):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import ConversionError
-from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
+from reducelower.failures import FAULT, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.whole import Changed
@@ -145,8 +142,6 @@ def _convert(
     if verdict == "fits" and settings.in_place:
         return replace(outcome, output=task.output)
     on_step("write", 0, 0)
-    if settings.backup:
-        _keep_backup(Path(task.source))
     written = write_model(
         made,
         task.output,
@@ -169,25 +164,6 @@ def _asks_of_itself(settings: Settings) -> bool:
     """Whether verifying a model that stays as it is tells something: how it does in a runtime, or on test data."""
     is_elsewhere = settings.target.runtime is not None or tuple(settings.runtimes) != ("onnxruntime",)
     return is_elsewhere or bool(settings.test_data or settings.provider)
-
-
-def _keep_backup(model: Path) -> None:
-    """Link or copy a model file to ``NAME.bak``.
-
-    An equal backup is kept; any other file of that name is an error.
-    """
-    from filecmp import cmp
-
-    real = Path(os.path.realpath(model))
-    backup = real.with_name(f"{real.name}.bak")
-    if backup.exists():
-        if cmp(real, backup, shallow=False):
-            return
-        raise SettingError(f"{backup} exists already and holds something else; move it away")
-    try:
-        os.link(real, backup)
-    except OSError:
-        shutil.copy2(real, backup)
 
 
 def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
