@@ -1,4 +1,4 @@
-"""Convert between an onnx_ir model and a ModelProto without weights, keeping the very same tensor objects.
+"""Convert between an onnx_ir model and a ModelProto without weights, keeping the very same objects for large tensors.
 
 The engine works on ModelProto. It reads the values of small tensors such as axes and shapes; of weights it needs only
 type and shape. So large tensors become references to files that do not exist and are never opened.
@@ -44,34 +44,21 @@ class Light:
         values = {value.name: value for value in _values(original) if value.name}
         nodes = {_key(node): node for node in original}
         for value in _values(graph):
-            known = values.get(value.name or "")
             if value.const_value is not None:
-                value.const_value = self._tensor(value.const_value, None if known is None else known.const_value)
-            if known is not None:
+                value.const_value = self._tensor(value.const_value)
+            if (known := values.get(value.name or "")) is not None:
                 value.meta.update(known.meta)
         for node in graph:
-            before = nodes.get(_key(node))
-            if before is not None:
+            if (before := nodes.get(_key(node))) is not None:
                 node.meta.update(before.meta)
-            held = {} if before is None else _tensors_of(before)
             for name, attribute in _tensors_of(node).items():
-                self._restore_attribute(node, attribute, held.get(name))
+                tensor = attribute.as_tensor()
+                if (found := self._tensor(tensor)) is not tensor:
+                    node.attributes[name] = ir.AttrTensor(name, found)
 
-    def _restore_attribute(self, node: ir.Node, attribute: ir.Attr, original: ir.Attr | None) -> None:
-        tensor = attribute.as_tensor()
-        found = self._tensor(tensor, None if original is None else original.as_tensor())
-        if original is not None and found is original.as_tensor():
-            node.attributes[attribute.name] = original
-        elif found is not tensor:
-            node.attributes[attribute.name] = ir.AttrTensor(attribute.name, found)
-
-    def _tensor(self, tensor: ir.TensorProtocol, original: ir.TensorProtocol | None) -> ir.TensorProtocol:
-        """The original of a tensor, if it is still the same."""
-        if isinstance(tensor, ir.ExternalTensor):
-            return self._references.get(str(tensor.location), tensor)
-        if original is not None and original.dtype == tensor.dtype and original.shape == tensor.shape:
-            return original if original.tobytes() == tensor.tobytes() else tensor
-        return tensor
+    def _tensor(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+        """The original of a large tensor."""
+        return self._references.get(str(tensor.location), tensor) if isinstance(tensor, ir.ExternalTensor) else tensor
 
 
 def lighten(model: ir.Model) -> Light:

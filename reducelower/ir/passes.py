@@ -31,7 +31,7 @@ class _Conversion(ir.passes.FunctionalPass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Convert a model, which stays as it is, and say whether the result differs.
 
-        The result holds the very tensors of the model given, and keeps names, shapes, metadata (`meta` and
+        The result holds the very weights of the model given, and keeps names, shapes, metadata (`meta` and
         `metadata_props`) and functions.
 
         Raises:

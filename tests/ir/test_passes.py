@@ -100,13 +100,6 @@ def test_a_weight_is_not_read_and_stays_the_same_object(weight: Callable[[], obj
     assert model.graph.initializers["weight"].const_value is tensor
 
 
-def test_small_tensors_are_the_same_objects_too() -> None:
-    model = weighty(in_a_file())
-    result = ExpandPass(rules="stable")(model).model
-    for name in ("axes", "small"):
-        assert result.graph.initializers[name].const_value is model.graph.initializers[name].const_value
-
-
 def test_a_weight_in_a_constant_node_is_not_read_either() -> None:
     model = weighty(in_a_file())
     tensor = lazy()
@@ -130,7 +123,7 @@ def test_small_axes_in_a_file_are_read(tmp_path: Path) -> None:
     (node,) = [node for node in result.graph if node.op_type == "ReduceLogSumExp"]
     assert list(node.attributes["axes"].as_ints()) == [1]
     unchanged = ConvertVersionPass(19)(model).model
-    assert unchanged.graph.initializers["axes"].const_value is axes
+    np.testing.assert_array_equal(unchanged.graph.initializers["axes"].const_value.numpy(), [1])
 
 
 def test_metadata_of_every_kind_is_carried_over() -> None:
