@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
             ctx,
         )
     settings = settings_of(target_of(options, ctx), options)
-    return _check_all(models, replace(settings, details=bool(options["reports"])), options)
+    return _check_all(models, settings, options)
 
 
 def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, helper, numpy_helper
+from onnx import NodeProto
 
 from reducelower.difference.changes import Region
 from reducelower.difference.side import Side
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
+from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
 from reducelower.verification.regions.cut import Region as Cut
@@ -103,32 +103,12 @@ def _fragment(place: Place, nodes: Sequence[NodeProto], wanted: Sequence[str]) -
         known = place.type_of(name)
         kind = "" if known is None else f"{element_type_name(known[0])}{_known_shape(known[1])}"
         values[name] = Value(name, kind)
-    for node in nodes:
-        value = _own_constant(node)
-        if value is not None:
-            held[node.output[0]] = value
     opset = place.opsets.get("", 1)
     told = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in held)] or list(nodes)
     written = tuple(_written(node, held, values, opset) for node in told[:_MOST_NODES])
     computed = {value.name for node in written for value in node.outputs}
     read = dict.fromkeys(value for node in written for value in node.inputs if value.name not in computed)
     return Fragment(written, tuple(read), frozenset(wanted), opset, len(told) - len(written))
-
-
-def _own_constant(node: NodeProto) -> Any:
-    """The value of a small Constant node, which is written where it is read."""
-    if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS or len(node.attribute) != 1:
-        return None
-    (attribute,) = node.attribute
-    if attribute.ref_attr_name or attribute.name == "sparse_value":
-        return None
-    value = helper.get_attribute_value(attribute)
-    if attribute.type == AttributeProto.TENSOR:
-        try:
-            return numpy_helper.to_array(value)
-        except Exception:  # missing external data, or a tensor whose size does not fit its bytes
-            return None
-    return np.array(value, dtype=object) if isinstance(value, bytes) else np.array(value)
 
 
 def _written(node: NodeProto, held: Mapping[str, Any], values: Mapping[str, Value], opset: int) -> WrittenNode:

@@ -18,7 +18,7 @@ from reducelower.report.fragments import Fragment, Value
 from reducelower.rulebook import load_book
 from reducelower.verification import Verification, verify_regions
 
-from .made import checked, convert, converted, model
+from .made import convert, converted, model
 
 
 def chain(length: int) -> onnx.ModelProto:
@@ -46,16 +46,6 @@ def test_findings_belong_to_their_rewrites(models: Path, tmp_path: Path) -> None
     for item in found.rewrites:
         assert item.finding is not None
         assert (item.finding.op_type, len(item.finding.nodes)) == (item.op_type, item.count)
-
-
-def test_a_check_shows_what_would_stand_in_the_place_of_a_node(tmp_path: Path) -> None:
-    given = model("g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }")
-    found = checked(tmp_path, given)
-    assert (found.verdict, found.details is not None) == ("rewrite", True)
-    assert found.details is not None
-    (item,) = found.details.rewrites
-    assert item.sides is not None
-    assert [node.op_type for node in item.sides[1].nodes] == ["ReduceL2"]
 
 
 def sides(text: str, target: Target, rules: str = "spec", opset: int = 18) -> tuple[Fragment, Fragment]:
