@@ -5,7 +5,7 @@ The engine only sees a `ModelProto`. Everything about bytes, formats, folders an
 
 from __future__ import annotations
 
-from reducelower.files.external import DataFolder, ExternalFile, all_graphs, external_tensors
+from reducelower.files.external import DataFolder, ExternalFile, external_tensors
 from reducelower.files.reading import LoadedModel, read_model
 from reducelower.files.writing import resolve_destination, write_model
 
@@ -13,7 +13,6 @@ __all__ = [
     "DataFolder",
     "ExternalFile",
     "LoadedModel",
-    "all_graphs",
     "external_tensors",
     "read_model",
     "resolve_destination",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import UnreadableModelError
 
@@ -28,7 +28,6 @@ _OF_NUMBERS_AND_TEXTS = frozenset(
 __all__ = [
     "DataFolder",
     "ExternalFile",
-    "all_graphs",
     "all_tensors",
     "bytes_of",
     "external_files",
@@ -213,27 +212,6 @@ def _check_extent(entries: dict[str, str], size: int, needed: int, what: str) ->
         raise UnreadableModelError(what + f"at a length of {length} bytes, and the tensor takes {needed}")
     if offset + max(length, needed) > size:
         raise UnreadableModelError(what + f"which ends before the tensor does ({size} bytes); it may be cut short")
-
-
-def all_graphs(model: ModelProto) -> Iterator[GraphProto]:
-    """Yield the main graph, the training graphs, and all subgraphs, including those in function bodies."""
-    pending = [model.graph]
-    for training in model.training_info:
-        pending += [training.initialization, training.algorithm]
-    for function in model.functions:
-        pending.extend(_inner_graphs(function.node))
-    while pending:
-        graph = pending.pop()
-        yield graph
-        pending.extend(_inner_graphs(graph.node))
-
-
-def _inner_graphs(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield attribute.g
-            yield from attribute.graphs
 
 
 def all_tensors(message: Message) -> Iterator[TensorProto]:

@@ -9,8 +9,8 @@ from copy import deepcopy
 from onnx import ModelProto, NodeProto, checker
 from onnx.shape_inference import InferenceError
 
-from reducelower.files import all_graphs
 from reducelower.model.document import Document
+from reducelower.model.graph import graphs
 from reducelower.model.schemas import (
     DEFAULT_DOMAINS,
     EXPERIMENTAL,
@@ -86,14 +86,14 @@ def _with_foreign(model: ModelProto, is_such: Callable[[NodeProto, int], bool]) 
     opset = opset_of(model)
     found = [
         (number, index)
-        for number, graph in enumerate(all_graphs(model))
+        for number, (_, graph) in enumerate(graphs(model))
         for index, node in enumerate(graph.node)
         if node.domain in DEFAULT_DOMAINS and is_such(node, opset)
     ]
     if not found:
         return None
     copy = deepcopy(model)
-    held = [*all_graphs(copy)]
+    held = [graph for _, graph in graphs(copy)]
     for number, index in found:
         held[number].node[index].domain = "onnxruntime"
     for imports in (copy.opset_import, *(function.opset_import for function in copy.functions)):
@@ -131,7 +131,7 @@ def _plainly(text: str, model: ModelProto) -> str:
 def _written_elsewhere(model: ModelProto) -> str:
     """A node in the form that its operator has at another opset version, which repair moves; empty if there is none."""
     opset = opset_of(model)
-    for graph in all_graphs(model):
+    for _, graph in graphs(model):
         for node in graph.node:
             written = written_for(node, opset) if node.domain in DEFAULT_DOMAINS else None
             if written is not None:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto
 
 from reducelower.api import planned
 from reducelower.errors import ConversionError
-from reducelower.files import LoadedModel, all_graphs, read_model
+from reducelower.files import LoadedModel, read_model
 from reducelower.legalization.refusals import explain_failures, fits
 from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
 from reducelower.model.spelled import operator_name, type_text
 from reducelower.model.text import shape_text
@@ -118,11 +119,9 @@ def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | 
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
-    graphs = [*all_graphs(model)]
-    holders: list[GraphProto | FunctionProto] = [*graphs, *model.functions]
-    operators = Counter(operator_name(node) for holder in holders for node in holder.node)
+    operators = Counter(map(operator_name, all_nodes(model)))
     weights: Counter[str] = Counter()
-    for graph in graphs:
+    for _, graph in graphs(model):
         for tensor in graph.initializer:
             weights[element_type_name(tensor.data_type)] += prod(tensor.dims)
     held = {tensor.name for tensor in model.graph.initializer}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from reducelower.api import check, legalized
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
-from reducelower.model.inference.declared import names_in
 from reducelower.options import Book, Settings, Target
+from reducelower.pipeline.named import for_model
 from reducelower.plan import Plan
 
 __all__ = ["legalized_and_raised"]
@@ -34,12 +34,14 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     from reducelower.recompose import known_operators
 
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
-    settings = _declared_of(document, settings)
+    # Rewriting removes values of which something was declared.
+    settings = replace(settings, optional=settings.optional | {"element_types", "ranks"})
+    settings = for_model(settings, document)
     raised, plan = _raised(document, settings, sorted(wanted))
     # Parts of a form that is not raised may look like other operators, which are not reported.
     notes, wrong = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
-        asked = {**_declared_of(raised, settings).for_engine(), "target": target}
+        asked = {**for_model(settings, raised).for_engine(), "target": target}
         again = check(raised.message, **asked, base_dir=settings.base_dir)
         found = {site.op_type: f"on {target.runtime}: {site.because}" for site in again.sites}
         found |= {refusal.operator: refusal.reason for refusal in again.refusals}
@@ -50,19 +52,6 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
         raised, plan = _raised(document, settings, sorted(wanted - wrong.keys()))
     notes += [f"{name} was not raised: {why}" for name, why in sorted(wrong.items())]
     return raised, replace(plan, notes=tuple(notes))
-
-
-def _declared_of(document: Document, settings: Settings) -> Settings:
-    """The settings without declarations of values that rewriting removed."""
-    if not settings.element_types and not settings.ranks:
-        return settings
-    names = names_in(document.message)
-    types, ranks = settings.element_types or {}, settings.ranks or {}
-    return replace(
-        settings,
-        element_types={name: types[name] for name in types.keys() & names},
-        ranks={name: ranks[name] for name in ranks.keys() & names},
-    )
 
 
 def _books(settings: Settings) -> tuple[Book, ...]:

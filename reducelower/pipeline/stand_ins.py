@@ -14,7 +14,8 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
 from onnx.helper import make_node, make_tensor_type_proto
 
-from reducelower.files import all_graphs, external_tensors
+from reducelower.files import external_tensors
+from reducelower.model.graph import graphs
 
 __all__ = ["states_every_shape", "with_every_shape_stated", "without_external_tensors"]
 
@@ -59,7 +60,7 @@ def without_external_tensors(model: ModelProto) -> ModelProto:
     """A copy with graph inputs instead of external initializers, since the checker needs only type and shape."""
     copy = deepcopy(model)
     known = {value.name for value in copy.graph.input}
-    for graph in list(all_graphs(copy)):
+    for _, graph in list(graphs(copy)):
         for position in reversed(range(len(graph.initializer))):
             tensor = graph.initializer[position]
             if tensor.data_location != TensorProto.EXTERNAL:
@@ -69,7 +70,7 @@ def without_external_tensors(model: ModelProto) -> ModelProto:
                 value_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
                 copy.graph.input.append(ValueInfoProto(name=tensor.name, type=value_type))
             del graph.initializer[position]
-    for graph in list(all_graphs(copy)):
+    for _, graph in list(graphs(copy)):
         _shrink_constants(graph)
     for function in copy.functions:
         _shrink_constants(function)

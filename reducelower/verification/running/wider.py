@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
 
-from reducelower.files.external import all_graphs, all_tensors
-from reducelower.model.graph import all_nodes
+from reducelower.files.external import all_tensors
+from reducelower.model.graph import all_nodes, graphs
 from reducelower.model.numbers import FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, has_body, schema
 from reducelower.numerics.measure import is_float
@@ -57,7 +57,7 @@ class InDouble:
 
 
 def _widen(model: ModelProto) -> None:
-    for graph in all_graphs(model):
+    for _, graph in graphs(model):
         for value in [*graph.input, *graph.output, *graph.value_info]:
             if value.type.tensor_type.elem_type in FLOATS:
                 value.type.tensor_type.elem_type = TensorProto.DOUBLE
