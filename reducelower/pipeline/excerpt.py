@@ -121,7 +121,7 @@ def _kinds(nodes: Sequence[NodeProto], computed: _Computed, labels: Iterable[Has
     sources = [[computed[name][0] for name in node.input if name in computed] for node in nodes]
     for _ in range(_LEVELS):
         finer = _numbered((label, *map(kinds.__getitem__, read)) for label, read in zip(own, sources, strict=True))
-        if max(finer) >= _MOST_KINDS:
+        if max(finer) >= _MOST_KINDS or max(finer) == max(kinds):  # too many, or no more than on the level below
             break
         kinds = finer
     return kinds
