@@ -263,9 +263,9 @@ DIGEST = "digest"
 """Key under which external data says by its content what it is (see `difference.digests`), wherever it lies."""
 
 
-def brief(data: bytes) -> bytes:
+def brief(data: bytes | memoryview) -> bytes:
     """Bytes that are the same for the same data, and few."""
-    return data if len(data) <= _SHORT else hashlib.blake2b(data, digest_size=16).digest()
+    return bytes(data) if len(data) <= _SHORT else hashlib.blake2b(data, digest_size=16).digest()
 
 
 def captured(nodes: Sequence[NodeProto]) -> list[str]:

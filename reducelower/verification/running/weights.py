@@ -20,7 +20,7 @@ from reducelower.files.external import DataFolder, bytes_of, external_tensors
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
 
-__all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]
+__all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "mapped", "restored"]
 
 _LARGE = 1 << 16  # bytes
 _LOOKED_AT = 4096  # bytes of a value that tell it from most others
@@ -65,7 +65,7 @@ def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelPro
         placed.external_data.add(key="location", value=name)
     for tensor in external_tensors(copy):
         if not is_held(tensor):
-            tensor.raw_data = bytes(_mapped(tensor, folder))
+            tensor.raw_data = bytes(mapped(tensor, folder))
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
     return copy, arrays
@@ -82,7 +82,7 @@ def _array_of(tensor: TensorProto, folder: DataFolder | None) -> Array:
     """The values of a tensor, without a copy where they are bytes in the right order."""
     dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     if tensor.data_location == TensorProto.EXTERNAL:
-        array = np.frombuffer(_mapped(tensor, folder)[: bytes_of(tensor)], dtype)
+        array = np.frombuffer(mapped(tensor, folder)[: bytes_of(tensor)], dtype)
         # Kernels expect numbers where such numbers may lie.
         return (array if array.flags.aligned else array.copy()).reshape(tensor.dims)
     data = tensor.raw_data if tensor.HasField("raw_data") else numpy_helper.to_array(tensor).tobytes()
@@ -93,7 +93,7 @@ _maps: WeakValueDictionary[object, mmap.mmap] = WeakValueDictionary()
 """Files as memory, as long as an array lies in them; both models of a comparison may lie in one."""
 
 
-def _mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
+def mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
     """The bytes of external data, which are read when they are looked at."""
     assert folder is not None
     path = folder.find(tensor).path
@@ -103,12 +103,12 @@ def _mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
         key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
         if not status.st_size:
             return memoryview(b"")
-        mapped = _maps.get(key)
-        if mapped is None:
-            mapped = _maps[key] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        memory = _maps.get(key)
+        if memory is None:
+            memory = _maps[key] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     start = int(entries.get("offset", 0))
     length = int(entries.get("length", 0)) or bytes_of(tensor)
-    return memoryview(mapped)[start : start + length]
+    return memoryview(memory)[start : start + length if length else None]
 
 
 def _named(array: Array) -> tuple[str, Array]:
