@@ -22,7 +22,7 @@ from onnx import ModelProto
 
 import reducelower
 from reducelower.api import legalize
-from reducelower.verification.checking.remembered import forget
+from reducelower.verification.checking.cache import forget
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import CannotRunError, Source

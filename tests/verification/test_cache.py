@@ -15,8 +15,8 @@ from onnx import ModelProto
 
 from reducelower import Target, legalize, verify
 from reducelower.verification import SiteVerification, verify_regions
-from reducelower.verification.checking.cache import Cache, default_folder
-from reducelower.verification.checking.remembered import Checker, forget
+from reducelower.verification.checking.cache import Cache, default_folder, forget
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import Tally
 
 from .clocks import Looked
@@ -104,8 +104,10 @@ def test_as_many_are_kept_as_there_is_room_for_and_the_last_used_ones(tmp_path: 
     for at in range(8):
         Cache(tmp_path, stamp="s", most=8).put(at, Tally(cases=1))
         os.utime(Cache(tmp_path, stamp="s")._path(at), (at, at))
+    forget()
     assert Cache(tmp_path, stamp="s").get(0) is not None  # and is the last used one now
     Cache(tmp_path, stamp="s", most=8).put(8, Tally(cases=1))
+    forget()
     kept = [at for at in range(9) if Cache(tmp_path, stamp="s").get(at) is not None]
     assert kept == [0, 3, 4, 5, 6, 7, 8]
     assert (tmp_path / "mine.txt").read_text() == "stays"

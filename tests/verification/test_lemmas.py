@@ -13,8 +13,9 @@ from reducelower import Target, legalize, verify
 from reducelower.api import Legalized
 from reducelower.types import Inference
 from reducelower.verification import SiteVerification
+from reducelower.verification.checking.cache import forget
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.lemmas import settled
-from reducelower.verification.checking.remembered import Checker, forget
 from reducelower.verification.regions.align import align
 from reducelower.verification.running.clock import Clock
 

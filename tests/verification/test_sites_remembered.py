@@ -12,8 +12,8 @@ from onnx import ModelProto, TensorProto, helper
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import Tolerance, verify_regions
-from reducelower.verification.checking import remembered
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking import cache
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import Tally
 
 from .clocks import Looked
@@ -25,9 +25,9 @@ CONSTANTS = ("", "int64[1] axes = {1}")
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
-    remembered.forget()
+    cache.forget()
     yield
-    remembered.forget()
+    cache.forget()
 
 
 def is_run(given: Rewrite, **options: Any) -> bool:
@@ -221,6 +221,6 @@ def test_nodes_in_functions_are_not_remembered() -> None:
 
 
 def test_what_is_remembered_has_a_bound() -> None:
-    remembered._held.update(dict.fromkeys(range(remembered._REMEMBERED), Tally()))
+    cache._held.update(dict.fromkeys(range(cache._REMEMBERED), Tally()))
     assert to_input("ReduceMax").finding().ok
-    assert len(remembered._held) <= remembered._REMEMBERED
+    assert len(cache._held) <= cache._REMEMBERED

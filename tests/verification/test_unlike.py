@@ -15,7 +15,8 @@ from onnx import ModelProto
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import verify, verify_regions
-from reducelower.verification.checking.remembered import Checker, forget
+from reducelower.verification.checking.cache import forget
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions
 
 from .clocks import Looked

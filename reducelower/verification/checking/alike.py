@@ -12,7 +12,7 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.pairs import Pair

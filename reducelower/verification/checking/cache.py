@@ -1,7 +1,8 @@
-"""What held, kept on disk between runs: a file for each part that was run, named by all that decides what it gives.
+"""What held, kept in the process, and on disk between runs: by all that decides what a part that was run gives.
 
 That is the two sides, what they are fed, and what runs them: this code, onnx, onnxruntime, numpy and the processor.
-A file that is damaged or belongs to another user is as good as none, and so is a folder that cannot be written to.
+There is a file for each part, named by these. One that is damaged or belongs to another user is as good as none, and so
+is a folder that cannot be written to.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from reducelower.verification.checking.tally import Tally
 from reducelower.verification.result import HOLDING
 from reducelower.versions import versions_of
 
-__all__ = ["Cache", "default_folder"]
+__all__ = ["Cache", "default_folder", "forget"]
 
+_REMEMBERED = 4096
+_held: dict[object, Tally] = {}
+"""What held in this process: models of one folder have most of their rewrites in common."""
 _MOST = 10_000  # files of about 1 kB
 _KEPT = 0.75  # of these, the last used ones, where there are more
 _NAMED = re.compile(r"[0-9a-f]{64}\.json$")
@@ -39,14 +43,26 @@ def default_folder() -> Path:
     return Path(chosen) if chosen else platformdirs.user_cache_path("reducelower", appauthor=False)
 
 
-class Cache:
-    """What held, in a folder. Any number of processes may use it at a time."""
+def forget() -> None:
+    """Run everything again from now on that is on no disk."""
+    _held.clear()
 
-    def __init__(self, folder: Path, *, stamp: str = "", most: int = _MOST) -> None:
+
+def _remember(key: object, found: Tally) -> Tally:
+    if len(_held) >= _REMEMBERED:
+        _held.clear()
+    _held[key] = found
+    return found
+
+
+class Cache:
+    """What held, in this process and in a folder. Any number of processes may use that at a time."""
+
+    def __init__(self, folder: Path | None = None, *, stamp: str = "", most: int = _MOST) -> None:
         """Name the folder; it is made when something is kept.
 
         Args:
-            folder: where the files are.
+            folder: where the files are; None for no files.
             stamp: what stands for all that runs models here; worked out where it is not given.
             most: how many files are kept.
         """
@@ -57,6 +73,8 @@ class Cache:
 
     def get(self, key: object) -> Tally | None:
         """What was kept under a key, of which equal ones have equal texts."""
+        if key in _held or self._folder is None:
+            return _held.get(key)
         path = self._path(key)
         try:
             if not (_is_own(self._folder) and _is_own(path)):
@@ -65,18 +83,17 @@ class Cache:
             if found.status not in HOLDING or found.cases < 1:
                 return None
             os.utime(path)
-            return replace(
-                found,
-                example=tuple(found.example),
-                notes=dict.fromkeys(found.notes),
-                limits=dict.fromkeys(found.limits),
-            )
+            notes, limits = dict.fromkeys(found.notes), dict.fromkeys(found.limits)
+            return _remember(key, replace(found, example=tuple(found.example), notes=notes, limits=limits))
         except _FAULTS:
             return None
 
     def put(self, key: object, found: Tally) -> None:
         """Keep what held, where that is possible."""
-        told = asdict(found) | {"notes": list(found.notes), "limits": list(found.limits)}
+        bare = _remember(key, replace(found, kept=[], lost=[]))
+        if self._folder is None:
+            return
+        told = asdict(bare) | {"notes": list(found.notes), "limits": list(found.limits)}
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not _is_own(self._folder):
@@ -86,24 +103,27 @@ class Cache:
             self._room -= 1
 
     def _path(self, key: object) -> Path:
+        assert self._folder is not None
         whole = repr((self._stamp or _here(), key))
         return self._folder / f"{hashlib.sha256(whole.encode()).hexdigest()}.json"
 
     def _make_room(self) -> None:
         if self._room > 0:
             return
-        files = sorted(self._files(), key=lambda item: item[0])
+        assert self._folder is not None
+        files = sorted(_files(self._folder), key=lambda item: item[0])
         if len(files) >= self._most:
             for _, path in files[: len(files) - int(_KEPT * self._most)]:
                 path.unlink(missing_ok=True)
             files = files[-int(_KEPT * self._most) :]
         self._room = self._most - len(files)
 
-    def _files(self) -> Iterator[tuple[float, Path]]:
-        for path in self._folder.iterdir():
-            if _NAMED.match(path.name):  # whatever else is in a folder that the user named stays there
-                with suppress(FileNotFoundError):
-                    yield path.stat().st_mtime, path
+
+def _files(folder: Path) -> Iterator[tuple[float, Path]]:
+    for path in folder.iterdir():
+        if _NAMED.match(path.name):  # whatever else is in a folder that the user named stays there
+            with suppress(FileNotFoundError):
+                yield path.stat().st_mtime, path
 
 
 def _is_own(path: Path) -> bool:

@@ -19,7 +19,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.types import Inference
 from reducelower.types.known import Known
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.inputs.made import InputSpec, tensor_dims
 from reducelower.verification.regions.claims import Claim

@@ -14,8 +14,8 @@ from reducelower.model.text import counted
 from reducelower.plan import CHOSEN, Plan
 from reducelower.types import Inference
 from reducelower.verification.checking.alike import Judged, check_group, grouped
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.lemmas import settled
-from reducelower.verification.checking.remembered import Checker
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region

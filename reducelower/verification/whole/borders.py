@@ -18,7 +18,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import counted
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.alike import nodes_of
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region, cut_region

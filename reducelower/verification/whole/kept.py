@@ -14,7 +14,7 @@ import onnx
 from reducelower.model.graph import nodes_needed, read_by
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.numerics.tolerance import APART
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.judging.compare import compare_outputs
 from reducelower.verification.regions.claims import Claim

@@ -17,7 +17,7 @@ from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.checking.cache import Cache
-from reducelower.verification.checking.remembered import Checker
+from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions, verify_regions
 from reducelower.verification.inputs.testdata import TestDataSet, check_given
 from reducelower.verification.judging.compare import worst_of
@@ -182,7 +182,7 @@ def compare_models(
         if not interface_mismatch(left, right):
             where = names_of(runtimes[0], is_of_one=source is result)[0]
             seen = partial(left_runs.seen, where, requests[0], clock)
-            kept = None if cache is None else Cache(Path(cache))
+            kept = Cache() if cache is None else Cache(Path(cache))
             checker = Checker(seed, tolerances, clock.part(_FOR_REGIONS), partial(values_of, left, seen), cache=kept)
             regions = verify_regions(left, right, plan, checker=checker, on_progress=on_progress)
         found: list[list[Verification]] = []

@@ -1,4 +1,4 @@
-"""Checks distinct regions; one that held is not checked again under the same conditions."""
+"""Checks distinct regions, each once: one that held is not checked again under the same conditions."""
 
 from __future__ import annotations
 
@@ -25,29 +25,14 @@ from reducelower.verification.result import HOLDING, SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 
-__all__ = ["Checker", "forget"]
-
-_REMEMBERED = 4096
-_held: dict[object, Tally] = {}
-"""What held in this process: models of one folder have most of their rewrites in common."""
-
-
-def forget() -> None:
-    """Check everything again from now on."""
-    _held.clear()
-
-
-def _remember(conditions: object, found: Tally) -> None:
-    if len(_held) >= _REMEMBERED:
-        _held.clear()
-    _held[conditions] = found
+__all__ = ["Checker"]
 
 
 @dataclass(frozen=True)
 class Checker:
     """Checks regions with one seed, and with tolerances by element type for operators other than Reduce.
 
-    What held is also kept in a cache, if there is one. Once the clock is over, a check ends in an OutOfTimeError.
+    What held is kept in a cache. Once the clock is over, a check ends in an OutOfTimeError.
     """
 
     seed: int = 0
@@ -55,7 +40,7 @@ class Checker:
     clock: Clock = field(default_factory=lambda: Clock(None))
     values: Callable[[Collection[str]], Mapping[str, Any]] = lambda names: {}
     seen: dict[str, Any] = field(default_factory=dict)
-    cache: Cache | None = None
+    cache: Cache = field(default_factory=Cache)
 
     def watch(self, names: Collection[str]) -> None:
         """Take values of the main graph from a run of the source."""
@@ -63,19 +48,19 @@ class Checker:
         if new:
             self.seen.update(dict.fromkeys(new) | dict(self.values(new)))
 
-    def _samples(self, pairs: Sequence[Pair]) -> list[dict[str, Array]]:
-        """What regions were given there, as far as all of it is known."""
-        found: list[dict[str, Any]] = [{item.name: self.seen.get(item.name) for item in each.inputs} for each in pairs]
-        return [each for pair, each in zip(pairs, found, strict=True) if _is_sample(pair, each)]
+    def _samples(self, pair: Pair) -> list[dict[str, Array]]:
+        """What a region was given there, if all of it is known."""
+        found: dict[str, Any] = {item.name: self.seen.get(item.name) for item in pair.inputs}
+        return [found] if _is_sample(pair, found) else []
 
     def check(self, pair: Pair, others: Sequence[Pair] = ()) -> SiteVerification:
         """What a region gives by itself, with ordinary values at the sizes of `others` that are alike but for these."""
         sizes = [_sizes(each) for each in others if _sizes(each) != _sizes(pair)]
-        return self.settle(pair, self._samples([pair]), others=sizes)
+        return self.settle(pair, self._samples(pair), others=sizes)
 
     def failing(self, pair: Pair) -> Mapping[str, Array] | None:
         """A set of values on which both sides differ."""
-        case = self._tally(pair, self._sets(pair, self._samples([pair]))).failing
+        case = self._tally(pair, self._sets(pair, self._samples(pair))).failing
         return None if case is None else case.feeds
 
     def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
@@ -90,23 +75,12 @@ class Checker:
 
     def _tally(self, pair: Pair, sets: Sets) -> Tally:
         conditions = None if sets.alone else self._conditions(pair, sets)
-        found = None if conditions is None else self._known(conditions)
+        found = None if conditions is None else self.cache.get(conditions)
         if found is None:
             self.clock.check()
             found = check(pair, self.tolerances, sets, self.clock)
             if conditions is not None and found.status in HOLDING:
-                bare = replace(found, kept=[], lost=[])
-                _remember(conditions, bare)
-                if self.cache is not None:
-                    self.cache.put(conditions, bare)
-        return found
-
-    def _known(self, conditions: object) -> Tally | None:
-        found = _held.get(conditions)
-        if found is None and self.cache is not None:
-            found = self.cache.get(conditions)
-            if found is not None:
-                _remember(conditions, found)
+                self.cache.put(conditions, found)
         return found
 
     def _conditions(self, pair: Pair, sets: Sets) -> object:
