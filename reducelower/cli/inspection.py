@@ -152,14 +152,16 @@ def _row(each: OnRuntime) -> tuple[str, ...]:
 
 
 def _detail(on: OnVersion) -> str:
-    """How many operators fail in each way, and how many features of the model as a whole."""
+    """How many operators fail in each way, how many features of the model, and how many things that hold for any."""
     parts = []
     for kind, called in _KINDS.items():
         operators = {operator for fault in on.faults if fault.kind == kind for operator in fault.operators}
         if operators:
             parts.append(f"{counted(len(operators), 'operator')} {called}")
-    features = [fault.feature for fault in on.faults if fault.feature]
+    features = [fault.feature for fault in on.faults if fault.feature not in ("", "model")]
     parts += [f"{counted(len(features), 'feature')} ({', '.join(features)})"] if features else []
+    general = sum(fault.feature == "model" for fault in on.faults)
+    parts += [counted(general, "general limit")] if general else []
     return ", ".join(parts)
 
 
@@ -179,7 +181,8 @@ def _reasons(each: OnRuntime) -> Iterable[str]:
 def _told(fault: Fault) -> str:
     more = f", first {fault.first!r}" if fault.first else ""
     nodes = f"; {counted(fault.nodes, 'node')}{more}" if fault.nodes else ""
-    return f"{', '.join(fault.operators) or fault.feature}: {fault.says.rstrip('.')}{nodes}"
+    about = "in general" if fault.feature == "model" else ", ".join(fault.operators) or fault.feature
+    return f"{about}: {fault.says.rstrip('.')}{nodes}"
 
 
 def _bytes(size: int) -> str:

@@ -182,6 +182,10 @@ def _on_version(excerpt: Excerpt, covered: _Covered, runtime: Runtime) -> OnVers
     return OnVersion(runtime.version, "does not run" if left else "runs after --for", tuple(faults), left)
 
 
+_MOST_NAMED = 3
+"""A fact about more operators of a model is told of the model."""
+
+
 def _faults(excerpt: Excerpt, plan: Plan, runtime: Runtime) -> list[Fault]:
     """What would have to be rewritten or is refused, by its sentence, and what stays."""
     by_sentence = {fact.told: fact for fact in runtime.facts}
@@ -200,8 +204,8 @@ def _faults(excerpt: Excerpt, plan: Plan, runtime: Runtime) -> list[Fault]:
         named = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
         if named and named not in excerpt.document.operators:
             continue  # it is said of the form that takes a node's place
-        operators = [named] if named else sorted(fact.operators) if len(fact.operators) == 1 else [""]
-        places.setdefault(says, []).extend((operator, "") for operator in operators)
+        operators = [named] if named else sorted(filter(fact.is_about, excerpt.document.operators))
+        places.setdefault(says, []).extend((operator, "") for operator in operators if len(operators) <= _MOST_NAMED)
     return [_fault(excerpt, says, found, by_sentence.get(says)) for says, found in places.items()]
 
 
