@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,9 @@ class _Conversion(ir.passes.FunctionalPass):
     def __init__(self, convert: Callable[..., ModelProto], **options: Any) -> None:
         super().__init__()
         inspect.signature(convert).bind(None, **options)
-        self._convert = partial(convert, **options)
+        # A pass may run more than once, and what can be gone through but once would be empty then.
+        given = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+        self._convert = partial(convert, **given)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Convert a model, which stays as it is, and say whether the result differs.

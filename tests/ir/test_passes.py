@@ -152,6 +152,17 @@ def test_passes_compose() -> None:
     assert [node.op_type for node in back.graph] == ["Add", "ReduceLogSumExp", "Add"]
 
 
+def test_a_pass_runs_as_often_as_one_likes() -> None:
+    expand = ExpandPass(ops=iter(["ReduceLogSumExp"]), rules="stable")
+    for _ in range(2):
+        assert "ReduceLogSumExp" not in [node.op_type for node in expand(weighty(in_a_file())).model.graph]
+
+
+def test_options_that_the_function_lacks_are_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="target_opset"):
+        ConvertVersionPass(13, target_opset=13)
+
+
 def test_nothing_to_do_is_no_modification() -> None:
     model = weighty(in_a_file())
     result = ConvertVersionPass(18)(model)
