@@ -23,7 +23,7 @@ from reducelower.files.pending import write_whole
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
 from reducelower.outcome import Outcome, Said
-from reducelower.pipeline.conversion import convert_here, failed
+from reducelower.pipeline.conversion import convert_here
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.versions import versions_of
 
@@ -114,13 +114,6 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
     stays, unless it is equal to what this run writes, or the settings allow overwriting. The same holds for external
     data next to it.
     """
-    try:
-        return _convert_unless_done(task, settings, on_step)
-    except Exception as error:
-        return failed(task.source, error)
-
-
-def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
     origin, earlier, found = origin_of(task.source, settings), read_record(task.record), _sha256(Path(task.output))
     is_ours = earlier is not None and earlier.sha256 == found
     if earlier is not None and is_ours and earlier.origin == origin and _has_data(task, earlier):
