@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reducelower.conformance.distilling import Distilled
     from reducelower.conformance.from_models import FromModels
     from reducelower.conformance.process import Subject
-    from reducelower.conformance.running import How, Probed
+    from reducelower.conformance.running import How
     from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["command"]
@@ -48,7 +48,6 @@ __all__ = ["command"]
 @option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str)
 @option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str)
 @option("-o --output", "The target file to write.", required=True, metavar="FILE.toml")
-@option("--report page", "Write a page with all that is not right.", metavar="FILE.html")
 @option(
     "--keep-failing kept",
     "With MODELs: write the smallest failing part of each here, with its inputs as .npz.",
@@ -85,7 +84,7 @@ def command(**options: Any) -> int:
 
     \b
     Examples:
-      reducelower probe --runtime openvino -o openvino.toml --report openvino.html
+      reducelower probe --runtime openvino -o openvino.toml
       reducelower probe --runtime tvm --interpreter tvm/bin/python -o tvm.toml --results tvm.jsonl
       reducelower probe --python my_runtime:run -o mine.toml
       reducelower probe --command './runner {model} {inputs} {outputs}' -o phone.toml
@@ -93,7 +92,6 @@ def command(**options: Any) -> int:
     """
     from reducelower.conformance.process import UnusableError
     from reducelower.report.plain import runtime_line
-    from reducelower.report.probe import write_probe_report
 
     subject = _subject(options)
     output = Path(options["output"])
@@ -105,7 +103,7 @@ def command(**options: Any) -> int:
             raise click.UsageError(f"{name} goes with models; the suite starts from nothing")
     measure = _by_models if options["models"] else _by_suite
     try:
-        probed, distilled, text = measure(subject, options)
+        distilled, text = measure(subject, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
@@ -113,8 +111,6 @@ def command(**options: Any) -> int:
     except ValueError as error:
         raise SettingError(str(error)) from None
     _write_target(distilled, output, overwrite=options["force"])
-    if options["page"]:
-        write_probe_report(probed, distilled, Path(options["page"]))
     if options["as_json"]:
         data_result(runtime_line(distilled.runtime))
     elif not options["quiet"]:
@@ -130,7 +126,7 @@ def _how(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How
     return How(options["time_limit"], options["jobs"], keep, advance)
 
 
-def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Distilled, str]:
+def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """What the suite shows, and then the pairs of operators that exporters write."""
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
@@ -155,10 +151,10 @@ def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Dis
         found = _from_models(subject, exporter_cases(), runtime, options)
         runtime, left = found.runtime, (*left, *found.left)
     distilled = replace(distilled, runtime=runtime, untold=left)
-    return probed, distilled, as_text(probed, distilled)
+    return distilled, as_text(probed, distilled)
 
 
-def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Distilled, str]:
+def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """What models of the user show, beside what is known."""
     from reducelower.batch.inputs import find_models
     from reducelower.conformance.distilling import Distilled
@@ -183,7 +179,7 @@ def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Probed, Di
     if options["kept"]:
         _keep(found, Path(options["kept"]))
     distilled = Distilled(found.runtime, found.left, ())
-    return found.probed, distilled, models_text(found, left_out)
+    return distilled, models_text(found, left_out)
 
 
 def _known(subject: Subject, options: Mapping[str, Any]) -> Runtime:
@@ -277,10 +273,7 @@ def _check_paths(options: Mapping[str, Any], output: Path) -> None:
         raise SettingError(f"{output}: a target file ends in .toml")
     if output.exists() and not options["force"]:
         raise SettingError(f"{output} exists; --force replaces it")
-    page = options["page"]
-    if page and not page.endswith(".html"):
-        raise SettingError(f"{page}: the report ends in .html; --results keeps every result as JSON")
-    for path in filter(None, (options["output"], options["results"], page)):
+    for path in filter(None, (options["output"], options["results"])):
         check_place(path)
 
 

@@ -23,7 +23,7 @@ from reducelower.report.details import Details, DistinctRewrite
 from reducelower.report.writing import Report
 from reducelower.verification import SiteVerification, Verification
 
-__all__ = ["html", "render", "rendered", "shipped"]
+__all__ = ["html", "render"]
 
 _MOST_SIDES = 240
 _OPEN = 3  # rewrites that are shown open
@@ -46,10 +46,10 @@ class _Section:
 def render(report: Report) -> str:
     """The report as HTML text."""
     tone = _tone(report)
-    return rendered(
+    return _rendered(
         "page.html",
-        style=shipped("page.css"),
-        script=shipped("page.js"),
+        style=_shipped("page.css"),
+        script=_shipped("page.js"),
         report=report,
         sections=list(_sections(report)),
         marks=_MARKS,
@@ -65,7 +65,7 @@ def render(report: Report) -> str:
     )
 
 
-def rendered(template: str, *, style: str, script: str = "", **values: Any) -> str:
+def _rendered(template: str, *, style: str, script: str = "", **values: Any) -> str:
     """A page, or a part of one, that loads nothing: its style and script are embedded."""
     environment = Environment(
         loader=PackageLoader(__package__, "templates"),
@@ -80,7 +80,7 @@ def rendered(template: str, *, style: str, script: str = "", **values: Any) -> s
     return environment.get_template(template).render(policy=f"default-src 'none'; {allowed}base-uri 'none'", **values)
 
 
-def shipped(name: str) -> str:
+def _shipped(name: str) -> str:
     """A file that comes with the templates."""
     return (files(__package__) / "templates" / name).read_text("utf-8")
 
@@ -178,9 +178,9 @@ def _is_wrong(item: DistinctRewrite) -> bool:
 
 def html(result: object) -> str:
     """A plan or a verification as HTML to embed in another page, light or dark."""
-    return rendered(
+    return _rendered(
         "notebook.html",
-        style=shipped("notebook.css"),
+        style=_shipped("notebook.css"),
         kind=_KINDS[type(result)],
         result=result,
         alike=alike,

@@ -1,21 +1,19 @@
-"""The report of a probe: text, or one HTML page with a map of what is right."""
+"""The report of a probe as text, with a map of what is right."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.distilling import Distilled
 from reducelower.conformance.from_models import FromModels
 from reducelower.conformance.judging import Word
 from reducelower.conformance.running import Probed
-from reducelower.files.pending import write_whole
 from reducelower.model.text import counted, shown
 
-__all__ = ["as_html", "as_text", "heat", "models_text", "write_probe_report"]
+__all__ = ["as_text", "heat", "models_text"]
 
 _WORDS: tuple[Word, ...] = ("right", "wrong", "refused")
 
@@ -77,11 +75,16 @@ def totals(probed: Probed) -> dict[Word, int]:
 
 
 def as_text(probed: Probed, distilled: Distilled) -> str:
-    """The report as text: how many cases are right, then the facts."""
+    """The report as text: a heat map of numbers, then the facts."""
     runtime = distilled.runtime
     words = ", ".join(f"{count} {word}" for word, count in totals(probed).items())
     lines = [f"{runtime}: {len(probed.results)} cases, {words}"]
     lines.append(f"reads opset versions {runtime.reads}; most is right at {runtime.prefer}")
+    lines += ["", *_table("right, or right/wrong/refused", *heat(probed, reductions=True))]
+    opsets, rows = heat(probed, reductions=False)
+    failing = [row for row in rows if any(cell.wrong or cell.refused for cell in row.cells)]
+    if failing:
+        lines += ["", *_table("parts of replacements", opsets, failing)]
     if runtime.facts:
         lines += ["", "Facts"]
         for fact in runtime.facts:
@@ -123,33 +126,23 @@ def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def as_html(probed: Probed, distilled: Distilled) -> str:
-    """The report as one HTML page that needs no other file and no network."""
-    from reducelower.report.page import rendered, shipped
-
-    return rendered(
-        "probe.html",
-        style=shipped("page.css") + shipped("probe.css"),
-        runtime=distilled.runtime,
-        totals=totals(probed),
-        reductions=heat(probed, reductions=True),
-        parts=heat(probed, reductions=False),
-        failing=[
-            (case, result) for case, result in zip(probed.cases, probed.results, strict=True) if result.word != "right"
-        ],
-        untold=distilled.untold,
-        overcast=distilled.overcast,
-        shade=_shade,
-    )
-
-
-def _shade(cell: Cell) -> str:
-    """The class of a cell, by the share that is right, in five steps."""
-    if not cell.total:
-        return "none"
-    return f"heat{0 if not cell.right else 4 if cell.right == cell.total else 1 + int(3 * cell.right / cell.total)}"
-
-
-def write_probe_report(probed: Probed, distilled: Distilled, path: Path) -> None:
-    """Write the page completely or not at all; an existing file is replaced."""
-    write_whole(path, as_html(probed, distilled))
+def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:
+    """A column for each opset version at which more than one form was tried, and one for all others."""
+    wide = [at for at in range(len(opsets)) if max(row.cells[at].total for row in rows) > 1]
+    rest = [at for at in range(len(opsets)) if at not in wide]
+    head = [title, *(str(opsets[at]) for at in wide), *(["others"] if rest else [])]
+    table = [head]
+    for row in rows:
+        cells = [str(row.cells[at]) for at in wide]
+        if rest:
+            together = [sum(getattr(row.cells[at], word) for at in rest) for word in _WORDS]
+            cells.append("/".join(map(str, together)) if together[1] or together[2] else str(together[0]))
+        table.append([row.operator, *cells])
+    widths = [max(len(line[at]) for line in table) for at in range(len(head))]
+    return [
+        "  ".join(
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in table
+    ]
