@@ -81,7 +81,8 @@ def test_the_command_sets_them_and_verifies_what_it_wrote(
 ) -> None:
     onnx.save(model, tmp_path / "in.onnx")
     said = ("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", 13)
-    assert cli(*said, "--set-size", "batch=2,seq=6", "--set-size", "half=3").status == 0
+    sizes = (word for size in ("batch=2", "seq=6", "half=3") for word in ("--set-size", size))
+    assert cli(*said, *sizes).status == 0
     assert shapes(onnx.load(tmp_path / "out.onnx"))[0] == [2, 6, 4]
 
 
