@@ -64,10 +64,12 @@ def steps(*, quiet: bool) -> Iterator[OnStep | None]:
             on_step(*at)
 
     def on_step(step: Step, done: int, total: int) -> None:
+        begins = at[:1] != [step]
         at[:] = step, done, total
         for update in show:
             count = f"{done}/{total}" if total else ""
-            update(description=_WORDS[step], completed=done, total=total or None, count=count)
+            # Drawn at once where it begins: between two of rich's own times a short step would come and go unseen.
+            update(description=_WORDS[step], completed=done, total=total or None, count=count, refresh=begins)
 
     timer = Timer(_SOON, open_)
     timer.daemon = True
