@@ -61,7 +61,9 @@ def steps(*, quiet: bool) -> Iterator[OnStep | None]:
         bars = stack.enter_context(_bars(BarColumn(), count, TimeElapsedColumn()))
         show.append(partial(bars.update, bars.add_task("", total=None, count="")))
         if at:
-            on_step(*at)
+            begun = tuple(at)
+            at.clear()
+            on_step(*begun)
 
     def on_step(step: Step, done: int, total: int) -> None:
         begins = at[:1] != [step]
