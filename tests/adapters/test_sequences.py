@@ -27,9 +27,11 @@ def test_what_a_mapped_graph_yields_needs_no_stated_type(target: int) -> None:
     )
     for value in next(node for node in model.graph.node if node.op_type == "SequenceMap").attribute[0].g.output:
         value.ClearField("type")
+    next(node for node in model.graph.node if node.op_type == "SequenceMap").attribute[0].g.doc_string = "marks"
     data, weights = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([1.5, -2])
     converted = reducelower.convert_version(model, target)
     checker.check_model(converted, full_check=True)
+    assert [node.attribute[0].g.doc_string for node in converted.graph.node if node.op_type == "Loop"] == ["marks"]
     found, negated = run(converted, {"x": data, "w": weights})
     np.testing.assert_array_equal(found, (data * data).sum(axis=1))
     np.testing.assert_array_equal(negated, np.tile(-weights, 3))

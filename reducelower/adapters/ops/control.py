@@ -242,9 +242,10 @@ def _over_places(op: Writer) -> list[NodeProto]:
 
     def fill() -> None:
         inside = _body(made)
-        for field in ("initializer", "sparse_initializer", "value_info", "quantization_annotation"):
-            getattr(inside, field).extend(getattr(graph, field))
         inside.node.extend([*before, *graph.node, *after])
+        for field in ("name", "input", "output", "node"):
+            graph.ClearField(field)
+        inside.MergeFrom(graph)  # what else it holds, marks too
 
     # What the graph holds is made legal where it stands, and is not to be taken for nodes of opset 17 meanwhile.
     op.scope.after_subgraphs(fill)
