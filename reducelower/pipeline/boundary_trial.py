@@ -24,7 +24,7 @@ from reducelower.verification import verify
 __all__ = ["BoundaryTrial", "try_boundaries"]
 
 _OLDEST = 7
-"""The oldest opset version that cases are tried at."""
+"""The oldest opset version that onnxruntime runs, and that cases are tried at."""
 
 
 @dataclass

@@ -89,10 +89,10 @@ class Known:
     @property
     def counted(self) -> Array | None:
         """The contents as an array, if all are numbers and the shape is known."""
-        sizes = [size.number for size in self.shape or () if size.number is not None]
-        if self.numbers is None or len(sizes) != self.rank:
+        numbers, sizes = self.numbers, [size.number for size in self.shape or () if size.number is not None]
+        if numbers is None or len(sizes) != self.rank:
             return None
-        return np.array(self.numbers, helper.tensor_dtype_to_np_dtype(self.element_type)).reshape(sizes)
+        return np.array(numbers, helper.tensor_dtype_to_np_dtype(self.element_type)).reshape(sizes)
 
 
 _COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
