@@ -121,6 +121,13 @@ def test_waves_that_cancel_out_are_no_difference_in_the_whole_either() -> None:
     assert verify(before, shorter).verdict == "different"
 
 
+def test_finite_values_are_spoken_of_where_some_are_not() -> None:
+    source = model("g (float[1, 3] x) => (float[1, 1] y) <int64[1] a = {1}> { y = ReduceLogSumExp (x, a) }")
+    made = legalize(source, Target(18, without={"ReduceLogSumExp"}), rules="spec")
+    found = verify(source, made.model, plan=made.plan, inputs={"x": np.full((1, 3), 800, np.float32)})
+    assert found.equivalent and "where both are finite" in found.why
+
+
 def test_sums_of_wrapped_squares_are_off_by_what_a_double_loses() -> None:
     """onnxruntime adds integers up in double, also those that wrapped around."""
     data = np.array(562449413000000003, np.int64)
