@@ -9,7 +9,7 @@ are what the proof is made of. Outputs of the models are always claims, unless t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -134,7 +134,7 @@ class _Aligner:
             is_same = level.left_numbers[counterpart] == number
             site = sites.get(counterpart)
             is_told = site is not None and self._rewrites.are_known
-            if not is_same or is_told or _is_tried(site, level.left.producer(counterpart), node):
+            if not is_same or is_told or _is_tried(site, level.left, counterpart, node):
                 differing.append((counterpart, name))
             elif counterpart not in sites and not _is_constant(node):
                 self._found.shared += level.path == "graph"
@@ -172,25 +172,27 @@ class _Aligner:
         taken = set(guesses.values())
         return {name: name for name in named if name not in taken} | guesses
 
-    def _by_order(self, level: Level, known: Collection[str], taken: Collection[str]) -> Iterator[tuple[str, str]]:
+    def _by_order(self, level: Level, known: Set[str], taken: Set[str]) -> Iterator[tuple[str, str]]:
         """Nodes of one kind with the same attributes and constants, if both sides have as many of them."""
-        kinds: list[dict[object, list[NodeProto]]] = []
-        for side, numbers, functions, named in (
-            (level.left, level.left_numbers, self._functions[0], taken),
-            (level.right, level.right_numbers, self._functions[1], known),
-        ):
-            constants = self._constants(side, numbers, functions)
-            found: dict[object, list[NodeProto]] = {}
-            for node in side.holder.node:
-                if not any(name in named for name in node.output) and not _is_constant(node):
-                    signature = self._table.signature(node, constants, side.opsets, functions)
-                    found.setdefault(self._table.of(("kind", signature, len(node.output))), []).append(node)
-            kinds.append(found)
-        for kind, nodes in kinds[1].items():
-            others = kinds[0].get(kind, [])
+        left = self._kinds(level.left, level.left_numbers, self._functions[0], taken)
+        right = self._kinds(level.right, level.right_numbers, self._functions[1], known) if left else {}
+        for kind, nodes in right.items():
+            others = left.get(kind, [])
             if len(others) == len(nodes):
                 for other, node in zip(others, nodes, strict=True):
                     yield from ((b, a) for a, b in zip(other.output, node.output, strict=True) if a and b)
+
+    def _kinds(
+        self, place: Place, numbers: Numbers, functions: Functions, named: Set[str]
+    ) -> dict[object, list[NodeProto]]:
+        """The nodes that yield no value of these names, together those of one kind."""
+        unnamed = [node for node in place.holder.node if named.isdisjoint(node.output) and not _is_constant(node)]
+        constants = self._constants(place, numbers, functions) if unnamed else {}
+        found: dict[object, list[NodeProto]] = {}
+        for node in unnamed:
+            signature = self._table.signature(node, constants, place.opsets, functions)
+            found.setdefault(self._table.of(("kind", signature, len(node.output))), []).append(node)
+        return found
 
     def _constants(self, place: Place, known: Numbers, functions: Functions) -> Numbers:
         """The numbers of constants alone: what tells like nodes apart wherever they stand."""
@@ -267,11 +269,12 @@ class _Aligner:
         return True
 
 
-def _is_tried(site: Site | None, before: NodeProto | None, after: NodeProto) -> bool:
+def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> bool:
     """Whether a site is run though structure tells that it is the same: all but a node that leaves out a default.
 
     A reduction may have its axes as an attribute or an input, and runtimes have separate kernels for these.
     """
+    before = None if site is None else place.producer(name)
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None
     return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
