@@ -39,7 +39,8 @@ class Role:
     ``class`` (an index that does not count from the back), ``count``, ``pad``, ``parts`` (sizes that make up an
     axis), ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
     ``step``, ``start`` (of a range), ``grid`` (sizes of one for each matrix), ``whole number`` (which floats may be
-    too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where). A class may be the one that
+    too), ``share`` (more than none and less than all), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from
+    where to where). A class may be the one that
     the operator is told to ignore, too. Distinct are indices that are written to: pages leave open what is there
     where two are the same.
     """
@@ -70,6 +71,8 @@ class Role:
             return rng.integers(-9, 10, shape)
         if self.kind == "step":
             return rng.choice(np.array([1, -1, 2, -2]), shape)
+        if self.kind == "share":
+            return rng.choice(np.array([0.25, 0.5, 0.75]), shape)
         if of is None:
             return None
         if self.kind in ("shape", "new shape"):

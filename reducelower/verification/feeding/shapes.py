@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ __all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "window"]
 _ENDING = of_kind("ending on ranks")
 
 _NUMBERS: Mapping[str, slice] = column("numbers")
-_CHECKED = _ENDING | _NUMBERS.keys()
+_CHECKED = _ENDING | _NUMBERS.keys() | {"Compress"}
 _SPATIAL = 2  # the first axis that a window moves along
 
 
@@ -72,11 +73,24 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     numbers = (name for node in graph.node for name in node.input[_NUMBERS.get(node.op_type, slice(0))] if name)
     if any(isinstance(size, int) and size != 1 for name in numbers for size in known.get(name, ())):
         return True
+    if any(_chooses_beyond(node, known) for node in graph.node):
+        return True
     agreeing = ((node, *places) for node in graph.node for places in _agreeing(node))
     return not all(
         _fits(known.get(node.input[one], ())[own], known.get(node.input[other], ())[others])
         for node, one, other, own, others in agreeing
     )
+
+
+def _chooses_beyond(node: NodeProto, known: Mapping[str, Dims]) -> bool:
+    """Whether the condition of a Compress is longer than what it chooses from, which runtimes cut off."""
+    if node.op_type != "Compress" or node.domain not in DEFAULT_DOMAINS:
+        return False
+    data, axis = known.get(node.input[0], ()), value_of(node, "axis")
+    sizes = data if axis is None else data[axis:][:1]
+    lengths = known.get(node.input[1], ())
+    most = prod(size if isinstance(size, int) else inf for size in sizes)
+    return any(isinstance(length, int) and length > most for length in lengths)
 
 
 def _agreeing(node: NodeProto) -> Sequence[tuple[int, int, slice, slice]]:

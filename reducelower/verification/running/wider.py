@@ -1,4 +1,4 @@
-"""The truth about floats: the same nodes in double, where float or float16 lost digits or range."""
+"""The truth about floats: the same nodes in double, where float or float16 lose digits or range."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ class InDouble:
     def of(model: ModelProto) -> InDouble | None:
         """The model in double, its results too; None where that fails."""
         kinds = float_types(model)
-        if wrong_in_reference(model) or len(kinds) != 1 or TensorProto.DOUBLE in kinds:
+        if wrong_in_reference(model) or len(kinds) != 1:
             return None
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
             return None
-        # Bodies hold casts to float that operators do not show.
+        # Bodies hold casts to float that operators do not show, those of doubles too.
         wide = deepcopy(with_bodies(model) or model)
+        if float_types(wide) == {TensorProto.DOUBLE}:
+            return None
         _widen(wide)
         for value in wide.graph.output:
             value.type.Clear()
