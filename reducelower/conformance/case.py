@@ -51,7 +51,7 @@ class Case:
         source = Document.of_bytes(self.model)
         graph = source.message.graph
         scope = GraphScope(
-            ground_of(source.message, source, Target(self.opset), Settings()), graph, self.opset, "graph"
+            ground_of(source.message, source, Target(self.opset), Settings()), graph, self.opset, "graph", key=()
         )
         for index, name, node in scope.node_list.constants():
             scope.constant_nodes[name] = (index, node)

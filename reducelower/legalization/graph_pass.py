@@ -242,9 +242,9 @@ class GraphPass:
         dead = branch_never_taken(node, graph)
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
-            key = None if graph.key is None else (*graph.key, index, number)
+            key = (*graph.key, index, number)
             first = len(self.edits)
-            self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
+            self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key=key))
             if attribute == dead:
                 self._never_run.append((edit, node, dead, self.edits[first:]))
 

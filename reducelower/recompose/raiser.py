@@ -19,7 +19,7 @@ from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.types import GraphKey, function_key
+from reducelower.types import function_key
 
 __all__ = ["Raiser"]
 
@@ -77,8 +77,8 @@ class Raiser:
         for index in surroundings.holding:
             for number, attribute, graph in subgraphs(nodes[index]):
                 path = inner_path(scope.path, nodes[index], index, attribute)
-                key: GraphKey | None = None if scope.key is None else (*scope.key, index, number)
-                self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key))
+                key = (*scope.key, index, number)
+                self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key=key))
 
     # One graph
 

@@ -25,7 +25,6 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.nodelist import NodeList
-from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.skeleton import LARGEST_KEPT
 from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
@@ -33,7 +32,6 @@ from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground, KnownType
 from reducelower.scope.stated import StatedTypes, places
 from reducelower.scope.values import read_tensor, value_key
-from reducelower.types.graphs import inner_graphs
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.witnesses import Witnesses
 
@@ -75,7 +73,8 @@ class GraphScope:
         opset: int,
         path: str,
         parent: GraphScope | None = None,
-        key: GraphKey | None = None,
+        *,
+        key: GraphKey,
         nodes: NodeList | None = None,
     ) -> None:
         """Open the scope of a graph or function body.
@@ -86,7 +85,7 @@ class GraphScope:
             opset: opset version its nodes are written for.
             path: graph path shown to users, such as ``graph/If_3.then_branch``.
             parent: the scope that encloses a subgraph.
-            key: the key of this graph in shape inference; None if it has none.
+            key: the key of this graph.
             nodes: its nodes, if `holder` does not hold them.
         """
         self.ground = ground
@@ -296,14 +295,6 @@ class GraphScope:
         is_small = may_be_shape and prod(size or 0 for size in sizes or ()) <= LARGEST_SHAPE
         return Described(found.data, self.readable_number(name) if is_small else 0)
 
-    def type_string(self, name: str) -> str | None:
-        """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""
-        known = self._plain_element_type(name)
-        if known:
-            return f"tensor({element_type_name(known)})"
-        found = self.type(name)
-        return None if found is None else type_string(found)
-
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
         known = self._plain_element_type(name)
@@ -321,14 +312,6 @@ class GraphScope:
         if whole is not None:
             return whole.element_type or 0
         return self.ground.resolver.element_type(name, home) or None
-
-    def declared_element_type(self, name: str) -> int | None:
-        """The element type that the user declared for a value; None if none."""
-        return self.ground.element_types.get(name)
-
-    def declared_rank(self, name: str) -> int | None:
-        """The rank that the user declared for a value; None if none."""
-        return self.ground.ranks.get(name)
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
@@ -361,9 +344,8 @@ class GraphScope:
         return home._ranks[name]
 
     def _find_rank(self, name: str) -> int | None:
-        declared = self.declared_rank(name)
-        if declared is not None:
-            return declared
+        if name in self.ground.ranks:
+            return self.ground.ranks[name]
         stated = self.stated_rank(name)
         if stated is not None:
             if name not in self.inputs:
@@ -420,9 +402,14 @@ class GraphScope:
     # For the resolver, and through it
 
     @property
+    def _before(self) -> Graph:
+        """This graph before any rewrite."""
+        return self.ground.source.graphs.graph(self.key)
+
+    @property
     def place(self) -> Hashable:
-        """The key of this graph, which is that of the same graph in every pass over it; else the graph itself."""
-        return self if self.key is None else self.key
+        """The key of this graph, which is that of the same graph in every pass over it."""
+        return self.key
 
     def held(self, name: str) -> Known | None:
         """What is known about a constant of this graph; None for any other value."""
@@ -445,17 +432,17 @@ class GraphScope:
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this subgraph or function."""
-        return () if self.key is None else self.ground.source.graphs.graph(self.key).handed(name)
+        return self._before.handed(name)
 
     def readers(self, name: str) -> Sequence[NodeProto]:
         """The nodes of this graph that read a value, before any rewrite."""
-        return () if self.key is None else self.ground.source.graphs.graph(self.key).readers(name)
+        return self._before.readers(name)
 
     def version(self, domain: str) -> int | None:
         """The version of a domain's operators; None if it is not known."""
         if not domain:
             return self.opset
-        return None if self.key is None else self.ground.source.graphs.graph(self.key).version(domain)
+        return self._before.version(domain)
 
     def note_trusted(self, name: str) -> None:
         """Note that what this graph states for a value was used."""
@@ -463,7 +450,7 @@ class GraphScope:
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
         """The subgraphs of a node, or the function it calls, each with the names of its outputs."""
-        return inner_graphs(node, self) if self.key is None else self.ground.source.graphs.graph(self.key).inside(node)
+        return self._before.inside(node)
 
     def known(self, name: str) -> Known:
         """What is known about a value from the nodes that compute it, with sizes as names."""
@@ -493,7 +480,7 @@ class GraphScope:
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The type of a value in a node's subgraph, given by its number among the node's subgraphs."""
-        inside = self.inside(node) if self.key is not None else ()
+        inside = self.inside(node)
         return self.ground.resolver.type(name, inside[number][0]) if number < len(inside) else None
 
     # Where types come from

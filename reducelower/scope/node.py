@@ -6,7 +6,7 @@ result is right for every node whose questions have the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import deepcopy
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,7 +19,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.model.value_info import tensor_type
 from reducelower.scope.constants import as_doubles
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.scope import Scope
+from reducelower.scope.scope import Asking, Scope
 from reducelower.scope.trail import Question
 from reducelower.scope.values import value_key
 from reducelower.types import Atoms, Known
@@ -56,18 +56,31 @@ class Added(NamedTuple):
     value: Array
 
     @property
-    def type(self) -> TypeProto:
-        """The type of the value."""
-        return tensor_type(self.tensor)
+    def known(self) -> Known:
+        """What is known about it."""
+        return Known.of_constant(self.tensor.data_type, tuple(self.tensor.dims), self.value)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the value."""
-        return tuple(self.tensor.dims)
+    def answers(self) -> Mapping[Asking, Any]:
+        """What is said of it, but for how it is written."""
+        dims = tuple(self.tensor.dims)
+        return {
+            "constant": self.value,
+            "element_type": self.tensor.data_type,
+            "rank": len(dims),
+            "shape": dims,
+            "type": tensor_type(self.tensor),
+        }
 
 
-def _kind(tensor: TensorProto) -> tuple[int, Sequence[int]]:
-    return tensor.data_type, tuple(tensor.dims)
+_OF_COMPUTED: Mapping[Asking, str | bool] = {
+    "is_function_input": False,
+    "is_read": False,
+    "is_yielded": False,
+    "made_by": "",
+    "written_as": "dynamic",
+}
+"""What is said of a new value that nodes compute; the rest is unknown."""
 
 
 class Mark(NamedTuple):
@@ -165,13 +178,25 @@ class NodeScope(Scope):
 
     # Questions
 
-    def constant(self, name: str) -> Array | None:
-        """The value of a constant."""
+    def ask(self, question: Asking, name: str) -> Any:
+        """See `Scope.ask`; answers about operands are recorded in a form that can be compared."""
+        if self.is_new(name):
+            return self._of_new(question, name)
+        match question:
+            case "constant":
+                return self.graph.ground.values[self._ask("constant_number", name)]
+            case "type":
+                found = self._ask("type_bytes", name)
+                return None if found is None else TypeProto.FromString(found)
+        return self._ask(question, name)
+
+    def _of_new(self, question: Asking, name: str) -> Any:
+        """An answer about a value that a rule added. Of others than constants, the scope of their nodes knows more."""
+        answers: dict[Asking, Any] = {**_OF_COMPUTED, "element_type": self._declared.get(name)}
         if name in self.added:
-            return self.added[name].value
-        if name in self._made:
-            return None
-        return self.graph.ground.values[self._ask("constant_number", name)]
+            answers.update(self.added[name].answers)
+            answers["written_as"] = "initializer" if self.graph.writes_initializers else "constant"
+        return answers.get(question)
 
     def value_of(self, node: NodeProto) -> Array | None:
         """The value of a new Constant node; None for any other node."""
@@ -187,59 +212,10 @@ class NodeScope(Scope):
         """
         return self.graph.ground.values[self._ask("small_stated_number" if stated else "small_constant_number", name)]
 
-    def type(self, name: str) -> TypeProto | None:
-        """The type of a value."""
-        if self.is_new(name):
-            return self.added[name].type if name in self.added else None
-        found = self._ask("type_bytes", name)
-        return None if found is None else TypeProto.FromString(found)
-
-    def type_string(self, name: str) -> str | None:
-        """The type of a value as schemas spell it."""
-        if self.is_new(name):
-            found = self.element_type(name)
-            return None if found is None else f"tensor({element_type_name(found)})"
-        return self._ask("type_string", name)  # type: ignore[no-any-return]
-
-    def element_type(self, name: str) -> int | None:
-        """The element type of a tensor."""
-        if name in self._declared:
-            return self._declared[name]
-        if self.is_new(name):
-            return (self.added[name].type.tensor_type.elem_type or None) if name in self.added else None
-        return self._ask("element_type", name)  # type: ignore[no-any-return]
-
-    def declared_element_type(self, name: str) -> int | None:
-        """The element type that a rule or the user declared for a value; None if none."""
-        if name in self._declared:
-            return self._declared[name]
-        if self.is_new(name) or not self.graph.ground.element_types:
-            return None
-        return self._ask("declared_element_type", name)  # type: ignore[no-any-return]
-
-    def declared_rank(self, name: str) -> int | None:
-        """The rank that the user declared for a value; None if none."""
-        if self.is_new(name) or not self.graph.ground.ranks:
-            return None
-        return self._ask("declared_rank", name)  # type: ignore[no-any-return]
-
-    def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a tensor."""
-        if self.is_new(name):
-            return self.added[name].shape if name in self.added else None
-        return self._ask("shape", name)  # type: ignore[no-any-return]
-
-    def rank(self, name: str) -> int | None:
-        """The number of dimensions of a tensor."""
-        if self.is_new(name):
-            return len(self.added[name].shape) if name in self.added else None
-        return self._ask("rank", name)  # type: ignore[no-any-return]
-
     def known(self, name: str) -> Known:
         """See `Scope.known`."""
         if name in self.added:
-            added = self.added[name]
-            return Known.of_constant(*_kind(added.tensor), added.value)
+            return self.added[name].known
         if self._operands is None:
             return Known() if self.is_new(name) else self.graph.known(name)
         return self._facts.get(name) or Known()
@@ -266,30 +242,6 @@ class NodeScope(Scope):
         is_assumed = self.graph.ground.assumes_nonempty
         self.zeros.add("assumed" if is_assumed else "heeded")
         return not is_assumed
-
-    def written_as(self, name: str) -> str:
-        """See `Scope.written_as`."""
-        if self.is_new(name):
-            if name not in self.added:
-                return "dynamic"
-            return "initializer" if self.graph.writes_initializers else "constant"
-        return self._ask("written_as", name)  # type: ignore[no-any-return]
-
-    def made_by(self, name: str) -> str:
-        """The operator that computes a value."""
-        return "" if self.is_new(name) else self._ask("made_by", name)
-
-    def is_read(self, name: str) -> bool:
-        """Whether anything reads a value."""
-        return name not in self._made and bool(self._ask("is_read", name))
-
-    def is_yielded(self, name: str) -> bool:
-        """Whether a value is an output of the model."""
-        return not self.is_new(name) and bool(self._ask("is_yielded", name))
-
-    def is_function_input(self, name: str) -> bool:
-        """Whether a value is an input of the enclosing function."""
-        return not self.is_new(name) and bool(self._ask("is_function_input", name))
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from reducelower.errors import UnknownValueError
+from reducelower.model.schemas import element_type_name, type_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.types import Known
 
-__all__ = ["Foldable", "Scope"]
+__all__ = ["Asking", "Foldable", "Scope"]
 
 _EXAMPLES = {"type": "float32", "rank": "3"}
 
@@ -43,6 +44,13 @@ class Foldable(Protocol):
         """The element type of a value; None if unknown."""
 
 
+Asking: TypeAlias = Literal[
+    "constant", "element_type", "is_function_input", "is_read", "is_yielded", "made_by", "rank", "shape", "type",
+    "written_as",
+]  # fmt: skip
+"""A question about one value; see the method of that name."""
+
+
 class Scope(ABC):
     """The only way for a rule to learn about the surroundings of a node, and to add to them.
 
@@ -62,6 +70,9 @@ class Scope(ABC):
     # Questions
 
     @abstractmethod
+    def ask(self, question: Asking, name: str) -> Any:
+        """The answer to a question about a value."""
+
     def constant(self, name: str) -> Array | None:
         """The value of an initializer or Constant node, or one folded from such.
 
@@ -70,26 +81,31 @@ class Scope(ABC):
         Raises:
             RefusedError: it cannot be read, or is an attribute of the function around, whose value only a call has.
         """
+        return self.ask("constant", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def type(self, name: str) -> TypeProto | None:
         """The type of a value as stated, else as inferred; None if unknown."""
+        return self.ask("type", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def type_string(self, name: str) -> str | None:
         """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""
+        element_type = self.element_type(name)
+        if element_type is not None:
+            return f"tensor({element_type_name(element_type)})"
+        found = self.type(name)
+        return None if found is None else type_string(found)
 
-    @abstractmethod
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
+        return self.ask("element_type", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
+        return self.ask("shape", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
+        return self.ask("rank", name)  # type: ignore[no-any-return]
 
     @abstractmethod
     def known(self, name: str) -> Known:
@@ -116,29 +132,29 @@ class Scope(ABC):
             return False
         return self.heeds_zero()
 
-    @abstractmethod
     def written_as(self, name: str) -> str:
         """How a value is defined.
 
         An ``initializer``, a ``constant`` (a Constant node), ``fed`` (an input of the main graph without initializer),
         or ``dynamic`` (known at run time only).
         """
+        return self.ask("written_as", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def made_by(self, name: str) -> str:
         """The operator that computes a value; empty if no node of the graph does."""
+        return self.ask("made_by", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def is_read(self, name: str) -> bool:
         """Whether any node or output, here or in a subgraph, reads a value."""
+        return self.ask("is_read", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def is_yielded(self, name: str) -> bool:
         """Whether a value is an output of the main graph or of the function that holds it."""
+        return self.ask("is_yielded", name)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
+        return self.ask("is_function_input", name)  # type: ignore[no-any-return]
 
     @abstractmethod
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:

@@ -107,7 +107,7 @@ class InnerGraph:
 
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
-        if self.around is None or self.node is None or isinstance(self.holder, FunctionProto):
+        if self.around is None or isinstance(self.holder, FunctionProto):
             return self
         is_own = name in self.positions or name in self._constants or name in self.inputs
         return self if is_own else self.around.home(name)

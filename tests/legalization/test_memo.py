@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from reducelower.model.names import Names
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import ALL_OPERANDS
-from reducelower.scope.scope import Scope
+from reducelower.scope.scope import Asking
 from reducelower.types import Inference
 from tests.legalization import running
 from tests.watching import calls_of
@@ -126,11 +126,7 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
 _OF_ALL = {"known": ("⟦1⟧",), "never_zero": ()}
 """Questions about all operands together, with their arguments."""
 
-_NO_QUESTIONS = {
-    "add_constant", "add_reference", "declare", "fresh", "heeds_zero", "release", "replace_by_initializer",
-    "type_inside",
-}  # fmt: skip
-_QUESTIONS = sorted(Scope.__abstractmethods__ - _NO_QUESTIONS - _OF_ALL.keys())
+_QUESTIONS = sorted(get_args(Asking))
 
 
 def _node_scope() -> tuple[NodeProto, Any]:
