@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
 from reducelower.model.calls import functions_of, reached
@@ -33,6 +34,7 @@ INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 """Integer types, by number."""
 
 
+_OF_SIZES = (np.int32, np.int64)  # the types of what says where or how much; a zero point says neither
 _FED = 7  # the largest size that is fed to every region
 _OF_SIZE = 140_000
 _MOST_BOUNDS = 4
@@ -162,7 +164,7 @@ def limits_of(pair: Pair) -> Limits:
         limits.wholes = vectors_of(held)
     limits.only_moves = all(node.op_type in _HANDING_ON for node in both)
     numbers = {
-        item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()
+        item for value in held if value.dtype in _OF_SIZES and value.size <= FEW for item in value.ravel().tolist()
     }
     limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
     limits.bounds = _bounds(numbers | _positions(both))

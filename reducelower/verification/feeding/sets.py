@@ -202,7 +202,8 @@ class Sets(Bases):
             if found is None:
                 continue
             yield Case(f"random values, {[list(value.shape) for value in found.feeds.values()]}", dict(found.feeds))
-            beside: tuple[str, ...] = _BESIDE if self.limits.has_steps or most == _MOST else () if at else ("mixed",)
+            has_many = most == _MOST or (self.limits.has_steps and not at)
+            beside: tuple[str, ...] = _BESIDE if has_many else () if at else ("mixed",)
             beside += ("random",) * (DRAWS if most == _MOST else 0)  # each row of a table is to be taken
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
             is_plain = 0 in key or self.limits.only_moves or found.count() > LARGE
