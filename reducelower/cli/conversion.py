@@ -41,8 +41,10 @@ def convert_all(
 def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
     """The models and the output: of two models, a second that is not there yet is what the first is to become."""
     says_where = options["output"] or options["output_dir"] or options["in_place"]
-    if says_where or len(models) != 2 or not models[1].endswith(".onnx") or os.path.lexists(models[1]):
+    if says_where or len(models) != 2 or not models[1].endswith(".onnx"):
         return models, options["output"]
+    if os.path.lexists(models[1]):
+        raise SettingError(f"{models[1]} is there: -o {models[1]} --force replaces it, --output-dir DIR is for both")
     return models[:1], models[1]
 
 
