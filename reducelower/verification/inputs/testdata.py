@@ -19,7 +19,16 @@ from reducelower.numerics.measure import Array, element_type_of
 from reducelower.verification.inputs.made import free_sizes, input_specs, may_have, tensor_dims
 from reducelower.verification.running.source import Source
 
-__all__ = ["TestDataSet", "check_given", "load_array", "load_arrays", "load_test_data", "load_value", "refused_input"]
+__all__ = [
+    "TestDataSet",
+    "check_given",
+    "load_array",
+    "load_arrays",
+    "load_test_data",
+    "load_value",
+    "refused_input",
+    "two_sizes",
+]
 
 
 def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str, int]) -> None:
@@ -64,9 +73,23 @@ def _check(
     if not may_have(declared, value.shape):
         raise ValueError(said)
     for dim, size in zip(declared, value.shape, strict=True):
-        # Arrays may give one name two sizes: exporters call different ones alike, and no runtime compares them.
         if isinstance(dim, str) and chosen.get(dim, size) != size:
             raise ValueError(f"{said}, but {dim} is {chosen[dim]} by --dim")
+
+
+def two_sizes(model: ModelProto, inputs: Mapping[str, Any]) -> str:
+    """Of a name that arrays give two sizes, these, as a clause; empty where there is none.
+
+    They may be right: exporters call different sizes alike, and no runtime compares them.
+    """
+    met: dict[str, tuple[int, str]] = {}
+    for spec in input_specs(model)[0]:
+        shape = np.shape(inputs[spec.name]) if spec.name in inputs else ()
+        for dim, size in zip(spec.dims or (), shape, strict=False):
+            first, name = met.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (size, "")
+            if first != size:
+                return f"; {dim} is {first} in {name!r} and {size} in {spec.name!r}"
+    return ""
 
 
 def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:

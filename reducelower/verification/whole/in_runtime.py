@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.inputs.made import input_specs
-from reducelower.verification.inputs.testdata import refused_input
+from reducelower.verification.inputs.testdata import refused_input, two_sizes
 from reducelower.verification.judging.compare import compare_outputs, withdrawn
 from reducelower.verification.result import OutputComparison, Verdict, Verification
 from reducelower.verification.running.clock import Clock
@@ -87,7 +87,8 @@ def verify_in(question: Question, left_runs: SourceRuns) -> Verification:
             said, advice = "no time was left for the whole models", "raise --verify-budget"
         elif isinstance(error, TooLargeError):
             said, advice = "the whole models were not run", "raise it, or set smaller sizes with --dim"
-        return _not_run("not shown", f"{said}: {error.reason}", notes, advice)
+        told = two_sizes(before.proto, question.request.given)
+        return _not_run("not shown", f"{said}: {error.reason}{told}", notes, advice)
     reason = next(filter(None, (refused_input(after.proto, feeds) for feeds in left.cases)), "")
     if reason:
         return _not_run("different", reason, notes)
