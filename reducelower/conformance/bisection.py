@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from reducelower.conformance.case import Array, Case
 from reducelower.conformance.judging import Verdict
 from reducelower.model.graph import read_from_outside
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.runtimes.facts import When
 
 __all__ = ["Inside", "Part", "alone", "smallest_part"]
 
@@ -89,7 +90,7 @@ def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]
         part = model.part([at])
         if part is None:
             continue
-        form = tuple(vars(part.features).items())
+        form = tuple(getattr(part.features, field.name) for field in fields(When))
         tried[form] += 1
         if tried[form] <= _MOST_ALIKE:
             yield Part(part, run(part), (node,))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,11 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
-from reducelower.runtimes.facts import When
 from reducelower.runtimes.features import Features
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope
 
-__all__ = ["Array", "Case"]
+__all__ = ["Array", "Case", "CaseFeatures"]
 
 Array = npt.NDArray[Any]
 
@@ -46,23 +44,9 @@ class Case:
     tag: str = ""
 
     @cached_property
-    def features(self) -> SimpleNamespace:
+    def features(self) -> CaseFeatures:
         """What facts may ask of the node (`runtimes.facts.When`); None for what is known only at run time."""
-        source = Document.of_bytes(self.model)
-        graph = source.message.graph
-        scope = GraphScope(
-            ground_of(source.message, source, Target(self.opset), Settings()), graph, self.opset, "graph", key=()
-        )
-        for index, name, node in scope.node_list.constants():
-            scope.constant_nodes[name] = (index, node)
-        features = Features(graph.node[-1], NodeScope(scope, None))
-        found: dict[str, Any] = {}
-        for field in fields(When):
-            try:
-                found[field.name] = getattr(features, field.name)
-            except RefusedError:
-                found[field.name] = None
-        return SimpleNamespace(**found)
+        return CaseFeatures(self.model, self.opset)
 
     @cached_property
     def digest(self) -> str:
@@ -75,3 +59,33 @@ class Case:
             found.update(f"{value.dtype} {value.shape}".encode())
             found.update(np.ascontiguousarray(value).tobytes())
         return found.hexdigest()[:16]
+
+
+class CaseFeatures:
+    """The features of the last node of a model; each is worked out on first use."""
+
+    def __init__(self, model: bytes, opset: int) -> None:
+        self._model = model
+        self._opset = opset
+
+    @cached_property
+    def _node(self) -> Features:
+        source = Document.of_bytes(self._model)
+        graph = source.message.graph
+        scope = GraphScope(
+            ground_of(source.message, source, Target(self._opset), Settings()), graph, self._opset, "graph", key=()
+        )
+        for index, name, node in scope.node_list.constants():
+            scope.constant_nodes[name] = (index, node)
+        return Features(graph.node[-1], NodeScope(scope, None))
+
+    def __getattr__(self, name: str) -> Any:
+        """A feature; only called for one that was not asked for yet."""
+        if name.startswith("_"):  # such as what copying asks for
+            raise AttributeError(name)
+        try:
+            found = getattr(self._node, name)
+        except RefusedError:
+            found = None
+        setattr(self, name, found)
+        return found

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
+from typing import Any
 
-from reducelower.conformance.case import Case
+from reducelower.conformance.case import Case, CaseFeatures
 from reducelower.model.schemas import schema
 from reducelower.runtimes.ranges import Ranges
 
@@ -67,9 +67,12 @@ class Condition:
     name: str
     value: Value
 
-    def holds(self, features: SimpleNamespace) -> bool | None:
+    def holds(self, features: CaseFeatures) -> bool | None:
         """Whether it is true of a node; None if that is known only at run time."""
-        found = getattr(features, self.name)
+        return self.allows(getattr(features, self.name))
+
+    def allows(self, found: Any) -> bool | None:
+        """Whether it is true where the feature has a value; None if that is known only at run time."""
         if found is None:
             return None
         if isinstance(self.value, bool):
@@ -80,7 +83,7 @@ class Condition:
 When = tuple[Condition, ...]
 
 
-def condition_of(features: SimpleNamespace, name: str) -> Condition | None:
+def condition_of(features: CaseFeatures, name: str) -> Condition | None:
     """The condition that states a feature of a node; None if its value is known only at run time."""
     value = getattr(features, name)
     if value is None:
@@ -102,7 +105,7 @@ def cost(when: When) -> int:
     return sum(_COSTS[condition.name] for condition in when)
 
 
-def holds(when: When, features: SimpleNamespace) -> bool:
+def holds(when: When, features: CaseFeatures) -> bool:
     """Whether every condition is true of a node, except those known only at run time."""
     return all(condition.holds(features) is not False for condition in when)
 

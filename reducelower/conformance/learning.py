@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import FLAGS, Condition, When, candidates, cost, full_when, holds, is_possible
@@ -61,6 +62,7 @@ class _Learner:
         self.everything = (1 << len(cases)) - 1
         self.failing = self._bits([failing.get(case.name) is True for case in cases])
         self.right = self._bits([failing.get(case.name) is False for case in cases])
+        self.values: dict[str, dict[Any, int]] = {}
         self.cells: dict[str, dict[int, _Cell]] = {}
         for operator in sorted({case.operator for case in cases}):
             opsets = sorted({case.opset for case in cases if case.operator == operator})
@@ -79,6 +81,8 @@ class _Learner:
     def patterns(self, exact: bool) -> list[Pattern]:
         found: list[Pattern] = []
         left = self.failing
+        if not left:
+            return []
         tried = [(when, self._where(when, masks)) for when, masks in self._conjunctions().items()]
         while left:
             gain, best = max(
@@ -104,8 +108,21 @@ class _Learner:
         return explained.bit_count() - cost(when) / 100 - 0.5 * (len(groups) - 1) if explained else 0.0
 
     def _masks(self, condition: Condition) -> _Masks:
-        known = [condition.holds(case.features) for case in self.cases]
-        return _Masks(self._bits([flag is True for flag in known]), self._bits([flag is not False for flag in known]))
+        surely = possibly = 0
+        for value, bits in self._by_value(condition.name).items():
+            known = condition.allows(value)
+            surely |= bits if known else 0
+            possibly |= bits if known is not False else 0
+        return _Masks(surely, possibly)
+
+    def _by_value(self, feature: str) -> Mapping[Any, int]:
+        """The cases that have each value of a feature, as bits: there are few values, and many conditions on them."""
+        if feature not in self.values:
+            found = self.values[feature] = {}
+            for at, case in enumerate(self.cases):
+                value = getattr(case.features, feature)
+                found[value] = found.get(value, 0) | 1 << at
+        return self.values[feature]
 
     def _conjunctions(self) -> dict[When, _Masks]:
         """The cheapest conjunction for each set of cases with a failure."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 from onnx import load_model_from_string
 
 from reducelower.api import legalize
-from reducelower.conformance.case import Case
+from reducelower.conformance.case import Case, CaseFeatures
 from reducelower.conformance.conditions import TOLD
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Subject
@@ -152,7 +151,7 @@ def mended(subject: Subject, probed: Probed, runtime: Runtime, how: How = AS_USU
 
 
 def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
-    tried: dict[tuple[Fact, str], tuple[list[SimpleNamespace], list[SimpleNamespace]]] = {}
+    tried: dict[tuple[Fact, str], tuple[list[CaseFeatures], list[CaseFeatures]]] = {}
     breaking: set[tuple[Fact, str]] = set()
     needless: set[Fact] = set()
     for change in changes:
@@ -181,7 +180,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     return tuple(fact for facts in corrected.values() for fact in facts)
 
 
-def _reason(runtime: Runtime, site: Site, features: SimpleNamespace) -> Fact | None:
+def _reason(runtime: Runtime, site: Site, features: CaseFeatures) -> Fact | None:
     """The fact that a site was rewritten for, or one that says the same if axes are written differently now."""
     said = [fact for fact in runtime.facts if fact.told == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
@@ -191,7 +190,7 @@ def _without(fact: Fact, way: str) -> Fact:
     return replace(fact, not_by=fact.not_by | {way})
 
 
-def _telling(fact: Fact, failing: Sequence[SimpleNamespace], right: Sequence[SimpleNamespace]) -> When | None:
+def _telling(fact: Fact, failing: Sequence[CaseFeatures], right: Sequence[CaseFeatures]) -> When | None:
     """The conditions of a fact, narrowed to nodes that a form fails for, if one feature distinguishes them."""
     for name in TOLD if right else ():
         values = {getattr(features, name) for features in failing}

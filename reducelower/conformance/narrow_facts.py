@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from types import SimpleNamespace
 from typing import Any
 
 from reducelower.conformance.bisection import Part
+from reducelower.conformance.case import CaseFeatures
 from reducelower.conformance.conditions import Condition
 from reducelower.conformance.results import Result
 from reducelower.conformance.sentences import sentence
@@ -66,7 +66,7 @@ def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Eviden
     )
 
 
-def _worth_saying(stated: Mapping[str, Any], first: SimpleNamespace) -> tuple[Condition, ...]:
+def _worth_saying(stated: Mapping[str, Any], first: CaseFeatures) -> tuple[Condition, ...]:
     """The conditions for a sentence: without defaults, and without the type of a result that is that of the data."""
     said = dict(stated)
     if said.get("output_types") == said.get("element_types"):
@@ -81,7 +81,7 @@ def _reads_first(part: Part) -> bool:
     return last.input[:1] != [] and last.input[0] in before.output
 
 
-def _common(found: Sequence[SimpleNamespace], name: str) -> Any:
+def _common(found: Sequence[CaseFeatures], name: str) -> Any:
     """The condition that states a feature of nodes as narrowly as they allow; None if it is unknown or not alike."""
     values = [getattr(features, name) for features in found]
     if any(value is None for value in values):
@@ -98,7 +98,7 @@ def _common(found: Sequence[SimpleNamespace], name: str) -> Any:
     return frozenset(values) if all(values) else None
 
 
-def _holds(stated: Mapping[str, Any], features: SimpleNamespace) -> bool:
+def _holds(stated: Mapping[str, Any], features: CaseFeatures) -> bool:
     known = {name: value for name, value in stated.items() if getattr(features, name) is not None}
     return When(**known).matches(features)
 

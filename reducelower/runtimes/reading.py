@@ -69,6 +69,7 @@ class _File:
     fact: tuple[Fact, ...] = ()
 
 
+@cache
 def shipped_names() -> tuple[str, ...]:
     """The names of the targets that come with the package, sorted."""
     return tuple(sorted(path.stem for path in _folder().glob(f"*{SUFFIX}")))

@@ -13,7 +13,7 @@ import pytest
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.model.schemas import all_operators
-from reducelower.runtimes import Fact, load_runtime
+from reducelower.runtimes import Fact, Runtime, load_runtime
 from tests.conformance.made import everything
 from tests.runtimes.measured import RUNTIMES, failures
 
@@ -71,10 +71,10 @@ def cases() -> tuple[Case, ...]:
     return tuple(case for case in everything() if case.tag != "empty" and case.opset <= 20)
 
 
-def facts(runtime: str, case: Case) -> list[Fact]:
+def facts(runtime: Runtime, case: Case) -> list[Fact]:
     # A node is refused where all that is left of a fact is what axes known at run time only would tell.
     unknown = [name for name in ("negative_axes", "axes_count", "all_axes") if getattr(case.features, name) is None]
-    about = load_runtime(runtime).facts_about(case.operator, case.opset)
+    about = runtime.facts_about(case.operator, case.opset)
     left = ((fact, replace(fact.when, **dict.fromkeys(unknown)) if unknown else fact.when) for fact in about)
     return [fact for fact, when in left if when.matches(case.features)]
 
@@ -85,29 +85,29 @@ def is_known(table: dict[str, set[str]], runtime: str, case: Case) -> bool:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_every_failure_is_explained(runtime: str) -> None:
-    failed, reads = failures(runtime), load_runtime(runtime).reads
+    failed, known = failures(runtime), load_runtime(runtime)
     for case in cases():
-        if case.name not in failed or case.opset not in reads:
+        if case.name not in failed or case.opset not in known.reads:
             continue
         if is_known(FOLDED, runtime, case) or (case.tag and is_known(NOTHING_MENDS, runtime, case)):
             continue
         if runtime in ("ncnn", "pnnx") and case.operator not in REDUCTIONS:
             continue  # pnnx crashes on most models of a single such node for being so small.
-        if load_runtime(runtime).misshapes([case.features.rank_out]):
+        if known.misshapes([case.features.rank_out]):
             continue
-        found = [fact for fact in facts(runtime, case) if case.tag or fact.outcome != "overflows"]
+        found = [fact for fact in facts(known, case) if case.tag or fact.outcome != "overflows"]
         assert found, f"{failed[case.name]}: {case.name}"
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_hardly_anything_else_is_said(runtime: str) -> None:
-    failed, reads = failures(runtime), load_runtime(runtime).reads
+    failed, known = failures(runtime), load_runtime(runtime)
     for case in cases():
-        if case.name in failed or case.tag or case.opset not in reads or is_known(GENERAL, runtime, case):
+        if case.name in failed or case.tag or case.opset not in known.reads or is_known(GENERAL, runtime, case):
             continue
         if case.features.element_types == "uint32" and case.features.noop == "1":
             continue  # Where nothing is reduced, Abs and the like leave unsigned numbers as they are.
-        found = [fact.says for fact in facts(runtime, case) if fact.outcome != "overflows"]
+        found = [fact.says for fact in facts(known, case) if fact.outcome != "overflows"]
         assert not found, f"{case.name}: {found}"
 
 
@@ -119,7 +119,7 @@ def test_no_fact_is_idle(runtime: str) -> None:
         fact
         for case in everything()
         if case.name in failed and case.opset in known.reads
-        for fact in facts(runtime, case)
+        for fact in facts(known, case)
     }
     # Operators that are in no replacement of a reduction were measured by tests/conformance/operators.py.
     others = set(BESIDES.get(runtime, "").split()) | (set(all_operators()) - {case.operator for case in everything()})
