@@ -37,14 +37,17 @@ def thinned(rows: Sequence[_Row]) -> list[_Row]:
     if not rows or len(rows[0]) < 2:
         return list(rows)
     columns = list(itertools.combinations(range(len(rows[0])), 2))
-    met: set[tuple[Hashable, ...]] = set()
+    pairs = [{(i, j, row[i], row[j]) for i, j in columns} for row in rows]
     kept = set()
     order = random.Random(0).sample(range(len(rows)), len(rows))
+    met: set[tuple[Hashable, ...]] = set()
     # Those that bring most come first, so that few are needed.
     for least in range(len(columns), 0, -1):
         for at in order:
-            new = [pair for i, j in columns if (pair := (i, j, rows[at][i], rows[at][j])) not in met]
-            if len(new) >= least:
-                met.update(new)
+            # What a row brings becomes less and less, so that one that brings little is not looked at until later.
+            if len(pairs[at]) >= least:
+                pairs[at] -= met
+            if len(pairs[at]) >= least:
+                met |= pairs[at]
                 kept.add(at)
     return [row for at, row in enumerate(rows) if at in kept]

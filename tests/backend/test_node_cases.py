@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("onnx's cases")
 
 CHUNKS = 24
 TARGETS = (21, 18, 17, 15, 13, 11, 9)
-FEW = 12
+FEW = 4
 
 
 def targets_of(case: Case) -> set[int]:
@@ -31,16 +31,15 @@ def targets_of(case: Case) -> set[int]:
 def chosen() -> list[tuple[Case, list[int]]]:
     """The cases and their targets: where an operator has many cases, these take turns in all but the oldest one.
 
-    So do cases that say another one with constants. Those that say it by the function body of the operator take turns
-    in all.
+    Cases that say another one with constants, or by the function body of the operator, take turns in all.
     """
     found, met = [], defaultdict[str, Counter[int]](Counter)
     many = {op_type for op_type, count in Counter(case.operator for case in cases()).items() if count > FEW}
     for case in cases():
         targets = sorted(targets_of(case), reverse=True)
-        is_body = "_expanded" in case.name
-        always = [] if is_body else [targets.pop()]
-        if targets and (is_body or case.name.endswith("_with_constants") or case.operator in many):
+        is_another = "_expanded" in case.name or case.name.endswith("_with_constants")
+        always = [] if is_another else [targets.pop()]
+        if targets and (is_another or case.operator in many):
             targets = [min(targets, key=met[case.operator].__getitem__)]
             met[case.operator][targets[0]] += 1
         found.append((case, [*targets, *always]))

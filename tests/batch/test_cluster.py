@@ -29,12 +29,13 @@ Cli = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A scheduler and two workers, which stand elsewhere than the tests."""
-    distributed = pytest.importorskip("distributed")
+    """A scheduler and two workers, which stand elsewhere than the tests; a model may cost one worker."""
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     place = tmp_path_factory.mktemp("dask")
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=2, dashboard_address=":0", local_directory=str(place)
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=str(place)
         ) as cluster,
     ):
         yield cluster
@@ -102,8 +103,7 @@ def _dies_once(task: Task, marker: str, settings: Settings) -> Outcome:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_what_a_lost_worker_had_written_is_ours(folder: Path, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+def test_what_a_lost_worker_had_written_is_ours(cluster: Any, folder: Path, tmp_path: Path) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     from reducelower.batch.cluster import dask_executor
@@ -112,12 +112,7 @@ def test_what_a_lost_worker_had_written_is_ours(folder: Path, tmp_path: Path) ->
     found = find_models([str(folder)])
     tasks = plan_outputs(found, output=None, output_dir=str(tmp_path / "out"), in_place=False, resume=True)
     work = partial(_dies_once, marker=str(tmp_path / "marker"), settings=Settings(Target(13), verify=False))
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=str(tmp_path / "dask")
-        ) as cluster,
-        dask_executor(cluster.scheduler_address) as executor,
-    ):
+    with dask_executor(cluster.scheduler_address) as executor:
         outcomes = list(run_all(work, tasks, 1, crashed, executor=executor))
     assert (tmp_path / "marker").exists()
     assert [(item.status, item.problems) for item in outcomes] == [(0, ())] * 7
@@ -126,19 +121,12 @@ def test_what_a_lost_worker_had_written_is_ours(folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_a_model_that_kills_every_worker_is_the_only_one_lost(tmp_path: Path) -> None:
-    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+def test_a_model_that_kills_every_worker_is_the_only_one_lost(cluster: Any) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     from reducelower.batch.cluster import dask_executor
 
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),  # of the same model
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=str(tmp_path / "dask")
-        ) as cluster,
-        dask_executor(cluster.scheduler_address) as executor,
-    ):
+    with dask_executor(cluster.scheduler_address) as executor:
         jobs = [Task(name) for name in ("good", "deadly", "fine")]
         outcomes = list(run_all(_kills, jobs, 1, crashed, executor=executor))
     assert [item.status for item in outcomes] == [0, 3, 0]

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from html import unescape
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -20,9 +21,9 @@ from reducelower.cli.main import app
 
 from .shown import DOCS, ROOT
 
-pytest.importorskip("mkdocs")
-pytest.importorskip("material")
-pytest.importorskip("mkdocstrings_handlers.python")
+NEEDED = ("mkdocs", "material", "mkdocstrings_handlers")
+
+pytestmark = pytest.mark.skipif(None in map(find_spec, NEEDED), reason=f"it needs {', '.join(NEEDED)}")
 
 NAMES = {
     "reducelower": tuple(reducelower.__all__),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.judging import Verdict
+from reducelower.conformance.running import Probed
 from reducelower.report.probe import as_text, heat
 from tests.conformance.made import DAY, RIGHT, probed, reductions
 
@@ -19,22 +22,22 @@ def verdict(case: Case) -> Verdict:
     return RIGHT
 
 
-PROBED = probed(reductions("ReduceProd", "ReduceSum", "Cast"), verdict)
-DISTILLED = distil(PROBED, DAY)
-REFUSALS = sum(result.word == "refused" for result in PROBED.results)
-WRONGS = sum(result.word == "wrong" for result in PROBED.results)
+@pytest.fixture(scope="module")
+def results() -> Probed:
+    return probed(reductions("ReduceProd", "ReduceSum", "Cast"), verdict)
 
 
-def test_the_heat_map_counts_every_case_once() -> None:
-    both = [heat(PROBED, reductions=flag)[1] for flag in (True, False)]
+def test_the_heat_map_counts_every_case_once(results: Probed) -> None:
+    both = [heat(results, reductions=flag)[1] for flag in (True, False)]
     assert [[row.operator for row in rows] for rows in both] == [["ReduceProd", "ReduceSum"], ["Cast"]]
-    assert sum(cell.total for rows in both for row in rows for cell in row.cells) == len(PROBED.cases)
-    assert sum(cell.refused for rows in both for row in rows for cell in row.cells) == REFUSALS
+    cells = [cell for rows in both for row in rows for cell in row.cells]
+    assert sum(cell.total for cell in cells) == len(results.cases)
+    assert sum(cell.refused for cell in cells) == sum(result.word == "refused" for result in results.results)
 
 
-def test_text_has_the_counts_the_facts_and_what_is_left() -> None:
-    text = as_text(PROBED, DISTILLED)
-    assert f"fake 1.0: {len(PROBED.cases)} cases" in text
+def test_text_has_the_counts_the_facts_and_what_is_left(results: Probed) -> None:
+    text = as_text(results, distil(results, DAY))
+    assert f"fake 1.0: {len(results.cases)} cases" in text
     assert "ReduceProd and ReduceSum with axes known at run time only are refused" in text
     assert "ReduceProd-18 float[2,0,3]" in text
     assert "\x1b" not in text

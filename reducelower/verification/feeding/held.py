@@ -13,7 +13,6 @@ from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.scope.values import held_by
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.running.evaluator import Evaluator
 
 __all__ = ["FEW", "constants_of", "held_in", "keys_of", "tables_of", "texts_of", "vectors_of"]
 
@@ -59,6 +58,8 @@ def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array], opset:
         if node.domain or node.op_type not in _COMPUTED or not given or not known.keys() >= {*filter(None, node.input)}:
             continue
         outputs = [name for name in node.output if name]
+        from reducelower.verification.running.evaluator import Evaluator  # slow to import, and seldom needed
+
         with suppress(Exception):  # the evaluator raises what numpy raises, and lacks versions
             alone = GraphProto(name="alone", node=[node], output=[ValueInfoProto(name=name) for name in outputs])
             alone.initializer.extend(numpy_helper.from_array(value, name) for name, value in given.items())
