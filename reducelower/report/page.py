@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -67,6 +67,14 @@ def render(report: Report) -> str:
 
 def _rendered(template: str, *, style: str, script: str = "", **values: Any) -> str:
     """A page, or a part of one, that loads nothing: its style and script are embedded."""
+    allowed = f"style-src '{_hash(style)}'; " + (f"script-src '{_hash(script)}'; " if script else "")
+    values |= {"style": Markup(style), "script": Markup(script), "version": __version__}
+    return _templates().get_template(template).render(policy=f"default-src 'none'; {allowed}base-uri 'none'", **values)
+
+
+@cache
+def _templates() -> Environment:
+    """The templates, each compiled once."""
     environment = Environment(
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
@@ -75,9 +83,7 @@ def _rendered(template: str, *, style: str, script: str = "", **values: Any) -> 
         lstrip_blocks=True,
     )
     environment.finalize = _finalize
-    allowed = f"style-src '{_hash(style)}'; " + (f"script-src '{_hash(script)}'; " if script else "")
-    values |= {"style": Markup(style), "script": Markup(script), "version": __version__}
-    return environment.get_template(template).render(policy=f"default-src 'none'; {allowed}base-uri 'none'", **values)
+    return environment
 
 
 def _shipped(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import signal
 import socket
@@ -67,6 +68,13 @@ def test_a_cluster_writes_what_this_machine_writes(
     assert content(tmp_path / "there") == content(tmp_path / "here")
     assert len(content(tmp_path / "there")) == 7
     assert there.out.count("verified") == 7
+
+
+def test_the_example_of_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cluster.py"))
+    outcomes = example["main"](cluster.scheduler_address, str(tmp_path / "out"))
+    assert len(outcomes) == 3
+    assert all(item.status == 0 and item.verification.equivalent for item in outcomes)
 
 
 def test_settings_with_paths_reach_workers_elsewhere(

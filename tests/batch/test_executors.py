@@ -1,8 +1,7 @@
-"""Many files on any executor: threads, processes, a Dask cluster."""
+"""Many files on any executor, such as threads; `test_cluster` has Dask's."""
 
 from __future__ import annotations
 
-import runpy
 import shutil
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -100,23 +99,3 @@ def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp
     shutil.copy(folder / "mean.onnx", folder / "deep" / "mean.onnx")
     with pytest.raises(ValueError, match="both be written"):
         convert_files([folder / "mean.onnx", folder / "deep" / "mean.onnx"], 13, output_dir=tmp_path / "out")
-
-
-def test_a_dask_cluster(folder: Path, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=client.get_executor()))
-    assert_converted(outcomes, folder)
-
-
-def test_the_example_of_a_cluster(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cluster.py"))
-    outcomes = example["main"]("", str(tmp_path / "out"))
-    assert len(outcomes) == 3
-    assert all(item.status == 0 for item in outcomes)
