@@ -27,7 +27,7 @@ _PLACING = of_kind("placing")
 _OPEN = of_kind("open to special")
 _ENDING_ON_EMPTY = of_kind("ending on empty")
 _OF_ANY_RANK = of_kind("any rank")
-_HANDING_ON = of_kind("handing on")
+_MOVING = of_kind("handing on", "taking")
 _STEPS = of_kind("stepping")
 
 INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
@@ -162,7 +162,7 @@ def limits_of(pair: Pair) -> Limits:
     if limits.has_steps:
         limits.tables = tables_of(held)
         limits.wholes = vectors_of(held)
-    limits.only_moves = all(node.op_type in _HANDING_ON for node in both)
+    limits.only_moves = all(node.op_type in _MOVING for node in both)
     numbers = {
         item for value in held if value.dtype in _OF_SIZES and value.size <= FEW for item in value.ravel().tolist()
     }
