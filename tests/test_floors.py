@@ -34,7 +34,7 @@ SHARED = {
 
 
 VERIFICATION = "verification."
-IN_VERIFICATION = {"verification.operators", "verification.result"}
+IN_VERIFICATION = {"verification.findings", "verification.operators", "verification.result"}
 """Shared by the rooms of the proof."""
 
 

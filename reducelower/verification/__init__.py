@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.checking.sites import Regions, verify_regions
+from reducelower.verification.findings import OutputComparison, SiteVerification
 from reducelower.verification.inputs.made import free_sizes
 from reducelower.verification.inputs.testdata import (
     TestDataSet,
@@ -16,14 +17,7 @@ from reducelower.verification.inputs.testdata import (
     load_test_data,
     load_value,
 )
-from reducelower.verification.result import (
-    Coverage,
-    Departure,
-    OutputComparison,
-    SiteVerification,
-    Verdict,
-    Verification,
-)
+from reducelower.verification.result import Coverage, Departure, Verdict, Verification
 from reducelower.verification.running.runtimes import RUNTIMES
 from reducelower.verification.whole.verify import compare_models, verify
 

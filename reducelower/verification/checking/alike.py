@@ -13,10 +13,10 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
 from reducelower.verification.checking.checker import Checker
+from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError
 

@@ -22,7 +22,7 @@ import platformdirs
 
 from reducelower.files.pending import write_whole
 from reducelower.verification.checking.tally import Tally
-from reducelower.verification.result import HOLDING
+from reducelower.verification.findings import HOLDING
 from reducelower.versions import versions_of
 
 __all__ = ["Cache", "default_folder", "forget"]

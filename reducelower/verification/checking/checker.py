@@ -17,11 +17,11 @@ from reducelower.verification.checking.check import check
 from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
+from reducelower.verification.findings import HOLDING, SiteVerification
 from reducelower.verification.inputs.made import may_have
 from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims
-from reducelower.verification.result import HOLDING, SiteVerification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 

@@ -21,13 +21,13 @@ from reducelower.types import Inference
 from reducelower.types.known import Known
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import describe
+from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
 from reducelower.verification.inputs.made import InputSpec, tensor_dims
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import captured, content
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.regions.places import Dims, Place
 from reducelower.verification.regions.rewrites import renamed
-from reducelower.verification.result import DISTANCES, HOLDING, SiteVerification
 from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["settled"]

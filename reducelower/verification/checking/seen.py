@@ -18,13 +18,13 @@ from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.held import held_in
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
+from reducelower.verification.findings import DISTANCES, SiteStatus
 from reducelower.verification.judging.compare import compare_outputs, is_slight
 from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.witness import Differing, Witness
 from reducelower.verification.operators import RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import DISTANCES, SiteStatus
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import Session
 

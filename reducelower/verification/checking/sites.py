@@ -16,10 +16,11 @@ from reducelower.types import Inference
 from reducelower.verification.checking.alike import Judged, check_group, grouped
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.lemmas import settled
+from reducelower.verification.findings import SiteVerification
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region
-from reducelower.verification.result import Coverage, SiteVerification
+from reducelower.verification.result import Coverage
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import OutOfTimeError
 

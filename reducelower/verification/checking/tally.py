@@ -16,8 +16,8 @@ from reducelower.numerics.measure import is_float
 from reducelower.plan import CHOSEN
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.limits import Limits
+from reducelower.verification.findings import DISTANCES, STATUSES, SiteStatus, SiteVerification
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.result import DISTANCES, STATUSES, SiteStatus, SiteVerification
 from reducelower.verification.running.runtimes import Session
 from reducelower.verification.running.source import CannotRunError
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
-from reducelower.verification.result import DISTANCES, OutputComparison
+from reducelower.verification.findings import DISTANCES, OutputComparison
 
 __all__ = ["compare_outputs", "is_of_last_digits", "is_slight", "tensors", "unlike", "withdrawn", "worst_of"]
 

@@ -18,9 +18,9 @@ from reducelower.numerics.measure import (
 )
 from reducelower.numerics.reductions import Truth
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.findings import SiteStatus
 from reducelower.verification.judging.compare import unlike
 from reducelower.verification.judging.conditioning import Move, explained
-from reducelower.verification.result import SiteStatus
 
 __all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
 

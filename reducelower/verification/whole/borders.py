@@ -19,11 +19,12 @@ from reducelower.model.text import counted
 from reducelower.numerics.tolerance import APART
 from reducelower.verification.checking.alike import nodes_of
 from reducelower.verification.checking.checker import Checker
+from reducelower.verification.findings import OutputComparison, SiteVerification
 from reducelower.verification.judging.compare import compare_outputs, is_of_last_digits, withdrawn
 from reducelower.verification.regions.claims import Alignment, Claim
 from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.numbering import content
-from reducelower.verification.result import Departure, OutputComparison, SiteVerification
+from reducelower.verification.result import Departure
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.source import CannotRunError
 from reducelower.verification.whole.kept import keep_first

@@ -9,10 +9,11 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.numerics.tolerance import APART
+from reducelower.verification.findings import OutputComparison
 from reducelower.verification.inputs.made import input_specs
 from reducelower.verification.inputs.testdata import refused_input, two_sizes
 from reducelower.verification.judging.compare import compare_outputs, withdrawn
-from reducelower.verification.result import OutputComparison, Verdict, Verification
+from reducelower.verification.result import Verdict, Verification
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.reference_gaps import no_evidence

@@ -13,9 +13,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, identical
 from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import with_called
+from reducelower.verification.findings import OutputComparison
 from reducelower.verification.judging.compare import tensors, withdrawn
 from reducelower.verification.operators import RANDOM, of_kind
-from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 from reducelower.verification.whole.question import Question, far_apart

@@ -10,8 +10,8 @@ from typing import Any
 from reducelower.numerics.measure import Array, identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.checking.sites import Regions
+from reducelower.verification.findings import OutputComparison
 from reducelower.verification.judging.compare import compare_outputs, is_slight, tensors, worst_of
-from reducelower.verification.result import OutputComparison
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import CPU, conditions
 from reducelower.verification.running.reference_gaps import wrong_in_reference
