@@ -1,72 +1,23 @@
-"""Runs of whole models: each in the first runtime that takes it, on sets of inputs that the source accepts.
-
-The sets are of several sizes, of other kinds, and without elements.
-"""
+"""Runs of whole models: each in the first runtime that takes it, on sets of inputs that the source accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, numpy_helper
 
-from reducelower.model.graph import all_nodes
-from reducelower.model.text import counted
-from reducelower.numerics.measure import Array, is_float
-from reducelower.verification.feeding.limits import INTEGERS, takes_any
-from reducelower.verification.feeding.roles import Role, roles_of
-from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
-from reducelower.verification.inputs.made import (
-    STRATEGIES,
-    InputSpec,
-    Values,
-    bindings,
-    check_making,
-    input_specs,
-    make_feeds,
-)
+from reducelower.verification.inputs.made import check_making, input_specs
 from reducelower.verification.running.clock import Clock
-from reducelower.verification.running.conditions import conditions
-from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
+from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, giving
 from reducelower.verification.running.weights import held_array, is_held
+from reducelower.verification.whole.accepted import Accepted, Request, Run
 
 __all__ = ["Request", "Run", "inner_values", "run_result", "run_source", "values_of"]
-
-_ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
-_DRAWS = 4  # of indices and sizes that fit
-_WIDE = 50.0
-_MOST_WITHOUT = 3  # sizes that are zero one at a time
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the caller wants the source to be run on."""
-
-    given: Mapping[str, Any]
-    seed: int
-    dims: Mapping[str, int]
-
-
-@dataclass
-class Run:
-    """One side: the runtime that took it, and what it returned for each set of inputs.
-
-    Attributes:
-        session: the model loaded; it gives what is watched inside after the outputs.
-        inside: by name, what was watched inside on the first set of inputs.
-    """
-
-    runtime: str
-    session: Session
-    cases: list[dict[str, Any]] = field(default_factory=list)
-    results: list[list[Any]] = field(default_factory=list)
-    inside: dict[str, Any] = field(default_factory=dict)
 
 
 def run_source(
@@ -95,7 +46,7 @@ def run_source(
         clock.check()
         try:
             run = Run(name, runtime_named(name).load(shown), inside=dict.fromkeys(watched))
-            _Accepted(run, source.proto, specs, request, clock, notes).find()
+            Accepted(run, source.proto, specs, request, clock, notes).find()
         except TooLargeError:
             raise  # another runtime takes no less
         except CannotRunError as error:
@@ -178,179 +129,3 @@ def values_of(
         with suppress(Exception):  # data in another file, and element types that numpy lacks
             values.setdefault(name, held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor))
     return values
-
-
-@dataclass
-class _Accepted:
-    """Looks for sets of inputs, and runs the source on each; what it accepts is added to the run."""
-
-    run: Run
-    model: ModelProto
-    specs: Sequence[InputSpec]
-    request: Request
-    clock: Clock
-    notes: list[str]
-    _failures: list[str] = field(default_factory=list)
-    _too_large: TooLargeError | None = None
-
-    def find(self) -> None:
-        """Add what is accepted to the run; a CannotRunError where nothing is."""
-        fixed = {**_given_sizes(self.specs, self.request.given), **self.request.dims}
-        self.specs = [spec for spec in self.specs if spec.name not in self.request.given]
-        sizes = self._of_sizes(fixed, STRATEGIES if self.specs else STRATEGIES[:1], {})
-        roles = {} if self.run.cases else roles_of(reversed(self.model.graph.node))
-        if any(spec.name in roles for spec in self.specs):
-            sizes = self._of_sizes(fixed, STRATEGIES[:1] * _DRAWS, roles)
-        if not self.run.cases:
-            raise self._too_large or CannotRunError(f"no inputs were found that it accepts: {self._failures[0]}")
-        self._of_other_kinds(fixed if sizes is None else sizes, free=sorted(set(sizes or ()) - set(fixed)))
-
-    def _of_sizes(
-        self, fixed: Mapping[str, int], ways: Sequence[Values], roles: Mapping[str, Role]
-    ) -> Mapping[str, int] | None:
-        """Several sizes, with gentler values where some are rejected; the first sizes that are accepted.
-
-        What says where or how many in other inputs is drawn so that it fits them, where `roles` say what it is.
-        """
-        first: Mapping[str, int] | None = None
-        gentle: set[str] = set()
-        for at, sizes in enumerate(bindings(self.specs, fixed)):
-            for draw, values in enumerate(ways):
-                if self._is_over():
-                    return first
-                feeds = self._made(sizes, values, at)
-                self._fit(feeds, roles, np.random.default_rng([self.request.seed, at, 103, draw]))
-                if self.specs and leaves_nothing(self.model, feeds):
-                    self._failures.append("a window has nothing to look at on data so small")
-                    break
-                if sizes != fixed and is_ruled_out(self.model, feeds):  # the sizes that are declared are right
-                    self._failures.append("inputs of these shapes are none that its operators take")
-                    break
-                refusal = self._refusal_of(feeds)
-                if refusal is None:
-                    first = sizes if first is None else first
-                    gentle |= {values} - {"random"}
-                    break
-                if isinstance(refusal, TooLargeError):
-                    self._too_large = self._too_large or refusal
-                    break
-                self._failures.append(refusal.reason)
-            if sum(map(_tells, self.run.results)) >= _ENOUGH:
-                break
-        if gentle:
-            self.notes.append(
-                f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values."
-            )
-        return first
-
-    def _made(self, sizes: Mapping[str, int], values: Values, *seed: int) -> dict[str, Any]:
-        rng = np.random.default_rng([self.request.seed, *seed])
-        return {**self.request.given, **make_feeds(self.specs, sizes, values, rng)}
-
-    def _fit(self, feeds: dict[str, Any], roles: Mapping[str, Role], rng: np.random.Generator) -> None:
-        for name in [spec.name for spec in self.specs if spec.name in roles]:
-            data = feeds.get(roles[name].data)
-            found = roles[name].values(None if data is None else np.shape(data), feeds[name].shape, rng)
-            if found is not None:
-                feeds[name] = np.asarray(found, feeds[name].dtype)
-
-    def _is_over(self) -> bool:
-        """Whether the time is over, and something was accepted; an OutOfTimeError where nothing was."""
-        if self.clock.over and self.run.cases:
-            self.notes.append(self.clock.allowed(len(self.run.cases)))
-            return True
-        self.clock.check()
-        return False
-
-    def _refusal_of(self, feeds: dict[str, Any]) -> CannotRunError | None:
-        """Why the source does not take inputs; None where it does, and they are added to the run."""
-        try:
-            results = self.run.session.run(feeds, self.clock.left)
-        except CannotRunError as error:
-            return error
-        count = len(self.model.graph.output)
-        if not self.run.cases:
-            self.run.inside = dict(zip(self.run.inside, results[count:], strict=True))
-        self.run.cases.append(feeds)
-        self.run.results.append(results[:count])
-        return None
-
-    def _of_other_kinds(self, sizes: Mapping[str, int], free: Sequence[str]) -> None:
-        """Sets that differ in kind; of these, the source takes what it takes, and of empty ones one is enough."""
-        others = ((feeds, False) for feeds in chain(self._of_values(), self._of_masks(sizes)))
-        for feeds, is_enough in chain(others, ((feeds, True) for feeds in self._without_elements(sizes, free))):
-            if self._is_over():
-                return
-            if self._is_full():
-                self.notes.append(f"The memory allowed {counted(len(self.run.cases), 'set')} of inputs.")
-                return
-            if self._refusal_of(feeds) is None and is_enough:
-                return
-
-    def _is_full(self) -> bool:
-        """Whether there is no room for another set of inputs, and for what both sides make of it."""
-        each = held_bytes(self.run.cases[0].values()) + 2 * held_bytes(self.run.results[0])
-        return (len(self.run.cases) + 1) * each > allowed_bytes()
-
-    def _of_values(self) -> Iterator[dict[str, Any]]:
-        """Wide values, and both truths."""
-        first, rng = self.run.cases[0], np.random.default_rng([self.request.seed, 101])
-        drawn = {spec.name: _wide(first[spec.name], rng) for spec in self.specs}
-        bools = [spec.name for spec in self.specs if spec.element_type == TensorProto.BOOL]
-        changes: list[Mapping[str, Any]] = [{name: value for name, value in drawn.items() if value is not None}]
-        changes += [{name: np.full_like(first[name], truth) for name in bools} for truth in (False, True)]
-        yield from ({**first, **changed} for changed in changes if changed)
-
-    def _of_masks(self, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-        """Integers that are zero or one, where an output has no number in any run, and integers of one.
-
-        Integers may be a mask, of which other values overflow.
-        """
-        whole = [spec.name for spec in self.specs if spec.element_type in INTEGERS]
-        for at in range(2 if whole else 0):
-            if _tells_numbers(self.run.results):
-                return
-            feeds = self._made(sizes, "small", 104, at)
-            yield {**feeds, **{name: np.ones_like(feeds[name]) for name in whole}} if at else feeds
-
-    def _without_elements(self, sizes: Mapping[str, int], free: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Some inputs without elements; none where a kernel may object to it."""
-        if not (free and conditions().feeds_empty) or not takes_any(all_nodes(self.model)):
-            return
-        for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
-            feeds = self._made({**sizes, **dict.fromkeys(zero, 0)}, "random", 102)
-            if not leaves_nothing(self.model, feeds) and not is_ruled_out(self.model, feeds):
-                yield feeds
-
-
-def _tells(results: Sequence[Any]) -> bool:
-    """Whether every output has elements."""
-    return all(value.size for value in results if isinstance(value, np.ndarray))
-
-
-def _tells_numbers(results: Sequence[Sequence[Any]]) -> bool:
-    """Whether every output of floats has a finite one in some run."""
-    outputs = ([value for value in values if isinstance(value, np.ndarray)] for values in zip(*results, strict=True))
-    return all(
-        any(np.isfinite(value.astype(np.float64)).any() for value in values)
-        for values in outputs
-        if values and is_float(values[0])
-    )
-
-
-def _wide(value: Any, rng: np.random.Generator) -> Array | None:
-    """Floats beyond what activations saturate at, and integers below zero; None for what has neither."""
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject or value.dtype.kind not in "fi":
-        return None
-    drawn = rng.integers(-9, 10, value.shape) if value.dtype.kind == "i" else rng.uniform(-_WIDE, _WIDE, value.shape)
-    return np.asarray(drawn).astype(value.dtype)
-
-
-def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes of named dimensions that the caller's arrays show, so that the inputs made beside them fit."""
-    sizes: dict[str, int] = {}
-    for spec in specs:
-        shape = np.shape(given[spec.name]) if spec.name in given else ()
-        if spec.dims is not None and len(shape) == len(spec.dims):
-            sizes |= {dim: size for dim, size in zip(spec.dims, shape, strict=True) if isinstance(dim, str)}
-    return sizes
