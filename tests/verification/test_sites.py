@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -69,6 +70,15 @@ def test_the_definitions_own_overflow_loses_range_and_fails_unless_it_was_chosen
     assert found.example_inputs
     chosen = replace(given, plan=replace(given.plan, sites=(replace(given.plan.sites[0], rule="spec/by hand"),)))
     assert (chosen.finding().status, chosen.finding().ok) == ("loses range", True)
+
+
+def test_inputs_that_show_a_difference_have_their_own_names() -> None:
+    """What says where is drawn after the data that it is for."""
+    graph = "g (int64[A] i, float[2, 3] v) => (float[B, C] y) { %s }"
+    source = model(graph % "y = Gather <axis = 1> (v, i)")
+    other = model(graph % "n = Gather <axis = 1> (v, i)  y = Neg (n)")
+    (found,) = verify_regions(source, other).findings
+    assert re.fullmatch(r"i = \[[\d .]*\]; v = \[\[.*\]\]", found.example_inputs), found.example_inputs
 
 
 def test_a_chosen_form_that_gives_no_number_for_ordinary_values_is_different() -> None:

@@ -181,8 +181,9 @@ class Bases:
                     found[spec.name] = _changed(base, spec.name, shapes[spec.name], sizes)
                 else:
                     found[spec.name] = self._drawn(spec, values, shapes, rng)
-            if accepts(found):
-                return replace(base, sizes=dict(sizes), feeds=found)
+            feeds = {spec.name: found[spec.name] for spec in self.specs}  # in their order, by which they are named
+            if accepts(feeds):
+                return replace(base, sizes=dict(sizes), feeds=feeds)
         return None
 
     def _drawn(
