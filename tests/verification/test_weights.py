@@ -8,10 +8,11 @@ import onnxruntime as ort
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from reducelower.files.external import external_tensors
 from reducelower.verification import verify
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
-from reducelower.verification.running.source import Source, has_external_data
-from reducelower.verification.running.weights import apart, held_by, held_name, restored
+from reducelower.verification.running.source import Source
+from reducelower.verification.running.weights import apart, held_by, held_name, is_held, restored
 
 from .models import model
 
@@ -49,7 +50,7 @@ def test_a_model_gets_its_weights_back() -> None:
     bare, weights = apart(given)
     assert len(bare.SerializeToString()) < 1000 < W.nbytes == weights[0].nbytes
     assert restored(bare) == given
-    assert not has_external_data(bare)
+    assert all(map(is_held, external_tensors(bare)))
 
 
 @pytest.mark.parametrize("runtime", [OnnxRuntime(), ReferenceRuntime()], ids=["onnxruntime", "reference"])

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import DataFolder, external_files, external_tensors
@@ -29,7 +29,6 @@ __all__ = [
     "Source",
     "as_declared",
     "default_opset",
-    "has_external_data",
     "plainly_spelled",
 ]
 
@@ -112,8 +111,12 @@ class Source:
         return Source(proto, DataFolder.beside(path))
 
     @cached_property
+    def _external(self) -> Sequence[TensorProto]:
+        return list(external_tensors(self.proto))
+
+    @property
     def _lies_elsewhere(self) -> bool:
-        return has_external_data(self.proto)
+        return not all(map(is_held, self._external))
 
     def light(self) -> Source:
         """The same with large weights beside the model (see `apart`), wherever they lie.
@@ -126,7 +129,7 @@ class Source:
         """
         if self.folder is None and self._lies_elsewhere:
             return self
-        proto, weights = apart(self.proto, self.folder)
+        proto, weights = apart(self.proto, self.folder, has_external=bool(self._external))
         return self if proto is self.proto else Source(proto, weights=weights)
 
     def serialized(self) -> bytes:
@@ -177,11 +180,6 @@ def as_declared(value: Any, element_type: int) -> Any:
     if not element_type or array.dtype.kind in "OSUT":
         return array
     return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
-
-
-def has_external_data(model: ModelProto) -> bool:
-    """Whether any tensor of the model lives in another file, be it an initializer or an attribute of a node."""
-    return not all(map(is_held, external_tensors(model)))
 
 
 def plainly_spelled(model: ModelProto) -> ModelProto:

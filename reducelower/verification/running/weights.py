@@ -37,11 +37,14 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """By name. Equal values have one name; a model that names an array is of no use once nobody holds that."""
 
 
-def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelProto, list[Array]]:
+def apart(
+    model: ModelProto, folder: DataFolder | None = None, *, has_external: bool = True
+) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
 
     Of external data, what is not taken out is read into the copy. Defaults that a caller may
-    override stay in the model; metadata is no part of the copy. A model with none of these is returned itself.
+    override stay in the model; metadata is no part of the copy. A model with none of these is returned itself, without
+    a look at its tensors where it is known that it has no external data.
 
     Raises:
         UnreadableModelError: a file of external data is missing, or not where it may lie.
@@ -50,7 +53,7 @@ def apart(model: ModelProto, folder: DataFolder | None = None) -> tuple[ModelPro
     defaults = {value.name for value in model.graph.input} if model.ir_version >= DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
     arrays: list[Array] = []
-    if not any(large) and not any(True for _ in external_tensors(model)):
+    if not any(large) and not (has_external and any(True for _ in external_tensors(model))):
         return model, arrays
     copy = skeleton(model)
     del copy.graph.initializer[:]
