@@ -224,22 +224,24 @@ class Finder:
         ends: per group, the operators that one of its forms may end with.
     """
 
-    def __init__(self, groups: Sequence[Sequence[Form]], opset: int) -> None:
-        """Take the forms to find; each group is searched by itself."""
+    def __init__(self, groups: Sequence[Sequence[Form]], opset: int, *, memo: bool) -> None:
+        """Take the forms to find; each group is searched by itself. With a memo, equal places are looked at once."""
         self.ends = [frozenset(end for form in forms for end in form.ends) for forms in groups]
-        self._found = [Remembered(partial(_search, forms, opset)) for forms in groups]
+        self._found = [Remembered(partial(_search, forms, opset, memo), memo=memo) for forms in groups]
 
     def found_by(self, group: int, view: View) -> Sequence[Candidate]:
         """The forms of a group that end in this value, the largest first."""
         return self._found[group].of(view)
 
 
-def _search(forms: Sequence[Form], opset: int, view: View) -> list[Candidate]:
+def _search(forms: Sequence[Form], opset: int, memo: bool, view: View) -> list[Candidate]:
     made = view.made(OUTPUT)
     end = "" if made is None else made[0].op_type
     found = [(form, state) for form in forms if end in form.ends for state in search(form.result, view)]
     found.sort(key=lambda pair: len(pair[1].nodes), reverse=True)
-    return [Candidate(form, state, Remembered(partial(_answer, form, state, opset))) for form, state in found]
+    return [
+        Candidate(form, state, Remembered(partial(_answer, form, state, opset), memo=memo)) for form, state in found
+    ]
 
 
 def _answer(form: Form, found: Found, opset: int, view: View) -> Answer:

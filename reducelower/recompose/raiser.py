@@ -27,10 +27,11 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, expansions: Expansions, written: Sequence[Form]) -> None:
+    def __init__(self, ground: Ground, expansions: Expansions, written: Sequence[Form], *, memo: bool) -> None:
         self._ground = ground
         self._expansions = expansions
         self._written = written
+        self._memo = memo
         self._kinds: dict[int, dict[Any, Kind]] = {}
         self._finders: dict[Hashable, Finder] = {}
         self.left: list[Left] = []
@@ -63,7 +64,7 @@ class Raiser:
         forms = [self._normalizations(scope.opset, manners, present), reductions]
         wanted = scope.opset, *map(tuple, forms)
         if wanted not in self._finders:
-            self._finders[wanted] = Finder(forms, scope.opset)
+            self._finders[wanted] = Finder(forms, scope.opset, memo=self._memo)
         finder = self._finders[wanted]
         for group in range(len(forms)):
             found, left = compose(scope, surroundings, finder, group, taken)

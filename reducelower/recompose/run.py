@@ -186,7 +186,7 @@ def _one_pass(
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
     )
-    raiser = Raiser(ground, expansions, written)
+    raiser = Raiser(ground, expansions, written, memo=settings.memo)
     try:
         sites = raiser.run(result, as_it_is.source_opset)
     finally:

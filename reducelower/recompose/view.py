@@ -147,13 +147,16 @@ _Result = TypeVar("_Result")
 class Remembered(Generic[_Result]):
     """A function of a view, with results reused for views that give the same answers."""
 
-    def __init__(self, work: Callable[[View], _Result]) -> None:
-        """Take the function; it may use nothing but the view."""
+    def __init__(self, work: Callable[[View], _Result], *, memo: bool) -> None:
+        """Take the function, which may use nothing but the view; without a memo every view is worked out by itself."""
         self._work = work
+        self._memo = memo
         self._first: dict[Any, Any] = {}
 
     def of(self, view: View) -> _Result:
         """The function's result for a view."""
+        if not self._memo:
+            return self._work(view)
         found = self._first.get(None)
         while found.__class__ is Branch:
             found = found.answers.get(found.answer(view, found.value))

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from reducelower.options import Settings
 from reducelower.recompose import raise_with_plan
-from reducelower.recompose.view import Remembered
 from tools.perturbed import case, wrong
 
 SEEDS = {"a": range(314, 326), "b": range(520, 532), "c": range(2000, 2012)}
@@ -26,13 +26,12 @@ def test_a_form_with_one_thing_changed_computes_what_it_did(group: str) -> None:
     assert len(raised) > 3, "hardly anything was raised, so that nothing was tried"
 
 
-def test_what_is_remembered_of_other_places_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_of_other_places_changes_nothing() -> None:
     made = [case(seed) for seed in range(4000, 4012)]
     models = [each[0] for each in made if each is not None]
     remembered = [raise_with_plan(model) for model in models]
-    monkeypatch.setattr(Remembered, "of", lambda self, view: self._work(view))
     for model, with_memory in zip(models, remembered, strict=True):
-        alone = raise_with_plan(model)
+        alone = raise_with_plan(model, Settings(memo=False))
         assert alone.model.SerializeToString() == with_memory.model.SerializeToString()
         assert alone.plan == with_memory.plan
     assert sum(len(each.plan.sites) for each in remembered) > 10
