@@ -24,7 +24,6 @@ from reducelower.model.schemas import (
 from reducelower.model.text import did_you_mean
 from reducelower.model.validate import find_call_defect
 from reducelower.model.written_for import written_for
-from reducelower.pipeline.axes import what_is_wrong_with_axes
 from reducelower.pipeline.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 
 __all__ = ["what_is_wrong", "what_is_wrong_with_source"]
@@ -63,7 +62,7 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
         return "it holds a name or text that is not UTF-8"
     except (ValueError, RuntimeError, TypeError) as error:
         return f"the ONNX checker cannot read it: {_first_line(str(error))}"
-    return what_is_wrong_with_axes(model)
+    return ""
 
 
 def what_is_wrong_with_source(document: Document, *, external: bool = False, full: bool = False) -> str:
