@@ -17,7 +17,7 @@ EXAMPLES = int(os.environ.get("REDUCELOWER_FUZZ", "0"))
 """How many examples to try at random; 0 tries the same few every time."""
 
 fuzzed = settings(
-    max_examples=EXAMPLES or 60,
+    max_examples=EXAMPLES or 30,
     derandomize=not EXAMPLES,
     deadline=None,
     database=None,

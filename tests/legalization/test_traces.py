@@ -125,7 +125,7 @@ def alone() -> Mapping[Case, bytes | str]:
 
 def _drawn(alone: Mapping[Case, bytes | str], seed: int) -> list[Case]:
     cases = list(alone)
-    return [cases[number] for number in np.random.default_rng(seed).integers(0, len(cases), 6 * len(cases))]
+    return [cases[number] for number in np.random.default_rng(seed).integers(0, len(cases), 3 * len(cases))]
 
 
 def test_any_sequence_of_models_gives_each_what_it_gets_alone(alone: Mapping[Case, bytes | str]) -> None:
