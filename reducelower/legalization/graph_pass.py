@@ -16,7 +16,6 @@ from onnx import FunctionProto, NodeProto
 from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
-from reducelower.legalization.dead_branches import NeverRun, branch_never_taken, replace_refused
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
@@ -94,7 +93,6 @@ class GraphPass:
         self._rewriter = NodeRewriter(target, rules, moves, repairs=repairs)
         self._memo = memo
         self.edits: list[Edit] = []
-        self._never_run: list[NeverRun] = []
 
     def run(self, source_opset: int) -> None:
         """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
@@ -108,7 +106,6 @@ class GraphPass:
                 share(edit)
         self._treat_constants()
         self._fit_types()
-        replace_refused(self._never_run)
         self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
@@ -239,14 +236,10 @@ class GraphPass:
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Legalize the subgraphs of a node."""
         graph, node = edit.scope, edit.scope.node_list[index]
-        dead = branch_never_taken(node, graph)
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
             key = (*graph.key, index, number)
-            first = len(self.edits)
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key=key))
-            if attribute == dead:
-                self._never_run.append((edit, node, dead, self.edits[first:]))
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reducelower.files import LoadedModel
+from reducelower.legalization.whole.dead_branches import without_dead_branches
 from reducelower.model.document import Document
-from reducelower.pipeline.dead_branches import without_dead_branches
 from reducelower.pipeline.diagnosis import what_is_wrong_with_source
 
 if TYPE_CHECKING:

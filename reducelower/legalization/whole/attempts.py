@@ -58,20 +58,20 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
 def _attempt(
     source: Document, target: Target, settings: Settings, changes: Sequence[_Change], *, report: bool
 ) -> _Tried:
-    if not changes:
-        return _without_stale(source, target, settings, report=report)
-    *others, change = changes
-    tried = _attempt(source, target, settings, others, report=report)
-    changed = change(tried, settings)
-    if changed is not None and changed.refusals:
-        return tried if tried.plan.refusals else tried._replace(plan=replace(tried.plan, refusals=changed.refusals))
-    if changed is None or changed.document.message == source.message:
-        return tried
-    again = _attempt(changed.document, target, settings, changes, report=report)
-    if again.plan.refusals and changed.has_to_help:
-        return tried
-    plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
-    return _Tried(source, again.draft, replace(plan, notes=(*changed.done, *plan.notes)))
+    """What a model comes to as it is, or else with the changes that apply; each is followed by those before it."""
+    tried = _without_stale(source, target, settings, report=report)
+    for count, change in enumerate(changes, 1):
+        changed = change(tried, settings)
+        if changed is None or (changed.refusals and tried.plan.refusals):
+            continue
+        if changed.refusals:
+            tried = tried._replace(plan=replace(tried.plan, refusals=changed.refusals))
+        elif changed.document.message != source.message:
+            again = _attempt(changed.document, target, settings, changes[:count], report=report)
+            if not (again.plan.refusals and changed.has_to_help):
+                plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
+                tried = _Tried(source, again.draft, replace(plan, notes=(*changed.done, *plan.notes)))
+    return tried
 
 
 def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> _Tried:
@@ -102,6 +102,17 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
 
 
 # The changes
+
+
+def _without_dead_branches(tried: _Tried, settings: Settings) -> Changed | None:
+    """Let the branch that is taken stand for one that never is, if something is refused in there."""
+    refused = {refusal.graph for refusal in tried.plan.refusals}
+    if all("/" not in path for path in refused):
+        return None
+    from reducelower.legalization.whole.dead_branches import without_dead_branches
+
+    made = without_dead_branches(tried.source.message, refused, freezes_defaults=settings.freeze_defaults)
+    return None if made is None else Changed(tried.source.with_message(made))
 
 
 def _with_functions_inlined(tried: _Tried, settings: Settings) -> Changed | None:
@@ -188,6 +199,7 @@ def _without_what_is_refused(tried: _Tried, settings: Settings) -> Changed | Non
 
 
 _CHANGES: Sequence[_Change] = (
+    _without_dead_branches,
     _with_functions_inlined,
     _without_shapes_in_loops,
     _without_sizes_below_zero,
