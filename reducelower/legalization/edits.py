@@ -46,11 +46,16 @@ class Edit:
         name = node or f"{op_type}#{index}"
         self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
 
-    def tell(self, index: int, done: tuple[str, str]) -> None:
-        """Add operator and label of a rewrite to those of the same node."""
-        before = self.sites.setdefault(index, done)
-        if before is not done:
-            self.sites[index] = (done[0], f"{before[1]}; {done[1]}")
+    def note(self, index: int, read: ReadNode | None, outcome: Outcome) -> None:
+        """Note the outcome for a node; its label is added to those that the node has already."""
+        if outcome.zeros:
+            self.zeros[index] = outcome
+        if self.applied is not None:
+            self.applied.setdefault(index, []).append((read, outcome))
+        if outcome.label:
+            before = self.sites.get(index)
+            label = outcome.label if before is None else f"{before[1]}; {outcome.label}"
+            self.sites[index] = outcome.op_type, label
 
     def splice(self) -> None:
         """Apply the replacements and state the types of new values.

@@ -6,14 +6,15 @@ where large initializers lie, and joined again with the bytes of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from typing import NamedTuple
 
 from onnx import TensorProto
 
-from reducelower.model.census import end_of_leading_nodes, graph_field, graph_head
+from reducelower.model.census import graph_field, graph_head
 from reducelower.model.skeleton import LARGEST_KEPT, without_values
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
@@ -22,8 +23,8 @@ __all__ = ["Weights", "cut_off"]
 _LEAST = 1 << 14
 """Initializers of fewer bytes stay in the model."""
 
-_PER_NODE = 1 << 12
-"""Bytes of a model per node from which on most of it are weights."""
+_PER_FIELD = 1 << 12
+"""Bytes of a model per field of its graph, such as a node, from which on most of it are weights."""
 
 _INITIALIZER = 5
 _NAME, _DATA_TYPE, _DIMS = 8, 2, 1
@@ -88,7 +89,7 @@ def cut_off(model: bytes) -> Weights | None:
     Initializers of the same name, and those with data outside of the model, are left where they are. So is everything
     if the bytes are not written as protobuf writes them.
     """
-    if end_of_leading_nodes(model, len(model) // _PER_NODE) is None:
+    if len(model) < _LEAST or not _is_mostly_weights(model):
         return None
     by_name: dict[str, _Weight] = {}
     window = Window(model)
@@ -110,6 +111,18 @@ def cut_off(model: bytes) -> Weights | None:
     return Weights(changed, model, by_name) if by_name else None
 
 
+def _is_mostly_weights(model: bytes) -> bool:
+    """Whether the graph of a serialized model has few fields for its size; False if it is not as protobuf writes it."""
+    graph = graph_field(model)
+    if graph is None:
+        return False
+    fields = Window(model).fields(graph.value, graph.end)
+    try:
+        return next(islice(fields, len(model) // _PER_FIELD, None), None) is None
+    except MalformedError:
+        return False
+
+
 def _stub(window: Window, tensor: Field) -> TensorProto | None:
     """What stands for an initializer whose values are cut off; None if it stays as it is."""
     stated = TensorProto()
@@ -124,13 +137,14 @@ def _stub(window: Window, tensor: Field) -> TensorProto | None:
 def _with_initializers(model: bytes, least: int, change: Callable[[Field], bytes | memoryview | None]) -> bytes:
     """A model in which initializers of at least so many bytes are replaced; those for which None is given stay."""
     graph = graph_field(model)
-    end = end_of_leading_nodes(model, len(model))
-    if graph is None or end is None:
+    if graph is None:
         return model
     view = memoryview(model)
     pieces: list[bytes | memoryview] = []
     copied = graph.value
-    for field in _initializers(model, end, graph.end, least):
+    for field in Window(model).fields(graph.value, graph.end, least):
+        if (field.number, field.kind) != (_INITIALIZER, LENGTH):
+            continue
         changed = change(field)
         if changed is not None:
             pieces += (view[copied : field.start], changed)
@@ -139,11 +153,3 @@ def _with_initializers(model: bytes, least: int, change: Callable[[Field], bytes
         return model
     pieces.append(view[copied : graph.end])
     return b"".join((view[: graph.start], graph_head(sum(map(len, pieces))), *pieces, view[graph.end :]))
-
-
-def _initializers(model: bytes, start: int, end: int, least: int) -> Iterator[Field]:
-    return (
-        field
-        for field in Window(model).fields(start, end, least)
-        if (field.number, field.kind) == (_INITIALIZER, LENGTH)
-    )

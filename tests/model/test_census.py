@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
 
-from reducelower.model.census import Census, Stated, end_of_leading_nodes
+from reducelower.model.census import Census, Stated
 from reducelower.model.wire import varint
 
 NODES = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z"], name="n")]
@@ -107,24 +107,6 @@ def test_a_model_that_states_nothing() -> None:
     assert Stated(_stating()).element_types == frozenset()
     assert Stated(b"").element_types == frozenset()
     assert list(Stated(b"").names) == []
-
-
-@pytest.mark.parametrize("sizes", [(0,), (1, 120, 121, 122, 130), (300, 17_000, 5), (2_100_000, 0)])
-def test_the_end_of_leading_nodes_is_found(sizes: tuple[int, ...]) -> None:
-    nodes = [helper.make_node("Abs", ["x"], ["y"], doc_string="d" * size) for size in sizes]
-    cut = b"".join(field(1, node.SerializeToString()) for node in nodes)
-    model = field(7, cut + field(2, b"g")) + IMPORT
-    assert end_of_leading_nodes(model, len(nodes)) == model.index(cut) + len(cut)
-    assert end_of_leading_nodes(model, len(nodes) - 1) is None
-    others_first = field(7, field(2, b"g") + cut)
-    assert end_of_leading_nodes(others_first, 9) == others_first.index(field(2, b"g"))
-
-
-@pytest.mark.parametrize(
-    "cut_short", [b"\x0a", b"\x0a\x80", b"\x0a\x05abc", b"\x0a" + b"\xff" * 1000, b"\x0a\xff\xff\x7f"]
-)
-def test_nodes_that_end_behind_the_graph_are_none(cut_short: bytes) -> None:
-    assert end_of_leading_nodes(field(7, field(1, b"") + cut_short), 9) is None
 
 
 def model(op_types: Sequence[str], domain: str = "") -> ModelProto:

@@ -48,7 +48,7 @@ def four_bits() -> ModelProto:
 
 def beside() -> ModelProto:
     """A function, and all that may stand beside a graph, and weights with texts of their own."""
-    tensor = weight("w", 64, 80)
+    tensor = weight("w", 64, 200)
     tensor.doc_string = "trained"
     tensor.metadata_props.add(key="layer", value="1")
     model = with_weights(

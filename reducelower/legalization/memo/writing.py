@@ -58,12 +58,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
         edit.replaced[index] = list(nodes)
     if types:
         edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made if name in types])
-    if outcome.zeros:
-        edit.zeros[index] = outcome
-    if edit.applied is not None:
-        edit.applied.setdefault(index, []).append((None, outcome))
-    if outcome.label:
-        edit.tell(index, (outcome.op_type, outcome.label))
+    edit.note(index, None, outcome)
 
 
 def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
@@ -81,7 +76,6 @@ class Writing:
         self.outcome = outcome
         self._graph = graph
         self._doubts = doubts
-        self._site = outcome.op_type, outcome.label
         self._names = graph.ground.names
         self._operands = len(read.names) - 1
         # A constant may be named after an operand; the first node that reads it decides.
@@ -122,16 +116,11 @@ class Writing:
                 graph.node_list.overwrite(index, written)
             else:
                 edit.replaced[index] = written
-        if outcome.zeros:
-            edit.zeros[index] = outcome
-        if edit.applied is not None:
-            edit.applied.setdefault(index, []).append((read, outcome))
+        edit.note(index, read, outcome)
         if outcome.may_share:
             edit.shareable.add(index)
         if self._makes_values:
             self._state_types(edit, index, read, names)
-        if outcome.label:
-            edit.tell(index, self._site)
         for number in outcome.released:
             graph.release(read.names[number].decode())
         for number, value_type in outcome.stated:
