@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from onnx import (
     FunctionProto,
@@ -26,10 +26,10 @@ from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.nodelist import NodeList
 from reducelower.model.skeleton import LARGEST_KEPT
-from reducelower.model.value_info import entry, tensor_type
+from reducelower.model.value_info import entry, is_known, sizes, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.fold import LARGEST
-from reducelower.scope.ground import Ground, KnownType
+from reducelower.scope.ground import Ground
 from reducelower.scope.stated import StatedTypes, places
 from reducelower.scope.values import read_tensor, value_key
 from reducelower.types.known import LONGEST, Known, in_own_names
@@ -49,6 +49,8 @@ class Described(NamedTuple):
     type: bytes
     number: int
 
+
+_Found = TypeVar("_Found")
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
@@ -112,8 +114,7 @@ class GraphScope:
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._constants: dict[str, int] = {}
         self._node_values: dict[int, int] = {}
-        self._types: dict[str, KnownType | None] = {}
-        self._ranks: dict[str, int | None] = {}
+        self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
         self._adopted: dict[str, TensorProto] = {}
 
@@ -274,95 +275,67 @@ class GraphScope:
             self._node_values[key] = number
         return self._node_values[key]
 
-    def type_bytes(self, name: str) -> bytes | None:
-        """The serialized type of a value; None if unknown."""
-        found = self._known_type(name)
-        self.ground.trusts_sizes = self.ground.trusts_sizes or self.home(name)._states_of_node(name)
-        return None if found is None else found.data
-
     def described(self, name: str) -> Described | None:
         """What inference needs to know about a value: its type, and its value if it may be a shape.
 
         None unless its type is stated, or follows from its stated value.
         """
         home = self.home(name)
-        is_constant = home._holds(name) or name in home.constant_nodes
-        found = self._known_type(name) if is_constant else home._stated_whole(name)
-        if found is None:
+        if name not in home._described:
+            home._described[name] = home._describe(name)
+        return home._described[name]
+
+    def _describe(self, name: str) -> Described | None:
+        tensor = self._tensor(name)
+        found = self.stated.type(name) if tensor is None else tensor_type(tensor)
+        if found is None or not is_known(found):
             return None
-        sizes = found.shape
-        may_be_shape = found.element_type in _INTEGERS and sizes is not None and len(sizes) < 2 and None not in sizes
-        is_small = may_be_shape and prod(size or 0 for size in sizes or ()) <= LARGEST_SHAPE
-        return Described(found.data, self.readable_number(name) if is_small else 0)
+        known = sizes(found) if found.tensor_type.elem_type in _INTEGERS else None
+        may_be_shape = known is not None and len(known) < 2 and None not in known
+        is_small = may_be_shape and prod(size or 0 for size in known or ()) <= LARGEST_SHAPE
+        return Described(
+            self.ground.plain_type(found).SerializeToString(), self.readable_number(name) if is_small else 0
+        )
+
+    def type(self, name: str) -> TypeProto | None:
+        """The type of a value, of which the rank may be left open; None if unknown."""
+        return self._checked(name, self.ground.resolver.type(name, self, may_lack_rank=True))
+
+    def type_bytes(self, name: str) -> bytes | None:
+        """The serialized type of a value; None if unknown."""
+        found = self.type(name)
+        return None if found is None else found.SerializeToString()
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
-        known = self._plain_element_type(name)
-        if known is not None:
-            return known or None
-        whole = self._known_type(name)
-        return None if whole is None else whole.element_type
-
-    def _plain_element_type(self, name: str) -> int | None:
-        """The element type of a value, 0 if it is no tensor; None if it takes more than one look at each node."""
-        if name in self.ground.element_types:
-            return self.ground.element_types[name]
         home = self.home(name)
-        whole = home._types.get(name) or home._stated_whole(name)
-        if whole is not None:
-            return whole.element_type or 0
-        return self.ground.resolver.element_type(name, home) or None
+        if name not in self.ground.element_types:
+            tensor = home._tensor(name)
+            stated = home.stated.type(name) if tensor is None else None
+            said = tensor.data_type if tensor is not None else 0 if stated is None else stated.tensor_type.elem_type
+            if said:
+                return said  # as the resolver says, which takes five times as long
+        found = self.ground.resolver.element_type(name, home)
+        if not found:
+            self.type(name)  # of another kind, or unknown
+        return found or None
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
-        home = self.home(name)
-        known = None
-        if not home._is_described(name):
-            self.ground.follows_nodes = True
-            known = self.ground.resolver.shape(name, home)
-        if known is not None:
-            return tuple(size.number for size in known)
-        found = self._known_type(name)
-        self.ground.trusts_sizes = self.ground.trusts_sizes or home._states_of_node(name)
-        if found is None or found.shape is None or not found.leaves_sizes_open:
-            return None if found is None else found.shape
-        return home._with_sizes_inferred(name, found.shape)
-
-    def _with_sizes_inferred(self, name: str, stated: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """A stated shape, with sizes of neither number nor name replaced by those that shape inference finds."""
-        inferred = self._inferred_type(name)
-        sizes = None if inferred is None else self.ground.known_type(inferred).shape
-        if sizes is None or len(sizes) != len(stated):
-            return stated
-        return tuple(size if own is None else own for own, size in zip(stated, sizes, strict=True))
+        found = self._checked(name, self.ground.resolver.shape(name, self))
+        return None if found is None else tuple(size.number for size in found)
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
+        return self._checked(name, self.ground.resolver.rank(name, self))
+
+    def _checked(self, name: str, found: _Found | None) -> _Found | None:
+        """An answer of the resolver; if there is none, what the model states wrongly may be why."""
         home = self.home(name)
-        if name not in home._ranks:
-            home._ranks[name] = home._find_rank(name)
-        return home._ranks[name]
-
-    def _find_rank(self, name: str) -> int | None:
-        if name in self.ground.ranks:
-            return self.ground.ranks[name]
-        stated = self.stated_rank(name)
-        if stated is not None:
-            if name not in self.inputs:
-                self.ground.trusted_ranks.append((self, name))
-            return stated
-        self.ground.follows_nodes = True
-        rank = self.ground.resolver.rank(name, self)
-        if rank is not None:
-            return rank
-        found = self._known_type(name)
-        return None if found is None or found.shape is None else len(found.shape)
-
-    def stated_rank(self, name: str) -> int | None:
-        """The rank that this graph states for a value; None if none."""
-        stated = self.stated.type(name)
-        shape = None if stated is None else self.ground.known_type(stated).shape
-        return None if shape is None else len(shape)
+        self.ground.lacks_types = self.ground.lacks_types or (home._tensor(name) is None and name not in home.stated)
+        if found is None:
+            self.ground.source.check()
+        return found
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
@@ -425,10 +398,9 @@ class GraphScope:
     def stated_type(self, name: str) -> TypeProto | None:
         """The type that this graph states for a value or the user declared."""
         stated = self.stated.type(name)
-        known = None if stated is None else self.ground.known_type(stated)
         if name in self.ground.element_types or name in self.ground.ranks:
             return declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
-        return None if known is None else known.proto
+        return None if stated is None else self.ground.plain_type(stated)
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this subgraph or function."""
@@ -445,8 +417,8 @@ class GraphScope:
         return self._before.version(domain)
 
     def note_trusted(self, name: str) -> None:
-        """Note that what this graph states for a value was used."""
-        self.ground.trusts_sizes = self.ground.trusts_sizes or self._states_of_node(name)
+        """Note that what this graph states for a value was used; for an input there is nothing else."""
+        self.ground.trusts_sizes = self.ground.trusts_sizes or name not in self.inputs
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
         """The subgraphs of a node, or the function it calls, each with the names of its outputs."""
@@ -483,52 +455,6 @@ class GraphScope:
         inside = self.inside(node)
         return self.ground.resolver.type(name, inside[number][0]) if number < len(inside) else None
 
-    # Where types come from
-
-    def type(self, name: str) -> TypeProto | None:
-        """The type of a value as stated, else as inferred; None if unknown.
-
-        Symbols that inference invents for unknown sizes are removed.
-        """
-        found = self._known_type(name)
-        return None if found is None else found.proto
-
-    def _known_type(self, name: str) -> KnownType | None:
-        home = self.home(name)
-        if name not in home._types:
-            home._types[name] = home._find_type(name)
-        return home._types[name]
-
-    def _find_type(self, name: str) -> KnownType | None:
-        whole = self._stated_whole(name)
-        if whole is not None:
-            return whole
-        tensor = self._tensor(name)
-        found = None if tensor is None else tensor_type(tensor)
-        found = found or self._inferred_type(name)
-        found = found or self.stated.type(name)
-        return None if found is None else self.ground.known_type(found)
-
-    def _inferred_type(self, name: str) -> TypeProto | None:
-        found = self.ground.resolver.type(name, self)
-        if found is None:
-            self.ground.source.check()  # what is stated wrongly may be why
-        return found
-
-    def _stated_whole(self, name: str) -> KnownType | None:
-        """The stated type of a value, if it leaves nothing to inference."""
-        stated = self.stated.type(name)
-        known = None if stated is None else self.ground.known_type(stated)
-        return known if known is not None and known.is_whole else None
-
-    def _is_described(self, name: str) -> bool:
-        """Whether a value is a constant or has a stated type."""
-        return name in self.stated or self._holds(name) or name in self.constant_nodes
-
-    def _states_of_node(self, name: str) -> bool:
-        """Whether this graph states the type of a node output."""
-        return name in self.stated and name not in self.inputs
-
     # Additions
 
     def may_hold(self, element_type: int) -> bool:
@@ -550,6 +476,7 @@ class GraphScope:
         kept.name = name
         self._adopted[name] = kept
         self._constants.pop(name, None)
+        self._described.pop(name, None)
         self.ground.resolver.forget(name, self)
         self._defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
@@ -563,6 +490,7 @@ class GraphScope:
         """State the type of a value, unless it is stated already or this is a function."""
         if self.is_graph and name not in self.stated:
             self.stated.add(entry(name.encode(), value_type))
+            self._described.pop(name, None)
 
     def drop_positions(self, names: Collection[str]) -> None:
         """Drop cached positions after constants or value_info entries were removed."""

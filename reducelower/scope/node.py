@@ -180,7 +180,7 @@ class NodeScope(Scope):
 
     def ask(self, question: Asking, name: str) -> Any:
         """See `Scope.ask`; answers about operands are recorded in a form that can be compared."""
-        if self.is_new(name):
+        if name in self._made or name in self.added:
             return self._of_new(question, name)
         match question:
             case "constant":

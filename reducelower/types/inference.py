@@ -66,10 +66,7 @@ class Inference:
 
     def type(self, key: GraphKey, name: str) -> TypeProto | None:
         """The type of a value of the graph at a key; None if unknown. The rank may be left open."""
-        graph = self.graphs.graph(key)
-        found = self._resolver.type(name, graph)
-        element_type = 0 if found is not None else self._resolver.element_type(name, graph)
-        return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type)) if element_type else found
+        return self._resolver.type(name, self.graphs.graph(key), may_lack_rank=True)
 
     def known(self, key: GraphKey, name: str) -> Known:
         """All that is known about a value of the graph at a key."""

@@ -107,17 +107,18 @@ class Resolver:
         for found in (self._held, *self._answers.values()):
             found.pop(value, None)
 
-    def type(self, name: str, graph: Graph) -> TypeProto | None:
-        """The type of a value, with the names that the model has for sizes; None unless only sizes are open."""
+    def type(self, name: str, graph: Graph, *, may_lack_rank: bool = False) -> TypeProto | None:
+        """The type of a value, with the names that the model has for sizes; None unless only sizes are open, or the
+        rank as well if it may be."""
         made = TypeProto()
         element_type = self._ask("element_type", graph, name)
         if not element_type:
             container = self._ask("container", graph, name)
             return TypeProto.FromString(container) if container else None
         shape = self._ask("shape", graph, name)
-        if shape is None:
-            return None
         made.tensor_type.elem_type = element_type
+        if shape is None:
+            return made if may_lack_rank else None
         made.tensor_type.shape.SetInParent()
         for size in shape:
             dim = made.tensor_type.shape.dim.add()
