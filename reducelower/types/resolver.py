@@ -9,6 +9,7 @@ stale shapes in value_info.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import NodeProto, TypeProto
@@ -56,6 +57,21 @@ class _FirstError(Exception):
         self.wanted = question, home, name
 
 
+@dataclass(slots=True, eq=False)
+class _Made:
+    """The node that computes a value, found once for all questions about the value.
+
+    Attributes:
+        node: the node.
+        place: the place of the value among its outputs.
+        is_followed: whether it is of the default domain, and all of its attributes are known.
+    """
+
+    node: NodeProto
+    place: int
+    is_followed: bool
+
+
 class Resolver:
     """What is known about the values of one model."""
 
@@ -73,7 +89,7 @@ class Resolver:
         self._telling = Telling()
         self._inside: dict[tuple[Hashable, str], Sequence[tuple[Graph, Sequence[str]]]] = {}
         self._told: dict[tuple[Hashable, str], tuple[Sequence[Told | None], Sequence[Told]]] = {}
-        self._places: dict[tuple[Hashable, str], int] = {}
+        self._made: dict[tuple[Hashable, str], _Made | None] = {}
         self._depth = 0
 
     def known(self, name: str, graph: Graph) -> Known:
@@ -185,34 +201,47 @@ class Resolver:
             self._held[value] = home.held(name)
         return self._held[value]
 
+    def _made_by(self, home: Graph, name: str) -> _Made | None:
+        """The node of a graph that computes a value, and the value's place there; None if no node does."""
+        value = home.place, name
+        if value not in self._made:
+            node = home.producer(name)
+            self._made[value] = None
+            if node is not None:
+                is_followed = _is_followed(node)
+                # For all outputs together: a node may have thousands.
+                for place, output in enumerate(node.output):
+                    self._made[home.place, output] = _Made(node, place, is_followed)
+        return self._made[value]
+
     def _element_type(self, home: Graph, name: str) -> int:
         stated = home.stated_type(name)
         if stated is not None and (stated.tensor_type.elem_type or stated.WhichOneof("value") not in TENSOR):
             return stated.tensor_type.elem_type
-        node = home.producer(name)
+        made = self._made_by(home, name)
         found = 0
-        if node is None:
+        if made is None:
             found = self._over("element_type", home.handed(name))
-        elif (version := home.version("" if node.domain in DEFAULT_DOMAINS else node.domain)) is not None:
-            answer = output_element_type(node, self._place(node, home, name), version)
+        elif (version := home.version(_domain(made.node))) is not None:
+            answer = output_element_type(made.node, made.place, version)
             if isinstance(answer, int):
                 found = answer
             else:
                 types = (self._ask("element_type", home, given) for given in answer)
                 found = next((each for each in types if each), 0)
-        if node is not None and not found:
-            found = self._over("element_type", self._sources_inside(node, home, name))
-            found = found or self._listed_type(node, home, name)
-            found = found or self._told_of(node, home, name).element_type
+        if made is not None and not found:
+            found = self._over("element_type", self._sources_inside(made, home))
+            found = found or self._listed_type(made, home)
+            found = found or self._told_of(made, home).element_type
         return found or self._type_of_neighbours(home, name)
 
-    def _listed_type(self, node: NodeProto, home: Graph, name: str) -> int:
+    def _listed_type(self, made: _Made, home: Graph) -> int:
         """The element type by the tables of operators that have no schema."""
-        listed = _listed(node, home, self._place(node, home, name))
+        listed, inputs = _listed(made, home), made.node.input
         if listed is None:
             return 0
-        is_said = 0 <= listed.like < len(node.input) and node.input[listed.like] != ""
-        return self._ask("element_type", home, node.input[listed.like]) if is_said else listed.element_type
+        is_said = 0 <= listed.like < len(inputs) and inputs[listed.like] != ""
+        return self._ask("element_type", home, inputs[listed.like]) if is_said else listed.element_type
 
     def _type_of_neighbours(self, home: Graph, name: str) -> int:
         """The element type that a value must have since an operator reads it together with others, or yields others."""
@@ -238,32 +267,32 @@ class Resolver:
 
     def _container(self, home: Graph, name: str) -> bytes:
         """The type of a sequence or of an optional value, serialized; empty for a tensor."""
-        stated, node = home.stated_type(name), home.producer(name)
+        stated, made = home.stated_type(name), self._made_by(home, name)
         if stated is not None and stated.WhichOneof("value") not in TENSOR:
             return stated.SerializeToString()
-        if node is None:
+        if made is None:
             return self._over("container", home.handed(name))  # type: ignore[no-any-return]
-        if node.op_type == "SequenceMap" and node.domain in DEFAULT_DOMAINS:
-            return self._mapped(home, node, name)
-        found: bytes = self._over("container", self._sources_inside(node, home, name))
-        return found or self._told_of(node, home, name).container
+        if made.node.op_type == "SequenceMap" and made.node.domain in DEFAULT_DOMAINS:
+            return self._mapped(made, home)
+        found: bytes = self._over("container", self._sources_inside(made, home))
+        return found or self._told_of(made, home).container
 
-    def _mapped(self, home: Graph, node: NodeProto, name: str) -> bytes:
+    def _mapped(self, made: _Made, home: Graph) -> bytes:
         """The type of an output of SequenceMap: a sequence of what its body yields."""
-        for graph, names in home.inside(node):
-            element_type = self._ask("element_type", graph, names[self._place(node, home, name)])
+        for graph, names in home.inside(made.node):
+            element_type = self._ask("element_type", graph, names[made.place])
             if element_type:
-                made = TypeProto()
-                made.sequence_type.elem_type.tensor_type.elem_type = element_type
-                return made.SerializeToString()
+                found = TypeProto()
+                found.sequence_type.elem_type.tensor_type.elem_type = element_type
+                return found.SerializeToString()
         return b""
 
     def _rank(self, home: Graph, name: str) -> int | None:
-        node, found = home.producer(name), None
-        if node is not None:
-            found = self._rank_of_output(node, home, name)
+        made, found = self._made_by(home, name), None
+        if made is not None:
+            found = self._rank_of_output(made, home)
             if found is None:
-                found = self._over("rank", self._sources_inside(node, home, name))
+                found = self._over("rank", self._sources_inside(made, home))
         if found is None:
             shape = self._ask("shape", home, name)
             return None if shape is None else len(shape)
@@ -271,17 +300,18 @@ class Resolver:
             raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
         return found
 
-    def _rank_of_output(self, node: NodeProto, home: Graph, name: str) -> int | None:
+    def _rank_of_output(self, made: _Made, home: Graph) -> int | None:
         """The rank of an output by the tables of ranks."""
-        if any(each.ref_attr_name for each in node.attribute):
+        node = made.node
+        if not made.is_followed and any(each.ref_attr_name for each in node.attribute):
             return None
-        listed, rule = _listed(node, home, self._place(node, home, name)), None
+        listed, rule = _listed(made, home), None
         if listed is not None:
             rule = listed.rank
-        elif self._place(node, home, name) == 0 or node.op_type in _ALIKE:
+        elif made.place == 0 or node.op_type in _ALIKE:
             rule = _RANKS.get(node.domain, {}).get(node.op_type)
         try:
-            found = None if rule is None else rule(self._call(node, home))
+            found = None if rule is None else rule(self._call(made, home))
         except (UnknownError, TypeError, ValueError):  # in a broken model an attribute may have any type and length
             return None
         return found if found is not None and 0 <= found <= LARGEST_RANK else None
@@ -292,9 +322,9 @@ class Resolver:
 
     def _shape(self, home: Graph, name: str) -> tuple[Size, ...] | None:
         """The shape, with atoms for the sizes that are still open."""
-        node, stated = home.producer(name), home.stated_type(name)
-        if node is not None:
-            shape = self._shape_of_output(node, home, name)
+        made, stated = self._made_by(home, name), home.stated_type(name)
+        if made is not None:
+            shape = self._shape_of_output(made, home)
         else:
             shape = None if has_whole_shape(stated) else self._over("shape", home.handed(name))
         if self._objects and _contradict(shape, sizes_of(stated)):
@@ -328,26 +358,27 @@ class Resolver:
         )
 
     def _elements(self, home: Graph, name: str) -> Elements | None:
-        node = home.producer(name)
-        if node is None:
+        made = self._made_by(home, name)
+        if made is None:
             return self._over("elements", home.handed(name))  # type: ignore[no-any-return]
-        if sources := self._sources_inside(node, home, name):
+        if sources := self._sources_inside(made, home):
             return self._over("elements", sources)  # type: ignore[no-any-return]
-        return self._tried(ELEMENTS, node, home) if self._place(node, home, name) == 0 else None
+        return self._tried(ELEMENTS, made, home) if made.place == 0 else None
 
     # Into graphs and out of them
 
-    def _sources_inside(self, node: NodeProto, home: Graph, name: str) -> Sequence[Source]:
+    def _sources_inside(self, made: _Made, home: Graph) -> Sequence[Source]:
         """What an If, a Loop, a Scan or a call of a function yields for an output, seen from inside."""
+        node = made.node
         is_own = node.domain in DEFAULT_DOMAINS
-        if is_own and (node.op_type not in _HOLDERS or is_not_followed(node, home) or not _is_followed(node)):
+        if is_own and (node.op_type not in _HOLDERS or is_not_followed(node, home) or not made.is_followed):
             return ()
         if not is_own and any(True for _ in subgraphs(node)):
             return ()  # what such a node does with its graphs is not known
         key = home.place, next(filter(None, node.output), "")
         if key not in self._inside:
             self._inside[key] = home.inside(node)
-        inside, place = self._inside[key], self._place(node, home, name)
+        inside, place = self._inside[key], made.place
         axes: int | None = 0
         along: tuple[Graph, str] | None = None
         if is_own and node.op_type == "If":
@@ -392,41 +423,33 @@ class Resolver:
 
     # From inputs to outputs
 
-    def _call(self, node: NodeProto, home: Graph) -> Call:
-        return Call(node, lambda question, name: self._ask(question, home, name), self.atoms)
+    def _call(self, made: _Made, home: Graph) -> Call:
+        # Made for each rule: one that is kept would hold the graph, and its weights, until the garbage collector runs.
+        return Call(made.node, lambda question, name: self._ask(question, home, name), self.atoms)
 
-    def _tried(self, table: Mapping[str, Any], node: NodeProto, home: Graph) -> Shape | None:
+    def _tried(self, table: Mapping[str, Any], made: _Made, home: Graph) -> Shape | None:
         """What the rule of a table gives; None if something it needs is unknown, as all may be in a broken model."""
-        rule = table.get(node.op_type) if _is_followed(node) else None
+        rule = table.get(made.node.op_type) if made.is_followed else None
         try:
-            return None if rule is None else tuple(rule(self._call(node, home)))
+            return None if rule is None else tuple(rule(self._call(made, home)))
         except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
             return None
 
-    def _shape_of_output(self, node: NodeProto, home: Graph, name: str) -> Shape | None:
-        if sources := self._sources_inside(node, home, name):
+    def _shape_of_output(self, made: _Made, home: Graph) -> Shape | None:
+        if sources := self._sources_inside(made, home):
             return self._over("shape", sources)  # type: ignore[no-any-return]
-        place, found = self._place(node, home, name), None
-        if place == 0 or node.op_type in _ALIKE:
-            found = self._tried(SHAPES, node, home)
+        found = self._tried(SHAPES, made, home) if made.place == 0 or made.node.op_type in _ALIKE else None
         if found is None:
-            found = self._told_of(node, home, name).shape
+            found = self._told_of(made, home).shape
         if found is None:
-            rank = self._rank_of_output(node, home, name)
+            rank = self._rank_of_output(made, home)
             found = None if rank is None else (None,) * rank
         return found
 
-    def _place(self, node: NodeProto, home: Graph, name: str) -> int:
-        """The place of a value among the outputs of its node, found once for all of them: a node may have thousands."""
-        if node.output[0] == name:
-            return 0
-        if (home.place, name) not in self._places:
-            self._places.update(((home.place, output), place) for place, output in enumerate(node.output))
-        return self._places[home.place, name]
-
-    def _told_of(self, node: NodeProto, home: Graph, name: str) -> Told:
+    def _told_of(self, made: _Made, home: Graph) -> Told:
         """What onnx's inference of this node tells of an output."""
-        version = home.version("" if node.domain in DEFAULT_DOMAINS else node.domain)
+        node = made.node
+        version = home.version(_domain(node))
         if version is None or not can_be_told(node, version):
             return NOTHING
         inputs = [self._given(home, given) if given else None for given in node.input]
@@ -436,7 +459,7 @@ class Resolver:
         if asked != inputs:
             told = self._telling.told(node, version, inputs)
             self._told[key] = inputs, told
-        return told[self._place(node, home, name)]
+        return told[made.place]
 
     def _given(self, home: Graph, name: str) -> Told:
         """What onnx's inference of a node is told of an input."""
@@ -465,6 +488,10 @@ _ALIKE = frozenset({"Split", "TopK"})
 """Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
 
 
+def _domain(node: NodeProto) -> str:
+    return "" if node.domain in DEFAULT_DOMAINS else node.domain
+
+
 def _is_followed(node: NodeProto) -> bool:
     """Whether a node is of the default domain, and all of its attributes are known."""
     return node.domain in DEFAULT_DOMAINS and not any(each.ref_attr_name for each in node.attribute)
@@ -485,9 +512,10 @@ def _contradict(shape: Shape | None, said: Sequence[int | None] | None) -> bool:
     return not may_be_of_one_shape([None if size is None else size.number for size in shape], said)
 
 
-def _listed(node: NodeProto, home: Graph, place: int) -> Output | None:
+def _listed(made: _Made, home: Graph) -> Output | None:
     """What the tables of operators without a schema say of an output."""
-    if home.version("" if node.domain in DEFAULT_DOMAINS else node.domain) is None:
+    node, place = made.node, made.place
+    if home.version(_domain(node)) is None:
         return None
     if node.domain == "com.microsoft.nchwc":
         # It has operators of the default domain in a blocked layout.
