@@ -63,6 +63,36 @@ def test_what_holds_at_the_declared_size_of_one_place_alone_is_seen_at_another()
     assert any(site.status == "different" for site in found)
 
 
+def quantized(zero_point: int) -> int:
+    """On how many sets of values a QuantizeLinear of this zero point and its form below 10 were run."""
+    text = "g (float[A, B] x) => (int8[A, B] y) <float s = {0.05}, int8 z = {%d}> { y = QuantizeLinear (x, s, z) }"
+    before = model(text % zero_point, 13)
+    (site,) = verify_regions(before, convert_version(before, 9)).findings
+    assert site.status == "equal"
+    return site.cases
+
+
+def test_a_zero_point_is_no_size_that_data_may_have() -> None:
+    assert quantized(100) == quantized(0)
+
+
+def test_values_beside_steps_come_at_many_elements_and_not_at_every_size() -> None:
+    assert 30 < quantized(0) < 80
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (float[A, 6] x) => (float[A, 2] y) <int64[1] s = {1}, int64[1] e = {3}> { y = Slice (x, s, e, s) }",
+        "g (float[A, 6] x) => (float[A, 8] y) <int64[4] p = {0, 1, 0, 1}> { y = Pad (x, p) }",
+    ],
+)
+def test_what_moves_elements_is_run_on_few_kinds_of_values(graph: str) -> None:
+    before = model(graph, 13)
+    (site,) = verify_regions(before, convert_version(before, 9)).findings
+    assert (site.status, 5 < site.cases < 20) == ("equal", True), site
+
+
 @pytest.mark.parametrize(("shape", "count"), [((2,), 5), ((3,), 7), ((1,), 4), ((2,), 0), ((4,), 2)])
 def test_parts_are_sizes_that_make_up_the_length(shape: tuple[int, ...], count: int) -> None:
     role, rng = Role("parts", "x", -1), np.random.default_rng(0)
