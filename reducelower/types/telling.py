@@ -27,6 +27,11 @@ _TAKES_NAMES_FOR_ZERO = frozenset({"Attention"})
 """Operators for which onnx's inference computes with zero for a size that is not a number (seen with onnx 1.23)."""
 
 
+_PAST, _SCORES = 4, 3
+"""An input and an output of Attention: onnx's inference says that there are scores of the present keys alone, though
+there are some of the past ones, too (seen with onnx 1.23)."""
+
+
 class Told(NamedTuple):
     """What onnx's inference of a node is told of an input, or tells of an output.
 
@@ -91,6 +96,8 @@ class Telling:
         except Exception:
             # It raises if it finds the node invalid, several types. Others judge nodes.
             return None
+        if node.op_type == "Attention" and any(node.input[_PAST : _PAST + 1]):
+            told = {name: each for name, each in told.items() if name not in node.output[_SCORES:]}
         are_known = all(each.element_type or each.container for each in given.values())
         return [self._read(told[name], are_known) if name in told else NOTHING for name in node.output]
 
