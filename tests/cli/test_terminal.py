@@ -132,7 +132,8 @@ def test_quiet_is_quiet_on_a_terminal_too(models: Path, tmp_path: Path) -> None:
 def test_the_steps_of_one_model_are_shown(models: Path, tmp_path: Path) -> None:
     model = models / "skl_gmm_20.onnx"
     seen = on_a_terminal("convert", model, "-o", tmp_path / "out.onnx", "--opset", 12, soon=AT_ONCE)
-    assert "verifying" in seen
+    # The last one: earlier ones may be over before what draws them is imported.
+    assert re.search(r"\bwriting\b", seen)
 
 
 def test_short_work_shows_no_steps(models: Path, tmp_path: Path) -> None:
