@@ -72,6 +72,14 @@ def test_the_definitions_own_overflow_loses_range_and_fails_unless_it_was_chosen
     assert (chosen.finding().status, chosen.finding().ok) == ("loses range", True)
 
 
+def test_what_is_drawn_of_few_elements_is_random_though_many_draws_are_the_same() -> None:
+    graph = "g (float[2] x, float r) => (float[2] y) <bool t = {1}> { %s }"
+    source = model(graph % "y = Dropout (x, r, t)", 13)
+    other = model(graph % "n = Neg (x)  d = Dropout (n, r, t)  y = Neg (d)", 13)
+    (found,) = verify_regions(source, other).findings
+    assert (found.status, "draws random numbers" in found.reason) == ("not run", True), found
+
+
 def test_inputs_that_show_a_difference_have_their_own_names() -> None:
     """What says where is drawn after the data that it is for."""
     graph = "g (int64[A] i, float[2, 3] v) => (float[B, C] y) { %s }"

@@ -36,6 +36,7 @@ _EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose rang
 _SQUARED = 1e-150, 1e150  # magnitudes of doubles between which squares lose neither range nor digits
 _LAST_PLACES = 64  # of the largest number, as in the tolerance of float and double
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
+_REDRAWN = 32  # runs, until random numbers give something else: of one element, most draws are the same
 _MIXING, _WAVES = of_kind("mixing"), of_kind("adding waves up")
 
 
@@ -185,12 +186,12 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
     """
     status, reason, case, pair = found.status, found.reason, seen.case, seen.pair
     before, after = seen.expected[at], seen.results[at]
+    if status in ("different", "loses range") and _is_random(seen, at):
+        return "not run", "it draws random numbers, different ones each time"
     if status == "loses range" and _is_carried(pair):
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
     if status == "loses range" and _mixes(pair) and are_extreme(case.feeds.values(), before.dtype):
         return "overflow", "sums of the largest numbers overflow in one order of additions and not in the other"
-    if status == "different" and _is_random(seen, at):
-        return "not run", "it draws random numbers, different ones each time"
     if status not in ("different", "loses range") or truth is not None:
         return status, reason
     witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
@@ -256,7 +257,7 @@ def _is_random(seen: Seen, at: int) -> bool:
     """Whether the source draws random numbers, so that it gives others of the same inputs."""
     if not any(node.op_type in RANDOM for node in walk(seen.pair.nodes)):
         return False
-    again = (seen.source.run(seen.case.feeds, None)[at] for _ in range(DRAWS))  # of few elements, one may be the same
+    again = (seen.source.run(seen.case.feeds, None)[at] for _ in range(_REDRAWN))
     return not all(identical(value, seen.expected[at]) for value in again)
 
 

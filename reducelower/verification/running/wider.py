@@ -40,9 +40,10 @@ class InDouble:
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
             return None
         # Bodies hold casts to float that operators do not show, those of doubles too.
-        wide = deepcopy(with_bodies(model) or model)
-        if float_types(wide) == {TensorProto.DOUBLE}:
+        stated = with_bodies(model) or model
+        if float_types(stated) == {TensorProto.DOUBLE}:
             return None
+        wide = deepcopy(stated)
         _widen(wide)
         for value in wide.graph.output:
             value.type.Clear()
