@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from reducelower.types.known import Elements, Known, Shape
-from reducelower.types.sizes import ONE, Size, product_of
+from reducelower.types.sizes import Size, is_positive, makes_zero, over, product_of
 
 __all__ = ["PlainReshape", "plain_reshape"]
 
@@ -62,7 +62,7 @@ def plain_reshape(
             if constant is not None:
                 return PlainReshape(constant)
         return PlainReshape(None) if is_empty_never else None
-    own = next((axis for axis, size in enumerate(wanted) if size is not None and size.number == -1), None)
+    own = wanted.index(-1) if -1 in wanted else None
     sizes, given = _worked_out(data.shape, wanted, own), data.shape or ()
     zero = _Zeros(never_zero, is_empty_never)
     for shape in (sizes, result.shape):
@@ -87,16 +87,16 @@ class _Zeros:
 
     def is_impossible(self, size: Size | None) -> bool:
         """Whether a size is not zero."""
-        if size is not None and size.number is not None:
-            return size.number > 0
-        return self.is_empty_never or (size is not None and size.is_positive(self.never_zero))
+        if isinstance(size, int):
+            return size > 0
+        return self.is_empty_never or (size is not None and is_positive(size, self.never_zero))
 
     def is_copied(self, data: Shape, axis: int, size: Size | None) -> bool:
         """Whether a computed size means the same as a zero that copies the data's: it is zero only where that is."""
         if self.is_impossible(size):
             return True
         own = data[axis] if axis < len(data) else None
-        return size is not None and own is not None and size.makes_zero(own)
+        return size is not None and own is not None and makes_zero(size, own)
 
 
 def _worked_out(data: tuple[Size, ...] | None, wanted: Elements, own: int | None) -> Shape:
@@ -106,14 +106,14 @@ def _worked_out(data: tuple[Size, ...] | None, wanted: Elements, own: int | None
         others = [size for axis, size in enumerate(wanted) if axis != own]
         known = [size for size in others if size is not None]
         is_told = data is not None and len(known) == len(others)
-        found[own] = product_of(data or ()).over(product_of(known)) if is_told else None
+        found[own] = over(product_of(data or ()), product_of(known)) if is_told else None
     return tuple(found)
 
 
 def _entry(data: Shape, axis: int, size: Size | None) -> int | None:
     """The constant that stands for a size: a positive number, or zero for a copy of the data's."""
-    if size is not None and size.number is not None and size.number > 0:
-        return size.number
+    if isinstance(size, int) and size > 0:
+        return size
     return 0 if size is not None and axis < len(data) and data[axis] == size else None
 
 
@@ -161,4 +161,4 @@ def _widened(sizes: Shape, count: int) -> Iterator[tuple[tuple[int, ...], Shape]
     rank = len(sizes) + count
     for places in combinations(range(rank), count):
         rest = iter(sizes)
-        yield places, tuple(ONE if axis in places else next(rest) for axis in range(rank))
+        yield places, tuple(1 if axis in places else next(rest) for axis in range(rank))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto
 
@@ -12,14 +14,14 @@ from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.wire import LENGTH, varint
 
 __all__ = [
+    "NOTHING_STATED",
+    "StatedType",
     "clear_sizes_below_zero",
     "entry",
-    "has_whole_shape",
-    "is_known",
     "may_be_of_one_shape",
-    "rank_of",
     "size_of",
     "sizes",
+    "stated_type",
     "tensor_type",
     "without_made_up_symbols",
 ]
@@ -28,6 +30,9 @@ _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
 
 _MADE_UP = "unk__"
+
+_KEPT = 4096
+"""How many types are kept as they were read."""
 
 
 def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
@@ -60,6 +65,52 @@ def clear_sizes_below_zero(model: ModelProto) -> bool:
     return bool(dims)
 
 
+class StatedType(NamedTuple):
+    """What a type says.
+
+    Attributes:
+        element_type: `TensorProto.DataType`; 0 if it is left open, or this is not a tensor.
+        sizes: numbers, names, and None for those left open; None if the rank is.
+        container: the type of a sequence or optional value, serialized; empty for a tensor.
+        plain: the type without symbols that inference invented, serialized.
+    """
+
+    element_type: int = 0
+    sizes: tuple[int | str | None, ...] | None = None
+    container: bytes = b""
+    plain: bytes = b""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether everything but sizes is known."""
+        return bool(self.container) or bool(self.element_type and self.sizes is not None)
+
+    @property
+    def numbers(self) -> tuple[int | None, ...] | None:
+        """The sizes that are numbers, with None for the others; None if the rank is left open."""
+        return None if self.sizes is None else tuple(size if isinstance(size, int) else None for size in self.sizes)
+
+
+NOTHING_STATED = StatedType()
+
+
+def stated_type(value_type: TypeProto) -> StatedType:
+    """What a type says. A model states few different ones of its thousands of values."""
+    return _read(value_type.SerializeToString())
+
+
+@lru_cache(_KEPT)
+def _read(serialized: bytes) -> StatedType:
+    read = without_made_up_symbols(TypeProto.FromString(serialized))
+    plain, tensor = read.SerializeToString(), read.tensor_type
+    if read.WhichOneof("value") not in (None, "tensor_type"):
+        return StatedType(container=plain, plain=plain)
+    if not tensor.HasField("shape"):
+        return StatedType(tensor.elem_type, plain=plain)
+    sizes = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
+    return StatedType(tensor.elem_type, tuple(sizes), plain=plain)
+
+
 def size_of(dim: TensorShapeProto.Dimension) -> int | None:
     """The size that a dimension states as a number; None if it states none, or one below zero."""
     return dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else None
@@ -85,40 +136,11 @@ def entry(name: bytes, value_type: bytes) -> bytes:
     return _ENTRY + varint(len(value)) + value
 
 
-def has_whole_shape(stated: TypeProto | None) -> bool:
-    """Whether a type states a shape all of whose sizes have a number or a name."""
-    if stated is None or not stated.tensor_type.HasField("shape"):
-        return False
-    for dim in stated.tensor_type.shape.dim:
-        if size_of(dim) is None and (not dim.dim_param or dim.dim_param.startswith(_MADE_UP)):
-            return False
-    return True
-
-
-def is_known(found: TypeProto | None) -> bool:
-    """Whether everything but sizes is known."""
-    if found is None:
-        return False
-    kind = found.WhichOneof("value")
-    if kind != "tensor_type":
-        return kind is not None
-    return bool(found.tensor_type.elem_type) and found.tensor_type.HasField("shape")
-
-
-def sizes(value_type: TypeProto | None) -> list[int | None] | None:
+def sizes(value_type: TypeProto | None) -> tuple[int | None, ...] | None:
     """The sizes of a tensor, with None for those that are not numbers; None if the rank is not stated."""
-    if value_type is None or not value_type.tensor_type.HasField("shape"):
-        return None
-    return [size_of(dim) for dim in value_type.tensor_type.shape.dim]
-
-
-def rank_of(value_type: TypeProto | None) -> int | None:
-    """The rank of a tensor; None if it is not stated."""
-    if value_type is None or not value_type.tensor_type.HasField("shape"):
-        return None
-    return len(value_type.tensor_type.shape.dim)
+    return None if value_type is None else stated_type(value_type).numbers
 
 
 def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
     """Whether two shapes can be equal, given the sizes that are known."""
-    return len(left) == len(right) and all(a == b for a, b in zip(left, right, strict=True) if None not in (a, b))
+    return len(left) == len(right) and all(a == b or a is None or b is None for a, b in zip(left, right, strict=True))

@@ -17,7 +17,7 @@ from reducelower.rulebook.simplify import Simplified
 from reducelower.rulebook.specializing import specialized
 from reducelower.scope.body import AnyScope, BodyScope
 from reducelower.scope.scope import Scope
-from reducelower.types.resolver import carried
+from reducelower.types.borders import carried
 
 __all__ = ["instantiate", "instantiate_function", "write_out"]
 

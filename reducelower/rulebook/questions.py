@@ -17,7 +17,7 @@ from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import shape_text
 from reducelower.rulebook.asked import Asked
-from reducelower.types import Size
+from reducelower.types.sizes import over
 
 __all__ = ["NUMBERS", "QUESTIONS", "from_the_front"]
 
@@ -61,7 +61,7 @@ def _is_multiple(asked: Asked, name: str, axis: str, of: str) -> bool:
     shape = asked.scope.known(asked.operand(name)).shape
     if shape is None:
         return False
-    return shape[from_the_front(asked.attribute(axis), len(shape))].over(Size.of(asked.attribute(of))) is not None
+    return over(shape[from_the_front(asked.attribute(axis), len(shape))], asked.attribute(of)) is not None
 
 
 def _is_end(asked: Asked, name: str, of: str) -> bool:

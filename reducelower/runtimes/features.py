@@ -12,7 +12,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.schemas import default_attributes, element_type_name
 from reducelower.scope.scope import Scope
-from reducelower.types.sizes import Size
+from reducelower.types.sizes import Polynomial
 
 __all__ = ["BROADCASTING", "Features", "given_axes"]
 
@@ -239,8 +239,7 @@ class Features:
     def scaled_by_size(self) -> bool:
         """Whether an input is a size that has a name, and the other is made of more than sizes and constants."""
         found = [self._scope.known(name).elements for name in self._node.input]
-        is_one = any(elements is not None and len(elements) == 1 and _has_name(elements[0]) for elements in found)
-        return is_one and None in found
+        return None in found and any(each and len(each) == 1 and isinstance(each[0], Polynomial) for each in found)
 
     @property
     def inputs(self) -> int:
@@ -413,8 +412,3 @@ _INLINE = "inline the function first"
 
 _WITHOUT_TENSOR = frozenset({"If", "Loop", "Scan", "SequenceMap", "SequenceEmpty", "Optional"})
 """Operators whose first input does not have the element type that they compute in."""
-
-
-def _has_name(size: Size | None) -> bool:
-    """Whether a size is known, and not as a number."""
-    return size is not None and size.number is None

@@ -12,9 +12,10 @@ from reducelower.model.graph import read_from_outside
 from reducelower.scope.fold import Folding
 from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking, Scope
-from reducelower.types import Known, Resolver, Size
+from reducelower.types import Known, Resolver
 from reducelower.types.graphs import InnerGraph
 from reducelower.types.known import LONGEST
+from reducelower.types.sizes import numbers_of
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -119,7 +120,7 @@ class BodyScope(Scope):
     def _shape(self, name: str) -> tuple[int | None, ...] | None:
         resolver, nodes = self._types
         found = resolver.shape(name, nodes)
-        return None if found is None else tuple(size.number for size in found)
+        return None if found is None else numbers_of(found)
 
     def _rank(self, name: str) -> int | None:
         resolver, nodes = self._types
@@ -251,7 +252,7 @@ class _Outside:
                 sizes, rank = scope.shape(name), None
                 if sizes is None and (rank := scope.rank(name)) is None:
                     return None
-                return tuple(None if size is None else Size.of(size) for size in sizes or (None,) * (rank or 0))
+                return sizes or (None,) * (rank or 0)
             case _:
                 return self._constant.answer(question)
 

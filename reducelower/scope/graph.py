@@ -26,13 +26,14 @@ from reducelower.model.graph import read_by
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.nodelist import NodeList
 from reducelower.model.skeleton import LARGEST_KEPT
-from reducelower.model.value_info import entry, is_known, sizes, tensor_type
+from reducelower.model.value_info import NOTHING_STATED, StatedType, entry, stated_type, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground
 from reducelower.scope.stated import StatedTypes, places
 from reducelower.scope.values import read_tensor, value_key
 from reducelower.types.known import LONGEST, Known, in_own_names
+from reducelower.types.sizes import numbers_of
 from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class GraphScope:
         self.path = path
         self.parent = parent
         self.key = key
+        self.place: Hashable = key
+        """The same to the resolver: this graph has it in every pass over it."""
         self.is_graph = isinstance(holder, GraphProto)
         """Whether this is a graph, which can state types; a function body cannot."""
         self.is_function: bool = isinstance(holder, FunctionProto) if parent is None else parent.is_function
@@ -287,15 +290,14 @@ class GraphScope:
 
     def _describe(self, name: str) -> Described | None:
         tensor = self._tensor(name)
-        found = self.stated.type(name) if tensor is None else tensor_type(tensor)
-        if found is None or not is_known(found):
+        value_type = self.stated.type(name) if tensor is None else tensor_type(tensor)
+        found = NOTHING_STATED if value_type is None else stated_type(value_type)
+        if not found.is_known:
             return None
-        known = sizes(found) if found.tensor_type.elem_type in _INTEGERS else None
-        may_be_shape = known is not None and len(known) < 2 and None not in known
-        is_small = may_be_shape and prod(size or 0 for size in known or ()) <= LARGEST_SHAPE
-        return Described(
-            self.ground.plain_type(found).SerializeToString(), self.readable_number(name) if is_small else 0
-        )
+        sizes = found.sizes if found.element_type in _INTEGERS else None
+        may_be_shape = sizes is not None and len(sizes) < 2
+        is_small = may_be_shape and all(isinstance(size, int) and size <= LARGEST_SHAPE for size in sizes or ())
+        return Described(found.plain, self.readable_number(name) if is_small else 0)
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value, of which the rank may be left open; None if unknown."""
@@ -323,7 +325,7 @@ class GraphScope:
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
         found = self._checked(name, self.ground.resolver.shape(name, self))
-        return None if found is None else tuple(size.number for size in found)
+        return None if found is None else numbers_of(found)
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
@@ -379,11 +381,6 @@ class GraphScope:
         """This graph before any rewrite."""
         return self.ground.source.graphs.graph(self.key)
 
-    @property
-    def place(self) -> Hashable:
-        """The key of this graph, which is that of the same graph in every pass over it."""
-        return self.key
-
     def held(self, name: str) -> Known | None:
         """What is known about a constant of this graph; None for any other value."""
         tensor = self._tensor(name)
@@ -395,12 +392,12 @@ class GraphScope:
             value = None
         return Known.of_constant(tensor.data_type, tensor.dims, value)
 
-    def stated_type(self, name: str) -> TypeProto | None:
-        """The type that this graph states for a value or the user declared."""
+    def stated_type(self, name: str) -> StatedType:
+        """What this graph states of a value or the user declared."""
         stated = self.stated.type(name)
         if name in self.ground.element_types or name in self.ground.ranks:
-            return declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
-        return None if stated is None else self.ground.plain_type(stated)
+            stated = declared_type(stated, self.ground.element_types.get(name), self.ground.ranks.get(name))
+        return NOTHING_STATED if stated is None else stated_type(stated)
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this subgraph or function."""

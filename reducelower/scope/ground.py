@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from onnx import TensorProto, TypeProto
+from onnx import TensorProto
 
 from reducelower.files import DataFolder
 from reducelower.model.census import Stated
 from reducelower.model.names import Names
-from reducelower.model.value_info import without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.values import Values
 from reducelower.types import Inference, Resolver
@@ -64,7 +63,6 @@ class Ground:
     lacks_types: bool = False
     resolver: Resolver = field(init=False)
     witnesses: Witnesses | None = None
-    _plain_types: dict[bytes, TypeProto] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Handle what contradicts stated types as inference handles them."""
@@ -89,10 +87,3 @@ class Ground:
         self.folding = Folding()
         self.resolver = Resolver()
         self.witnesses = None
-
-    def plain_type(self, found: TypeProto) -> TypeProto:
-        """A type without symbols that inference invented; equal ones, of which there are thousands, share a message."""
-        key = found.SerializeToString()
-        if key not in self._plain_types:
-            self._plain_types[key] = without_made_up_symbols(found)
-        return self._plain_types[key]

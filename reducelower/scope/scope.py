@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from reducelower.errors import UnknownValueError
 from reducelower.model.schemas import element_type_name, type_string
+from reducelower.types.sizes import is_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -128,7 +129,7 @@ class Scope(ABC):
     def may_be_empty(self, name: str) -> bool:
         """Whether a tensor may have no elements, as far as is known or assumed; see `heeds_zero`."""
         shape, known = self.shape(name), self.known(name).shape
-        if (shape is not None and all(shape)) or (known is not None and all(size.is_positive() for size in known)):
+        if (shape is not None and all(shape)) or (known is not None and all(map(is_positive, known))):
             return False
         return self.heeds_zero()
 

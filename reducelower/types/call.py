@@ -42,7 +42,9 @@ class Call:
         return index < len(self.node.input) and self.node.input[index] != ""
 
     def _asked(self, question: Literal["shape", "rank", "elements"], index: int) -> Any:
-        found = self.ask(question, self.node.input[index]) if self.has(index) else None
+        inputs = self.node.input
+        name = inputs[index] if index < len(inputs) else ""
+        found = self.ask(question, name) if name else None
         if found is None:
             raise UnknownError
         return found
@@ -100,9 +102,9 @@ class Call:
     def length(self, index: int) -> int:
         """The length of an input that is a vector."""
         (length,) = self.shape(index)
-        if length.number is None:
+        if not isinstance(length, int):
             raise UnknownError
-        return length.number
+        return length
 
     def count_of_axes(self) -> int:
         """The number of axes in the node's attribute or second input."""
@@ -127,7 +129,7 @@ class Call:
     def bounds(self) -> list[tuple[int, Size | None, Size | None, int]]:
         """Axis, start, end and step of a Slice."""
         starts, ends = (
-            self.elements(index) if self.has(index) else tuple(map(Size.of, self.ints(name, index)))
+            self.elements(index) if self.has(index) else self.ints(name, index)
             for name, index in (("starts", 1), ("ends", 2))
         )
         axes = self.ints("axes", 3, range(len(starts)))

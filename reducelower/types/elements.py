@@ -15,7 +15,7 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import value_of_tensor
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import LONGEST, Elements
-from reducelower.types.sizes import ONE, Size, product_of, quotient
+from reducelower.types.sizes import Size, is_never_negative, is_positive, over, product_of, quotient
 
 __all__ = ["ELEMENTS"]
 
@@ -25,9 +25,9 @@ def _sliced_elements(call: Call) -> Elements:
     if len(call.shape(0)) != 1:
         raise UnknownError
     for _, start, end, step in call.bounds():
-        if start is None or end is None or start.number is None or end.number is None or step < 1:
+        if not isinstance(start, int) or not isinstance(end, int) or step < 1:
             raise UnknownError
-        elements = elements[start.number : end.number : step]
+        elements = elements[start:end:step]
     return elements
 
 
@@ -41,11 +41,11 @@ def _gathered_elements(call: Call) -> Elements:
 def _concatenated_elements(call: Call) -> Elements:
     found: list[Size | None] = []
     for index in range(len(call.node.input)):
-        (length,) = call.shape(index)
-        if length.number is None or length.number > LONGEST:
+        length = call.length(index)
+        if length > LONGEST:
             raise UnknownError
         elements = call.elements_if_known(index)
-        found += [None] * length.number if elements is None else elements
+        found += [None] * length if elements is None else elements
     return tuple(found)
 
 
@@ -57,30 +57,30 @@ _Number: TypeAlias = "Callable[[Call, Size, Size], Size | None]"
 
 
 def _remainder(call: Call, left: Size, right: Size) -> Size | None:
-    if left.number is not None and right.number is not None and right.number > 0 <= left.number:
-        return Size.of(left.number % right.number)
-    if left.over(right) is not None:
-        return Size.of(0)
-    return call.atom(("Mod", left, right)) if left.is_never_negative and right.is_never_negative else None
+    if isinstance(left, int) and isinstance(right, int) and right > 0 <= left:
+        return left % right
+    if over(left, right) is not None:
+        return 0
+    return call.atom(("Mod", left, right)) if is_never_negative(left) and is_never_negative(right) else None
 
 
 def _extreme(name: str, pick: Callable[[int, int], int]) -> _Number:
     def of(call: Call, left: Size, right: Size) -> Size | None:
         if left == right:
             return left
-        if left.number is not None and right.number is not None:
-            return Size.of(pick(left.number, right.number))
-        return call.atom((name, left, right)) if left.is_never_negative and right.is_never_negative else None
+        if isinstance(left, int) and isinstance(right, int):
+            return pick(left, right)
+        return call.atom((name, left, right)) if is_never_negative(left) and is_never_negative(right) else None
 
     return of
 
 
 def _equal(call: Call, left: Size, right: Size) -> Size | None:
     if left == right:
-        return ONE
+        return 1
     difference = left - right
-    differs = difference.is_positive() or (right - left).is_positive()
-    return Size.of(0) if difference.number is not None or differs else None
+    differs = isinstance(difference, int) or is_positive(difference) or is_positive(-difference)
+    return 0 if differs else None
 
 
 def _pairwise(number: _Number) -> Callable[[Call], Elements]:
@@ -106,10 +106,9 @@ def _alike(*vectors: Elements) -> list[Elements]:
 
 def _chosen(call: Call) -> Elements:
     chosen, then, otherwise = _alike(*(call.elements(index) for index in range(3)))
-    numbers = [None if each is None else each.number for each in chosen]
     return tuple(
-        (None if one != other else one) if number is None else one if number else other
-        for number, one, other in zip(numbers, then, otherwise, strict=True)
+        (one if taken else other) if isinstance(taken, int) else one if one == other else None
+        for taken, one, other in zip(chosen, then, otherwise, strict=True)
     )
 
 
@@ -123,30 +122,30 @@ def _filled(call: Call) -> Elements:
     value = call.attribute("value")
     if value is not None and value.data_type not in (TensorProto.INT32, TensorProto.INT64):
         raise UnknownError
-    length = product_of(size for size in call.elements(0) if size is not None).number
-    if None in call.elements(0) or length is None or length > LONGEST or value is None:
+    length = product_of(size for size in call.elements(0) if size is not None)
+    if None in call.elements(0) or not isinstance(length, int) or length > LONGEST or value is None:
         raise UnknownError
     number = value_of_tensor(value)
     if number is None or not number.size:
         raise UnknownError
-    return (Size.of(int(number.reshape(-1)[0])),) * length
+    return (int(number.reshape(-1)[0]),) * length
 
 
 def _expanded(call: Call) -> Elements:
     (only,) = call.elements(0) if len(call.elements(0)) == 1 else (None,)
     (length,) = call.elements(1) if len(call.elements(1)) == 1 else (None,)
-    if only is None or length is None or length.number is None or not 0 <= length.number <= LONGEST:
+    if only is None or not isinstance(length, int) or not 0 <= length <= LONGEST:
         raise UnknownError
-    return (only,) * length.number
+    return (only,) * length
 
 
 def _total(call: Call) -> Elements:
     elements = [each for each in call.elements(0) if each is not None]
-    if len(elements) < len(call.elements(0)) or len(call.shape(0)) != 1:
+    if len(elements) < len(call.elements(0)) or len(call.shape(0)) != 1 or call.attribute("noop_with_empty_axes", 0):
         raise UnknownError
     if call.node.op_type == "ReduceProd":
         return (product_of(elements),)
-    return (sum(elements, Size.of(0)),)
+    return (sum(elements),)
 
 
 def _first(call: Call) -> Elements:
@@ -159,7 +158,7 @@ def _stated(call: Call) -> Elements:
     value = value_of_tensor(tensor) if tensor is not None and is_counting and prod(tensor.dims) <= LONGEST else None
     if value is None:
         raise UnknownError
-    return tuple(map(Size.of, value.reshape(-1).tolist()))
+    return tuple(value.reshape(-1).tolist())
 
 
 ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
@@ -178,7 +177,7 @@ ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     "Min": _pairwise(_extreme("Min", min)),
     "Mod": _pairwise(_remainder),
     "Mul": _pairwise(lambda call, left, right: left * right),
-    "Neg": lambda call: tuple(None if each is None else Size.of(0) - each for each in call.elements(0)),
+    "Neg": lambda call: tuple(None if each is None else -each for each in call.elements(0)),
     "Shape": _counted,
     "Size": lambda call: (product_of(call.shape(0)),),
     "Slice": _sliced_elements,

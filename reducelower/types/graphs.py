@@ -18,7 +18,6 @@ from onnx import (
     ValueInfoProto,
 )
 
-from reducelower.model.attributes import value_of
 from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
@@ -26,11 +25,12 @@ from reducelower.model.inference.declared import declared_type
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import DEFAULTS_SINCE
+from reducelower.model.value_info import NOTHING_STATED, StatedType, stated_type
+from reducelower.types.borders import sources_outside
 from reducelower.types.known import LONGEST, Known
-from reducelower.types.resolver import carried, is_not_followed
 from reducelower.types.views import Graph, Held, Source
 
-__all__ = ["GraphKey", "InnerGraph", "ModelGraphs", "function_key", "inner_graphs", "sources_outside"]
+__all__ = ["GraphKey", "InnerGraph", "ModelGraphs", "function_key", "inner_graphs"]
 
 GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward; for graphs in function n it starts with -1 - n."""
@@ -138,9 +138,10 @@ class InnerGraph:
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2
         return Known((TensorProto.INT64, TensorProto.BOOL)[self.inputs[name]], ()) if is_counter else None
 
-    def stated_type(self, name: str) -> TypeProto | None:
-        """The type that the graph states for a value."""
-        return self._stated.get(name)
+    def stated_type(self, name: str) -> StatedType:
+        """What the graph states of a value."""
+        stated = self._stated.get(name)
+        return NOTHING_STATED if stated is None else stated_type(stated)
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this graph."""
@@ -161,20 +162,6 @@ def inner_graphs(node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[s
     return [
         (InnerGraph(graph, around, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)
     ]
-
-
-def sources_outside(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
-    """What a Loop, a Scan or a call hands to an input of its body."""
-    is_own = node.domain in DEFAULT_DOMAINS
-    is_given = place < len(node.input) and node.input[place] != ""
-    if not is_given or is_not_followed(node, around) or (is_own and node.op_type not in ("Loop", "Scan")):
-        return ()
-    axes: int | None = 0  # a state of a Scan keeps its shape
-    if is_own and node.op_type == "Loop":
-        axes = None  # what is carried keeps its element type; its shape may change
-    elif is_own and place >= carried(node):
-        axes = None if value_of(node, "scan_input_axes") else -1
-    return (Source(around, node.input[place], axes),)
 
 
 class ModelGraphs:
@@ -215,10 +202,10 @@ class ModelGraphs:
         return self._graphs[key]
 
     def declared(self, name: str, stated: TypeProto | None) -> TypeProto | None:
-        """A stated type with what the user declared of a value."""
+        """A stated type with what the user declared of a value; None if nothing is declared."""
         if name in self._element_types or name in self._ranks:
             return declared_type(stated, self._element_types.get(name), self._ranks.get(name))
-        return stated
+        return None
 
     def called(self, node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
         """The body of the function that a node calls, with the names of its outputs; empty if it calls none."""
@@ -271,8 +258,9 @@ class _KeyedGraph(InnerGraph):
         is_default = not self._key and self._model.has_open_defaults and name in self.inputs
         return None if is_default else super().held(name)
 
-    def stated_type(self, name: str) -> TypeProto | None:
-        return self._model.declared(name, super().stated_type(name))
+    def stated_type(self, name: str) -> StatedType:
+        declared = self._model.declared(name, self._stated.get(name))
+        return super().stated_type(name) if declared is None else stated_type(declared)
 
     def handed(self, name: str) -> Sequence[Source]:
         if len(self._key) != 1 or name not in self.inputs:

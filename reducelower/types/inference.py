@@ -12,7 +12,7 @@ from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference import protected
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
-from reducelower.model.value_info import has_whole_shape
+from reducelower.model.value_info import NOTHING_STATED, stated_type
 from reducelower.types.graphs import GraphKey, ModelGraphs
 from reducelower.types.known import Known
 from reducelower.types.resolver import Resolver
@@ -177,11 +177,12 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
 
 def _states_all(graph: GraphProto) -> bool:
     """Whether a graph without subgraphs states the types of all that its nodes yield, up to the names of sizes."""
-    types = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+    types = {value.name: stated_type(value.type) for value in (*graph.value_info, *graph.output)}
     for node in graph.node:
         if may_hold_graphs(node):
             return False
         for name in filter(None, node.output):
-            if name not in types or not types[name].tensor_type.elem_type or not has_whole_shape(types[name]):
+            known = types.get(name, NOTHING_STATED)
+            if not known.element_type or known.sizes is None or None in known.sizes:
                 return False
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from reducelower.types.sizes import Size
+from reducelower.types.sizes import Polynomial, Size
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["LONGEST", "Elements", "Known", "Question", "Shape", "in_own_names"]
+__all__ = ["COUNTING", "LONGEST", "UNKNOWN", "Elements", "Known", "Question", "Shape", "in_own_names"]
 
 LONGEST = 64
 """The most elements of a vector whose contents are followed: shapes and axes are shorter."""
@@ -29,6 +29,16 @@ Elements: TypeAlias = "tuple[Size | None, ...]"
 
 Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "elements", "data"]'
 """A question about a value; see the attributes of `Known`."""
+
+UNKNOWN: Mapping[Question, Any] = {
+    "element_type": 0,
+    "container": b"",
+    "rank": None,
+    "shape": None,
+    "elements": None,
+    "data": b"",
+}
+"""The answers where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +62,11 @@ class Known:
     @classmethod
     def of_constant(cls, element_type: int, dims: Sequence[int], value: Array | None) -> Known:
         """What is known about a constant; its value is left out if it is large or cannot be read."""
-        shape = tuple(map(Size.of, dims))
+        shape = tuple(dims)
         if value is None or prod(dims) > LONGEST or value.dtype == object:
             return cls(element_type, shape)
-        elements = tuple(map(Size.of, value.reshape(-1).tolist())) if element_type in _COUNTING else None
+        # A bool is made a number.
+        elements = tuple(map(int, value.reshape(-1).tolist())) if element_type in COUNTING else None
         return cls(element_type, shape, elements, value)
 
     def answer(self, question: Question) -> Any:
@@ -75,27 +86,27 @@ class Known:
     @property
     def atoms(self) -> frozenset[int]:
         """All atoms of the sizes."""
-        sizes = (*(self.shape or ()), *(each for each in self.elements or () if each is not None))
-        return frozenset(atom for size in sizes for atom in size.atoms)
+        sizes = (*(self.shape or ()), *(self.elements or ()))
+        return frozenset(atom for size in sizes if isinstance(size, Polynomial) for atom in size.atoms)
 
     @property
     def numbers(self) -> tuple[int, ...] | None:
         """The elements, if all are numbers."""
         if self.elements is None:
             return None
-        found = tuple(each.number for each in self.elements if each is not None and each.number is not None)
+        found = tuple(each for each in self.elements if isinstance(each, int))
         return found if len(found) == len(self.elements) else None
 
     @property
     def counted(self) -> Array | None:
         """The contents as an array, if all are numbers and the shape is known."""
-        numbers, sizes = self.numbers, [size.number for size in self.shape or () if size.number is not None]
+        numbers, sizes = self.numbers, [size for size in self.shape or () if isinstance(size, int)]
         if numbers is None or len(sizes) != self.rank:
             return None
         return np.array(numbers, helper.tensor_dtype_to_np_dtype(self.element_type)).reshape(sizes)
 
 
-_COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 """Element types whose contents may become sizes, or choose between them."""
 
 
@@ -107,7 +118,7 @@ def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, 
     names: dict[int, int] = {}
 
     def renamed(size: Size | None) -> Size | None:
-        if size is None or size.number is not None:
+        if not isinstance(size, Polynomial):
             return size
         for monomial, _ in size.terms:
             for atom in monomial:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.types.call import Call, UnknownError
-from reducelower.types.shapes import BROADCASTING, SAME_SHAPE
+from reducelower.types.shapes import ALIKE, BROADCASTING, SAME_SHAPE
 
-__all__ = ["CONTRIB", "ML_RANKS", "RANKS", "UNLISTED", "Output", "RankOf"]
+__all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_rule"]
 
 RankOf: TypeAlias = Callable[[Call], int]
 """Computes a rank from facts about the inputs."""
@@ -164,3 +165,28 @@ UNLISTED: Mapping[str, tuple[Output, ...]] = {
     "SimplifiedLayerNormalization": (Output(1, rank=_like(0)), _FLOAT),
 }
 """Operators that onnxruntime adds to the default domain."""
+
+
+def listed(node: NodeProto, place: int, opset: int) -> Output | None:
+    """What the tables of operators without a schema say of an output; `opset` is that of the default domain."""
+    if node.domain == "com.microsoft.nchwc":
+        # It has operators of the default domain in a blocked layout.
+        return Output(0, rank=_like(0)) if place == 0 else None
+    if node.domain == "com.microsoft":
+        outputs = CONTRIB.get(node.op_type, ())
+    elif node.op_type in UNLISTED and node.domain in DEFAULT_DOMAINS and schema(node.op_type, opset) is None:
+        outputs = UNLISTED[node.op_type]
+    else:
+        return None
+    return outputs[place] if place < len(outputs) else None
+
+
+def rank_rule(node: NodeProto, place: int, opset: int) -> RankOf | None:
+    """What computes the rank of an output; None if no table tells."""
+    found = listed(node, place, opset)
+    if found is not None:
+        return found.rank
+    return _RANKS.get(node.domain, {}).get(node.op_type) if place == 0 or node.op_type in ALIKE else None
+
+
+_RANKS: Mapping[str, Mapping[str, RankOf]] = {"": RANKS, "ai.onnx": RANKS, "ai.onnx.ml": ML_RANKS}

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from reducelower.types.call import Call, UnknownError
-from reducelower.types.known import Shape
-from reducelower.types.sizes import ONE, Size, product_of, quotient
+from reducelower.types.known import Elements, Shape
+from reducelower.types.sizes import Size, is_never_negative, numbers_of, over, product_of, quotient
 
-__all__ = ["BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
+__all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
@@ -22,38 +22,40 @@ _END = 2**31 - 1
 
 def broadcast(*shapes: Shape) -> Shape:
     """The shape to which shapes broadcast."""
-    rank = max(map(len, shapes))
+    wide = [shape for shape in shapes if shape]
+    if not wide or wide.count(wide[0]) == len(wide):
+        return wide[0] if wide else ()
+    rank = max(map(len, wide))
     found: list[Size | None] = []
     for axis in range(-rank, 0):
-        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {ONE}
-        numbers = [size for size in sizes if size is not None and size.number is not None]
+        sizes = {shape[axis] for shape in wide if len(shape) >= -axis} - {1}
+        numbers = [size for size in sizes if isinstance(size, int)]
         # What stands beside another number is that number or 1.
-        found.append(numbers[0] if numbers else ONE if not sizes else sizes.pop() if len(sizes) == 1 else None)
+        found.append(numbers[0] if numbers else 1 if not sizes else sizes.pop() if len(sizes) == 1 else None)
     return tuple(found)
 
 
 def _reshaped(call: Call) -> Shape:
     given = call.attribute("shape")
-    target = tuple(map(Size.of, given)) if given is not None else call.elements_if_known(1)
+    target: Elements | None = tuple(given) if given is not None else call.elements_if_known(1)
     if target is None:
         return (None,) * call.length(1)
     keeps_zeros = call.attribute("allowzero", 0)
-    numbers = [None if size is None else size.number for size in target]
-    takes_data = -1 in numbers or (0 in numbers and not keeps_zeros)
+    takes_data = -1 in target or (0 in target and not keeps_zeros)
     data = call.shape_if_known(0) if takes_data else None
     found: list[Size | None] = []
     open_at = -1
-    for axis, (size, number) in enumerate(zip(target, numbers, strict=True)):
-        if number == 0 and not keeps_zeros:
+    for axis, size in enumerate(target):
+        if size == 0 and not keeps_zeros:
             size = data[axis] if data is not None and axis < len(data) else None
-        elif number == -1:
+        elif size == -1:
             open_at, size = axis, None
-        elif size is not None and not size.is_never_negative:
+        elif size is not None and not is_never_negative(size):
             size = None  # it may turn out to be -1
         found.append(size)
     others = [size for axis, size in enumerate(found) if axis != open_at]
     if open_at >= 0 and data is not None and None not in others:
-        found[open_at] = product_of(data).over(product_of(size for size in others if size is not None))
+        found[open_at] = over(product_of(data), product_of(size for size in others if size is not None))
     return tuple(found)
 
 
@@ -96,12 +98,9 @@ def _concatenated(call: Call) -> Shape:
     for axis in range(len(shapes[0])):
         sizes = [shape[axis] for shape in shapes]
         if axis == at:
-            total = sizes[0]
-            for size in sizes[1:]:
-                total = total + size
-            found.append(total)
+            found.append(sum(sizes))
         else:
-            found.append(next((size for size in sizes if size.number is not None), sizes[0]))
+            found.append(next((size for size in sizes if isinstance(size, int)), sizes[0]))
     return tuple(found)
 
 
@@ -109,16 +108,13 @@ def _sliced(call: Call) -> Shape:
     found: list[Size | None] = list(call.shape(0))
     for axis, start, end, step in call.bounds():
         size = found[axis]
-        first, last = (None if bound is None else bound.number for bound in (start, end))
-        is_whole = (
-            first == 0 and step == 1 and size is not None and (end == size or (last is not None and last >= _END))
-        )
-        if is_whole:
+        is_to_end = size is not None and (end == size or (isinstance(end, int) and end >= _END))
+        if start == 0 and step == 1 and is_to_end:
             continue
-        if size is None or size.number is None or first is None or last is None or step < 1:
-            found[axis] = None
+        if isinstance(size, int) and isinstance(start, int) and isinstance(end, int) and step >= 1:
+            found[axis] = len(range(size)[start:end:step])
         else:
-            found[axis] = Size.of(len(range(size.number)[first:last:step]))
+            found[axis] = None
     return tuple(found)
 
 
@@ -127,7 +123,7 @@ def _window(call: Call) -> Shape:
     data, sizes = call.shape(0), call.attribute("kernel_shape")
     is_convolution = call.node.op_type.startswith("Conv")
     if sizes is None:
-        sizes = [size.number for size in call.shape(1)[2:]]
+        sizes = numbers_of(call.shape(1)[2:])
     count = len(sizes)
     if None in sizes or len(data) != count + 2 or call.attribute("ceil_mode", 0):
         raise UnknownError
@@ -137,11 +133,11 @@ def _window(call: Call) -> Shape:
     strides, dilations = (call.attribute(name) or [1] * count for name in ("strides", "dilations"))
     found = [data[0], call.shape(1)[0] if is_convolution else data[1]]
     for axis, size in enumerate(sizes):
-        spare = data[axis + 2] + Size.of(pads[axis] + pads[axis + count] - dilations[axis] * (size - 1) - 1)
-        steps = quotient(spare, Size.of(strides[axis]), call.atom)
+        spare = data[axis + 2] + (pads[axis] + pads[axis + count] - dilations[axis] * (size - 1) - 1)
+        steps = quotient(spare, strides[axis], call.atom)
         if steps is None:
             raise UnknownError
-        found.append(steps + ONE)
+        found.append(steps + 1)
     return tuple(found)
 
 
@@ -149,7 +145,7 @@ def _padded(call: Call) -> Shape:
     shape, pads = call.shape(0), call.ints("pads", 1)
     if call.has(3) or len(pads) != 2 * len(shape):
         raise UnknownError
-    return tuple(size + Size.of(pads[axis] + pads[axis + len(shape)]) for axis, size in enumerate(shape))
+    return tuple(size + (pads[axis] + pads[axis + len(shape)]) for axis, size in enumerate(shape))
 
 
 def _resized(call: Call) -> Shape:
@@ -166,8 +162,8 @@ def _attended(call: Call) -> Shape:
     query, value = call.shape(0), call.shape(2)
     if len(query) == 4:
         return (*query[:3], value[3])
-    heads, of_values = (Size.of(int(call.attribute(name))) for name in ("q_num_heads", "kv_num_heads"))
-    width = value[2].over(of_values)
+    heads, of_values = (int(call.attribute(name)) for name in ("q_num_heads", "kv_num_heads"))
+    width = over(value[2], of_values)
     return (*query[:2], None if width is None else width * heads)
 
 
@@ -175,7 +171,7 @@ def _split_in_equal_parts(call: Call) -> Shape:
     """Only where every output is of one size: as many parts as outputs, which divide the axis."""
     shape, axis = call.shape(0), call.axis()
     count = int(call.attribute("num_outputs", len(call.node.output)))
-    part = shape[axis].over(Size.of(count))
+    part = over(shape[axis], count)
     if part is None or call.has(1) or call.attribute("split") is not None or count != len(call.node.output):
         raise UnknownError
     return (*shape[:axis], part, *shape[axis + 1 :])
@@ -188,7 +184,7 @@ def _most(call: Call) -> Shape:
 
 def _ranged(call: Call) -> Shape:
     (start,), (limit,), (step,) = (call.elements(index) for index in range(3))
-    if start != Size.of(0) or step != ONE or limit is None or not limit.is_never_negative:
+    if start != 0 or step != 1 or limit is None or not is_never_negative(limit):
         raise UnknownError
     return (limit,)
 
@@ -215,6 +211,9 @@ BROADCASTING = (
 )  # fmt: skip
 """Operators whose inputs are broadcast to one shape, which is that of the output."""
 
+ALIKE = frozenset({"Split", "TopK"})
+"""Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
+
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     **dict.fromkeys(SAME_SHAPE, lambda call: call.shape(0)),
     **dict.fromkeys(BROADCASTING, _broadcast),
@@ -230,7 +229,7 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "Range": _ranged,
     "Reshape": _reshaped,
     "Resize": _resized,
-    "Shape": lambda call: (Size.of(len(range(call.rank(0))[call.part()])),),
+    "Shape": lambda call: (len(range(call.rank(0))[call.part()]),),
     "Size": lambda call: (),
     "Slice": _sliced,
     "Split": _split_in_equal_parts,

@@ -1,7 +1,7 @@
 """Sizes as polynomials with integer coefficients over atoms, such as ``batch``, ``2 * batch * seq`` or ``seq + 1``.
 
 An atom is the size of some axis: a number that is never negative, but may be zero. Two sizes are the same if their
-polynomials are.
+polynomials are. What depends on no atom is an `int`.
 """
 
 from __future__ import annotations
@@ -16,38 +16,40 @@ from typing import TypeAlias
 
 from reducelower.model.text import expression
 
-__all__ = ["ONE", "ZERO", "Size", "of_text", "product_of", "quotient"]
+__all__ = [
+    "Polynomial",
+    "Size",
+    "is_never_negative",
+    "is_positive",
+    "makes_zero",
+    "numbers_of",
+    "of_text",
+    "over",
+    "product_of",
+    "quotient",
+]
 
 _Monomial: TypeAlias = "tuple[int, ...]"
 """Atoms in order, each as often as it is a factor."""
 
+_Terms: TypeAlias = "tuple[tuple[_Monomial, int], ...]"
+"""Monomials in order, each with its coefficient, which is not zero."""
+
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """A size, or a number made of sizes.
+class Polynomial:
+    """A size, or a number made of sizes, that depends on an atom at least.
 
     Attributes:
-        terms: the monomials in order, each with its coefficient, which is not zero.
+        terms: its monomials and coefficients.
     """
 
-    terms: tuple[tuple[_Monomial, int], ...]
+    terms: _Terms
 
     @classmethod
-    def of(cls, number: int) -> Size:
-        """A size that is a number."""
-        return cls((((), int(number)),) if number else ())
-
-    @classmethod
-    def atom(cls, atom: int) -> Size:
+    def atom(cls, atom: int) -> Polynomial:
         """A size of which only the name is known."""
         return cls((((atom,), 1),))
-
-    @property
-    def number(self) -> int | None:
-        """The number that this is; None if it depends on an atom."""
-        if not self.terms:
-            return 0
-        return self.terms[0][1] if self.terms[0][0] == () and len(self.terms) == 1 else None
 
     @property
     def atoms(self) -> frozenset[int]:
@@ -55,85 +57,103 @@ class Size:
         return frozenset(atom for monomial, _ in self.terms for atom in monomial)
 
     def __add__(self, other: Size) -> Size:
-        return _collected((*self.terms, *other.terms))
+        return _collected((*self.terms, *_terms(other))) if other else self
+
+    def __neg__(self) -> Size:
+        return self * -1
 
     def __sub__(self, other: Size) -> Size:
-        return self + other * Size.of(-1)
+        return self + -other
+
+    def __rsub__(self, other: int) -> Size:
+        return -self + other
 
     def __mul__(self, other: Size) -> Size:
+        if isinstance(other, int):
+            return Polynomial(tuple((monomial, own * other) for monomial, own in self.terms)) if other else 0
         return _collected(
             (tuple(sorted(ours + theirs)), left * right)
             for (ours, left), (theirs, right) in product(self.terms, other.terms)
         )
 
-    def over(self, other: Size) -> Size | None:
-        """The exact quotient by a monomial that is not zero; None if there is none."""
-        if self == other:
-            return ONE
-        if len(other.terms) != 1:
-            return None
-        ((divisor, coefficient),) = other.terms
-        quotient = []
-        for monomial, own in self.terms:
-            rest = list(monomial)
-            for atom in divisor:
-                if atom not in rest:
-                    return None
-                rest.remove(atom)
-            if own % coefficient:
-                return None
-            quotient.append((tuple(rest), own // coefficient))
-        return _collected(quotient)
-
-    def is_positive(self, positive: Collection[int] = ()) -> bool:
-        """Whether this is more than zero whatever the atoms are, of which some are known not to be zero."""
-        if not self.is_never_negative:
-            return False
-        return any(all(atom in positive for atom in monomial) for monomial, _ in self.terms)
-
-    @property
-    def is_never_negative(self) -> bool:
-        """Whether no coefficient is negative."""
-        return all(coefficient > 0 for _, coefficient in self.terms)
-
-    @property
-    def least(self) -> int | None:
-        """The number that this is never below; None if an atom takes something away."""
-        if any(coefficient < 0 for monomial, coefficient in self.terms if monomial):
-            return None
-        return next((coefficient for monomial, coefficient in self.terms if not monomial), 0)
-
-    def makes_zero(self, other: Size) -> bool:
-        """Whether `other` is zero wherever this is."""
-        if self == other:
-            return True
-        if len(self.terms) != 1:
-            return other.over(self) is not None
-        needed = set(self.terms[0][0])
-        return bool(needed) and all(needed <= set(monomial) for monomial, _ in other.terms)
+    __radd__, __rmul__ = __add__, __mul__
 
     def renamed(self, names: Mapping[int, int]) -> Size:
         """The same over other atoms."""
-        if self.number is not None:
-            return self
         return _collected(
             (tuple(sorted(names[atom] for atom in monomial)), coefficient) for monomial, coefficient in self.terms
         )
+
+
+Size: TypeAlias = "int | Polynomial"
+"""A size, or a number made of sizes."""
+
+
+def _terms(size: Size) -> _Terms:
+    if isinstance(size, Polynomial):
+        return size.terms
+    return (((), size),) if size else ()
 
 
 def _collected(terms: Iterable[tuple[_Monomial, int]]) -> Size:
     found: dict[_Monomial, int] = {}
     for monomial, coefficient in terms:
         found[monomial] = found.get(monomial, 0) + coefficient
-    return Size(tuple(sorted((monomial, coefficient) for monomial, coefficient in found.items() if coefficient)))
+    made = tuple(sorted((monomial, coefficient) for monomial, coefficient in found.items() if coefficient))
+    return Polynomial(made) if any(monomial for monomial, _ in made) else sum(coefficient for _, coefficient in made)
 
 
-ZERO, ONE = Size.of(0), Size.of(1)
+def numbers_of(sizes: Iterable[Size | str | None]) -> tuple[int | None, ...]:
+    """The sizes that are numbers, with None for the others."""
+    return tuple(size if isinstance(size, int) else None for size in sizes)
 
 
 def product_of(sizes: Iterable[Size]) -> Size:
     """The product of sizes; 1 of none."""
-    return reduce(Size.__mul__, sizes, ONE)
+    return reduce(operator.mul, sizes, 1)
+
+
+def over(left: Size, right: Size) -> Size | None:
+    """The exact quotient by a monomial that is not zero; None if there is none."""
+    if left == right:
+        return 1
+    terms = _terms(right)
+    if len(terms) != 1:
+        return None
+    ((divisor, coefficient),) = terms
+    found = []
+    for monomial, own in _terms(left):
+        rest = list(monomial)
+        for atom in divisor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if own % coefficient:
+            return None
+        found.append((tuple(rest), own // coefficient))
+    return _collected(found)
+
+
+def is_never_negative(size: Size) -> bool:
+    """Whether no coefficient is negative."""
+    return size >= 0 if isinstance(size, int) else all(coefficient > 0 for _, coefficient in size.terms)
+
+
+def is_positive(size: Size, positive: Collection[int] = ()) -> bool:
+    """Whether a size is more than zero whatever the atoms are, of which some are known not to be zero."""
+    if isinstance(size, int) or not is_never_negative(size):
+        return isinstance(size, int) and size > 0
+    return any(all(atom in positive for atom in monomial) for monomial, _ in size.terms)
+
+
+def makes_zero(one: Size, other: Size) -> bool:
+    """Whether `other` is zero wherever `one` is."""
+    if one == other or isinstance(one, int):
+        return one == other
+    if len(one.terms) != 1:
+        return over(other, one) is not None
+    needed = set(one.terms[0][0])
+    return all(needed <= set(monomial) for monomial, _ in _terms(other))
 
 
 def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size | None:
@@ -141,18 +161,26 @@ def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size 
 
     It has no meaning where the divisor is zero.
     """
-    if right.number == 0:
+    if right == 0:
         return None
-    if left.number is not None and right.number is not None:
-        whole = abs(left.number) // abs(right.number)
-        return Size.of(whole if left.number * right.number >= 0 else -whole)
-    exact = left.over(right)
+    if isinstance(left, int) and isinstance(right, int):
+        whole = abs(left) // abs(right)
+        return whole if left * right >= 0 else -whole
+    exact = over(left, right)
     if exact is not None:
         return exact
-    least = left.least
-    is_rounded_up = right.number is not None and least is not None and -right.number < least
-    is_never_negative = (left.is_never_negative and right.is_never_negative) or is_rounded_up
-    return atom(("Div", left, right)) if is_never_negative else None
+    least = _least(left)
+    is_rounded_up = isinstance(right, int) and least is not None and -right < least
+    is_positive_or_zero = (is_never_negative(left) and is_never_negative(right)) or is_rounded_up
+    return atom(("Div", left, right)) if is_positive_or_zero else None
+
+
+def _least(size: Size) -> int | None:
+    """The number that a size is never below; None if an atom takes something away."""
+    terms = _terms(size)
+    if any(coefficient < 0 for monomial, coefficient in terms if monomial):
+        return None
+    return next((coefficient for monomial, coefficient in terms if not monomial), 0)
 
 
 def of_text(text: str, atom: Callable[[Hashable], Size]) -> Size:
@@ -179,15 +207,15 @@ def _evaluated(node: ast.expr, atom: Callable[[Hashable], Size]) -> Size | None:
     if isinstance(node, ast.Name):
         return atom(node.id)
     if isinstance(node, ast.Constant) and type(node.value) is int:
-        return Size.of(node.value)
+        return node.value
     if not isinstance(node, ast.BinOp):
         return None
     left, right = _evaluated(node.left, atom), _evaluated(node.right, atom)
     if left is None or right is None:
         return None
     of_numbers = _OF_NUMBERS.get(type(node.op))
-    if of_numbers is not None and left.number is not None and right.number:
-        return Size.of(of_numbers(left.number, right.number))
+    if of_numbers is not None and isinstance(left, int) and isinstance(right, int) and right:
+        return of_numbers(left, right)
     if isinstance(node.op, ast.FloorDiv):
         return quotient(left, right, atom)
     combine = _OPERATIONS.get(type(node.op))
@@ -195,9 +223,9 @@ def _evaluated(node: ast.expr, atom: Callable[[Hashable], Size]) -> Size | None:
 
 
 _OPERATIONS: Mapping[type[ast.operator], Callable[[Size, Size], Size]] = {
-    ast.Add: Size.__add__,
-    ast.Mult: Size.__mul__,
-    ast.Sub: Size.__sub__,
+    ast.Add: operator.add,
+    ast.Mult: operator.mul,
+    ast.Sub: operator.sub,
 }
 
 _OF_NUMBERS: Mapping[type[ast.operator], Callable[[int, int], int]] = {

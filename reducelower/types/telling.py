@@ -15,7 +15,7 @@ from reducelower.model.inference.protected import may_crash
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema_in_force
 from reducelower.model.value_info import size_of
 from reducelower.types.known import Shape
-from reducelower.types.sizes import Size
+from reducelower.types.sizes import Polynomial
 
 __all__ = ["NOTHING", "TENSOR", "Telling", "Told", "can_be_told"]
 
@@ -63,8 +63,8 @@ class Telling:
 
     def __init__(self) -> None:
         self._told: dict[Hashable, Sequence[Told]] = {}
-        self._spelled: dict[Size, str] = {}
-        self._sizes: dict[str, Size] = {}
+        self._spelled: dict[Polynomial, str] = {}
+        self._sizes: dict[str, Polynomial] = {}
 
     def told(self, node: NodeProto, version: int, inputs: Sequence[Told | None]) -> Sequence[Told]:
         """What it tells of each output of a node that it can be asked about, given what is known of the inputs."""
@@ -112,17 +112,12 @@ class Telling:
         made.tensor_type.shape.SetInParent()
         for size in given.shape:
             dim = made.tensor_type.shape.dim.add()
-            if size is None:
-                continue
-            number = size.number
-            if number is not None:
-                dim.dim_value = number
-                continue
-            name = self._spelled.get(size)
-            if name is None:
-                name = self._spelled[size] = f"size{len(self._spelled)}"
+            if isinstance(size, int):
+                dim.dim_value = size
+            elif size is not None:
+                name = self._spelled.setdefault(size, f"size{len(self._spelled)}")
                 self._sizes[name] = size
-            dim.dim_param = name
+                dim.dim_param = name
         return made
 
     def _read(self, told: TypeProto, has_types: bool) -> Told:
@@ -133,8 +128,7 @@ class Telling:
         if not tensor.HasField("shape"):
             return Told(element_type)
         sizes = (
-            Size.of(dim.dim_value) if size_of(dim) is not None else self._sizes.get(dim.dim_param)
-            for dim in tensor.shape.dim
+            dim.dim_value if size_of(dim) is not None else self._sizes.get(dim.dim_param) for dim in tensor.shape.dim
         )
         return Told(element_type, tuple(sizes))
 
@@ -145,4 +139,4 @@ def _domain(node: NodeProto) -> str:
 
 def _has_numbers(given: Told | None) -> bool:
     shape = None if given is None else given.shape
-    return shape is None or all(size is not None and size.number is not None for size in shape)
+    return shape is None or all(isinstance(size, int) for size in shape)

@@ -6,10 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from onnx import NodeProto, TypeProto
+from onnx import NodeProto
 
+from reducelower.model.value_info import StatedType
 from reducelower.types.known import Question
-from reducelower.types.sizes import Size
+from reducelower.types.sizes import Polynomial, Size
 
 __all__ = ["Atoms", "ContradictionError", "Graph", "Held", "Source"]
 
@@ -65,8 +66,8 @@ class Graph(Protocol):
     def held(self, name: str) -> Held | None:
         """What is known about a constant of this graph, or a value from outside; None for any other value."""
 
-    def stated_type(self, name: str) -> TypeProto | None:
-        """The type that this graph states for a value; None if it states none that may be used."""
+    def stated_type(self, name: str) -> StatedType:
+        """What this graph states of a value."""
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this graph, one for each call of a function; none if unknown."""
@@ -90,14 +91,16 @@ class Atoms:
     _numbers: dict[Hashable, int] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
 
-    def __call__(self, key: Hashable) -> Size:
+    def __call__(self, key: Hashable) -> Polynomial:
         """The size that is this atom."""
         number = self._numbers.setdefault(key, self.first + len(self._numbers))
         if isinstance(key, str):
             self._names[number] = key
-        return Size.atom(number)
+        return Polynomial.atom(number)
 
     def name(self, size: Size) -> str:
         """The name that the model has for a size; empty if it has none."""
-        (monomial, coefficient), *others = size.terms or [((), 0)]
+        if isinstance(size, int):
+            return ""
+        (monomial, coefficient), *others = size.terms
         return self._names.get(monomial[0], "") if len(monomial) == coefficient == 1 and not others else ""

@@ -16,7 +16,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import read_by
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.types.known import Known
-from reducelower.types.sizes import Size
+from reducelower.types.sizes import Polynomial, Size, is_never_negative
 
 __all__ = ["Witnesses"]
 
@@ -28,10 +28,10 @@ class Witnesses:
         """Take the nodes of the graph, what is known about its values, and the names of its outputs."""
         self._reached = _outputs_reached(nodes, outputs)
         self._found = [
-            (atoms, place)
+            (size.atoms, place)
             for place, node in enumerate(nodes)
             for size in _not_zero(node, known)
-            if (atoms := size.atoms) and len(size.terms) == 1
+            if isinstance(size, Polynomial) and len(size.terms) == 1
         ]
 
     def never_zero(self, place: int) -> frozenset[int]:
@@ -65,7 +65,7 @@ def _not_zero(node: NodeProto, known: Callable[[str], Known]) -> Iterator[Size]:
                 yield data.shape[axis]
         elif value_of(node, "allowzero", 0):
             target = known(node.input[1]).elements or ()
-            if any(size is not None and size.number == -1 for size in target):
-                yield from (size for size in target if size is not None and size.is_never_negative)
+            if -1 in target:
+                yield from (size for size in target if size is not None and is_never_negative(size))
     except (IndexError, RefusedError, TypeError, ValueError):  # of a broken model
         return

@@ -25,6 +25,7 @@ from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.model.numbers import Array
 from reducelower.model.value_info import size_of
 from reducelower.scope.scope import Scope
+from reducelower.types.sizes import over
 
 
 def _given(op: Writer, index: int) -> str:
@@ -307,9 +308,8 @@ def _multiples(op: Writer, sizes: str) -> Array | None:
     before, after = op.scope.known(op.input(0)).shape, op.scope.known(sizes).elements
     if before is None or after is None or len(before) != len(after) or op.scope.constant(sizes) is not None:
         return None
-    quotients = (None if asked is None else asked.over(size) for asked, size in zip(after, before, strict=True))
-    found = [0 if quotient is None else quotient.number or 0 for quotient in quotients]
-    return np.array(found, np.float32) if all(factor > 0 for factor in found) else None
+    found = [None if asked is None else over(asked, size) for asked, size in zip(after, before, strict=True)]
+    return np.array(found, np.float32) if all(isinstance(factor, int) and factor > 0 for factor in found) else None
 
 
 def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:

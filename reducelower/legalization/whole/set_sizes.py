@@ -21,7 +21,7 @@ from reducelower.model.text import expression
 from reducelower.options import Settings, Target
 from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
-from reducelower.types.sizes import Size, of_text
+from reducelower.types.sizes import of_text
 from reducelower.types.views import Atoms
 
 __all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
@@ -85,10 +85,8 @@ def _names(size: str) -> set[str]:
 def _size(name: str, sizes: Mapping[str, int]) -> int | None:
     """What a named size, or a calculation with such, comes to; None if a name in it is not set."""
     atoms = Atoms()
-    found = of_text(
-        name, lambda key: Size.of(sizes[key]) if isinstance(key, str) and key in sizes else atoms(key)
-    ).number
-    return found if found is not None and found >= 0 else None
+    found = of_text(name, lambda key: sizes[key] if isinstance(key, str) and key in sizes else atoms(key))
+    return found if isinstance(found, int) and found >= 0 else None
 
 
 def _fold(document: Document, settings: Settings) -> None:

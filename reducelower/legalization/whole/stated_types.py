@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.inference.protected import objection
 from reducelower.model.skeleton import skeleton
-from reducelower.model.value_info import is_known, may_be_of_one_shape, sizes, tensor_type, without_made_up_symbols
+from reducelower.model.value_info import may_be_of_one_shape, sizes, stated_type, tensor_type, without_made_up_symbols
 from reducelower.types import infer
 
 __all__ = [
@@ -107,7 +107,7 @@ def _untyped_outputs(graph: GraphProto, types: Mapping[str, TypeProto]) -> Itera
     """Outputs without a stated type, which the checker refuses, each with the inferred type."""
     for value in graph.output:
         known = types.get(value.name)
-        if not value.HasField("type") and known is not None and is_known(known):
+        if not value.HasField("type") and known is not None and stated_type(known).is_known:
             yield value, known
 
 

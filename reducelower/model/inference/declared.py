@@ -9,7 +9,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
 from reducelower.model.graph import bodies, subgraphs
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
-from reducelower.model.value_info import rank_of
+from reducelower.model.value_info import stated_type
 
 __all__ = ["declare", "declared_type", "names_in", "objection"]
 
@@ -84,7 +84,8 @@ def _types_in(holder: GraphProto | FunctionProto) -> dict[str, tuple[int | None,
         stated += [*holder.output, *holder.input]
         found = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in holder.initializer}
     for value in stated:
-        found[value.name] = (value.type.tensor_type.elem_type or None, rank_of(value.type))
+        known = stated_type(value.type)
+        found[value.name] = (known.element_type or None, None if known.sizes is None else len(known.sizes))
     return found
 
 

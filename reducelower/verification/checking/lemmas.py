@@ -19,6 +19,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.types import Inference
 from reducelower.types.known import Known
+from reducelower.types.sizes import numbers_of
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
@@ -138,7 +139,7 @@ def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
             dims = answer
         elif question == "known" and isinstance(answer, Known):
             kind = answer.element_type or kind
-            dims = dims if answer.shape is None else tuple(size.number for size in answer.shape)
+            dims = dims if answer.shape is None else numbers_of(answer.shape)
         elif question == "rank" and isinstance(answer, int):
             dims = dims or (None,) * answer
         found[operand] = kind, dims

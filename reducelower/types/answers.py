@@ -1,0 +1,276 @@
+"""How each question about a value is answered from the node that computes it and from what its graph states."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from onnx import NodeProto, TypeProto
+
+from reducelower.arguments import LARGEST_RANK
+from reducelower.errors import RefusedError
+from reducelower.model.element_types import output_element_type
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.value_info import StatedType, may_be_of_one_shape
+from reducelower.types.borders import HOLDERS, in_common, is_followed, sources_inside
+from reducelower.types.call import Call, UnknownError
+from reducelower.types.elements import ELEMENTS
+from reducelower.types.known import COUNTING, Elements, Known, Question, Shape
+from reducelower.types.neighbours import element_type_by_readers
+from reducelower.types.ranks import listed, rank_rule
+from reducelower.types.shapes import ALIKE, SHAPES
+from reducelower.types.sizes import numbers_of, of_text
+from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
+from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
+
+__all__ = ["Answers", "NodeRecord", "ValueRecord"]
+
+
+class NodeRecord:
+    """A node with what is told of all of its outputs together, which may be thousands.
+
+    Attributes:
+        node: the node.
+        is_own: whether it is of the default domain.
+        inside: its subgraphs or the function it calls, as far as they are followed; None until it is asked.
+        inputs: what onnx's inference was told of its inputs.
+        told: what it then told of the outputs.
+    """
+
+    __slots__ = ("inputs", "inside", "is_own", "node", "told")
+
+    def __init__(self, node: NodeProto) -> None:
+        self.node = node
+        self.is_own = node.domain in DEFAULT_DOMAINS
+        holds_none = self.is_own and node.op_type not in HOLDERS
+        self.inside: Sequence[tuple[Graph, Sequence[str]]] | None = () if holds_none else None
+        self.inputs: Sequence[Told | None] | None = None
+        self.told: Sequence[Told] = ()
+
+
+class ValueRecord:
+    """What is known of a value, without its graph: that would keep the weights until the garbage collector runs.
+
+    Attributes:
+        held: what the graph knows of it without any node; None if nothing.
+        stated: what the graph states of it.
+        made: the node that computes it; None if no node does.
+        place: its place among the outputs of that node.
+        answers: what was worked out, by question.
+    """
+
+    __slots__ = ("answers", "held", "made", "place", "stated")
+
+    def __init__(self, held: Held | None, stated: StatedType, made: NodeRecord | None = None, place: int = 0) -> None:
+        self.held = held
+        self.stated = stated
+        self.made = made
+        self.place = place
+        self.answers: dict[Question, Any] = {}
+
+
+class Answers(ABC):
+    """Answers each question about a value by itself, from answers about others.
+
+    Attributes:
+        atoms: numbers new atoms.
+        objects: whether to raise if a graph states another shape than nodes yield.
+    """
+
+    def __init__(self, atoms: Atoms, *, objects: bool) -> None:
+        self.atoms = atoms
+        self.objects = objects
+        self._telling = Telling()
+
+    @abstractmethod
+    def ask(self, graph: Graph, question: Question, name: str) -> Any:
+        """The answer to a question about a value of a graph or of one around it."""
+
+    def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
+        """The answer to a question about a value of a graph."""
+        found = _WAYS[question](self, home, name, value) if value.held is None else value.held.answer(question)
+        if found is None or question != "shape":
+            return found
+        place = home.place  # what is still open gets an atom
+        return tuple([self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(found)])
+
+    def _element_type(self, home: Graph, name: str, value: ValueRecord) -> int:
+        made, stated, found = value.made, value.stated, 0
+        if stated.element_type or stated.container:
+            return stated.element_type
+        if made is None:
+            found = in_common("element_type", home.handed(name), self.ask)
+        elif (version := _version(made, home)) is not None:
+            answer = output_element_type(made.node, value.place, version)
+            types = (self.ask(home, "element_type", given) for given in answer) if not isinstance(answer, int) else ()
+            found = answer if isinstance(answer, int) else next(filter(None, types), 0)
+        if made is not None and not found:
+            found = in_common("element_type", self._sources_inside(value, home), self.ask)
+            found = found or self._listed_type(value, home) or self._told_of(value, home).element_type
+        return found or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
+
+    def _listed_type(self, value: ValueRecord, home: Graph) -> int:
+        """The element type by the tables of operators that have no schema."""
+        assert value.made is not None
+        node = value.made.node
+        found = None if _version(value.made, home) is None else listed(node, value.place, home.opset)
+        if found is None:
+            return 0
+        is_said = 0 <= found.like < len(node.input) and node.input[found.like] != ""
+        return self.ask(home, "element_type", node.input[found.like]) if is_said else found.element_type
+
+    def _container(self, home: Graph, name: str, value: ValueRecord) -> bytes:
+        """The type of a sequence or of an optional value, serialized; empty for a tensor."""
+        made = value.made
+        if value.stated.container:
+            return value.stated.container
+        if made is None:
+            return in_common("container", home.handed(name), self.ask)  # type: ignore[no-any-return]
+        if made.is_own and made.node.op_type == "SequenceMap":
+            return self._mapped(value, home)
+        found: bytes = in_common("container", self._sources_inside(value, home), self.ask)
+        return found or self._told_of(value, home).container
+
+    def _mapped(self, value: ValueRecord, home: Graph) -> bytes:
+        """The type of an output of SequenceMap: a sequence of what its body yields."""
+        assert value.made is not None
+        for graph, names in home.inside(value.made.node):
+            element_type = self.ask(graph, "element_type", names[value.place])
+            if element_type:
+                found = TypeProto()
+                found.sequence_type.elem_type.tensor_type.elem_type = element_type
+                return found.SerializeToString()
+        return b""
+
+    def _rank(self, home: Graph, name: str, value: ValueRecord) -> int | None:
+        shape, found = value.answers.get("shape"), None
+        if shape is not None:
+            return len(shape)
+        if value.made is not None:
+            found = self._rank_of_output(value, home)
+            if found is None:
+                found = in_common("rank", self._sources_inside(value, home), self.ask)
+        if found is None:
+            shape = self.ask(home, "shape", name)
+            return None if shape is None else len(shape)
+        if self.objects and value.stated.sizes is not None and len(value.stated.sizes) != found:
+            raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
+        return found
+
+    def _rank_of_output(self, value: ValueRecord, home: Graph) -> int | None:
+        """The rank of an output by the tables of ranks."""
+        assert value.made is not None
+        node = value.made.node
+        rule = None if _version(value.made, home) is None else rank_rule(node, value.place, home.opset)
+        try:
+            found = None if rule is None else rule(self._call(node, home))
+        except (RefusedError, UnknownError, TypeError, ValueError):  # an attribute may have any type and length
+            return None
+        return found if found is not None and 0 <= found <= LARGEST_RANK else None
+
+    def _shape(self, home: Graph, name: str, value: ValueRecord) -> Shape | None:
+        """The shape, with None for the sizes that are still open."""
+        stated, shape = value.stated.sizes, None
+        if value.made is not None:
+            shape = self._shape_of_output(value, home)
+        elif stated is None or None in stated:
+            shape = in_common("shape", home.handed(name), self.ask)
+        if stated is None:
+            return shape
+        may_be_right = shape in (None, stated) or may_be_of_one_shape(numbers_of(shape), numbers_of(stated))
+        if self.objects and not may_be_right:
+            raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
+        if shape is not None and None not in shape:
+            return shape
+        home.note_trusted(name)
+        said = tuple(of_text(size, self.atoms) if isinstance(size, str) else size for size in stated)
+        if shape is None or len(said) != len(shape):
+            return said if shape is None else shape
+        return tuple(other if size is None else size for size, other in zip(shape, said, strict=True))
+
+    def _elements(self, home: Graph, name: str, value: ValueRecord) -> Elements | None:
+        if value.stated.element_type not in (0, *COUNTING):
+            return None
+        if value.made is None:
+            return in_common("elements", home.handed(name), self.ask)  # type: ignore[no-any-return]
+        if sources := self._sources_inside(value, home):
+            return in_common("elements", sources, self.ask)  # type: ignore[no-any-return]
+        return self._tried(ELEMENTS, value.made, home) if value.place == 0 else None
+
+    # From the inputs of a node to its outputs
+
+    def _sources_inside(self, value: ValueRecord, home: Graph) -> Sequence[Source]:
+        """What an If, a Loop, a Scan or a call of a function yields for an output, seen from inside."""
+        made = value.made
+        assert made is not None
+        node = made.node
+        if made.inside is None:
+            made.inside = home.inside(node) if is_followed(node, home) else ()
+        if not made.inside:
+            return ()
+        numbers = None
+        if made.is_own and node.op_type == "If" and node.input:
+            numbers = Known(elements=self.ask(home, "elements", node.input[0])).numbers
+        return sources_inside(node, value.place, home, made.inside, bool(numbers[0]) if numbers else None)
+
+    def _call(self, node: NodeProto, home: Graph) -> Call:
+        # Made for each rule: one that is kept would hold the graph, and its weights, until the garbage collector runs.
+        return Call(node, partial(self.ask, home), self.atoms)
+
+    def _tried(self, table: Mapping[str, Callable[[Call], Shape]], made: NodeRecord, home: Graph) -> Shape | None:
+        """What the rule of a table gives; None if something it needs is unknown, as all may be in a broken model."""
+        rule = table.get(made.node.op_type) if made.is_own else None
+        try:
+            return None if rule is None else tuple(rule(self._call(made.node, home)))
+        except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
+            return None
+
+    def _shape_of_output(self, value: ValueRecord, home: Graph) -> Shape | None:
+        made = value.made
+        assert made is not None
+        if sources := self._sources_inside(value, home):
+            return in_common("shape", sources, self.ask)  # type: ignore[no-any-return]
+        found = self._tried(SHAPES, made, home) if value.place == 0 or made.node.op_type in ALIKE else None
+        if found is None:
+            found = self._told_of(value, home).shape
+        if found is None:
+            rank = self._rank_of_output(value, home)
+            found = None if rank is None else (None,) * rank
+        return found
+
+    def _told_of(self, value: ValueRecord, home: Graph) -> Told:
+        """What onnx's inference of its node tells of a value."""
+        made = value.made
+        assert made is not None
+        version = _version(made, home)
+        if version is None or not can_be_told(made.node, version):
+            return NOTHING
+        inputs = [self._given(home, given) if given else None for given in made.node.input]
+        if made.inputs != inputs:
+            made.inputs, made.told = inputs, self._telling.told(made.node, version, inputs)
+        return made.told[value.place]
+
+    def _given(self, graph: Graph, name: str) -> Told:
+        """What onnx's inference of a node is told of an input."""
+        element_type = self.ask(graph, "element_type", name)
+        if not element_type and (container := self.ask(graph, "container", name)):
+            return Told(0, None, container)
+        shape = self.ask(graph, "shape", name)
+        return Told(element_type, shape, b"", self.ask(graph, "data", name))
+
+
+_WAYS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
+    "element_type": Answers._element_type,
+    "container": Answers._container,
+    "rank": Answers._rank,
+    "shape": Answers._shape,
+    "elements": Answers._elements,
+    "data": lambda *asked: b"",
+}
+
+
+def _version(made: NodeRecord, home: Graph) -> int | None:
+    """The version of the operators of a node's domain; None if it is not known."""
+    return home.version("" if made.is_own else made.node.domain)

@@ -1,0 +1,120 @@
+"""Values that come into subgraphs and functions from outside, and out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from onnx import NodeProto
+
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.model.graph import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.types.known import UNKNOWN, Question
+from reducelower.types.sizes import Size
+from reducelower.types.views import Graph, Source
+
+__all__ = ["HOLDERS", "carried", "in_common", "is_followed", "sources_inside", "sources_outside"]
+
+HOLDERS = frozenset({"If", "Loop", "Scan"})
+"""Operators of the default domain whose subgraphs are followed."""
+
+_SCAN_WITHOUT_BATCH = 9
+
+
+def is_followed(node: NodeProto, graph: Graph) -> bool:
+    """Whether it is known what the subgraphs of a node, or the function that it calls, yield for its outputs."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return not any(True for _ in subgraphs(node))
+    if node.op_type not in HOLDERS or any(each.ref_attr_name for each in node.attribute):
+        return False
+    return node.op_type != "Scan" or _is_followed_scan(node, graph)
+
+
+def _is_followed_scan(node: NodeProto, graph: Graph) -> bool:
+    """That of opset 8 had a batch axis, and a broken one may scan more inputs than it has."""
+    try:
+        scanned = value_of(node, "num_scan_inputs", 0)
+    except RefusedError:  # it is an attribute of the function, of which each call has its own
+        return False
+    is_sound = isinstance(scanned, int) and 0 < scanned <= len(node.input)
+    return is_sound and graph.opset >= _SCAN_WITHOUT_BATCH
+
+
+def carried(node: NodeProto) -> int:
+    """How many inputs of a Scan that is followed are state variables; the others are scanned."""
+    return len(node.input) - int(value_of(node, "num_scan_inputs"))
+
+
+def sources_outside(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
+    """What a Loop, a Scan or a call hands to an input of its body."""
+    is_own = node.domain in DEFAULT_DOMAINS
+    is_given = place < len(node.input) and node.input[place] != ""
+    if not is_given or (is_own and node.op_type not in ("Loop", "Scan")):
+        return ()
+    axes: int | None = 0  # a state of a Scan keeps its shape
+    if is_own and node.op_type == "Loop":
+        axes = None  # what is carried keeps its element type; its shape may change
+    elif is_own and not _is_followed_scan(node, around):
+        return ()
+    elif is_own and place >= carried(node):
+        axes = None if value_of(node, "scan_input_axes") else -1
+    return (Source(around, node.input[place], axes),)
+
+
+def sources_inside(
+    node: NodeProto, place: int, home: Graph, inside: Sequence[tuple[Graph, Sequence[str]]], taken: bool | None
+) -> Sequence[Source]:
+    """What the subgraphs of a node that is followed, or the function that it calls, yield for an output.
+
+    `taken` says which branch of an If runs, as far as it is known.
+    """
+    axes: int | None = 0
+    along: tuple[Graph, str] | None = None
+    kind = node.op_type if node.domain in DEFAULT_DOMAINS else ""
+    if kind == "If" and taken is not None:
+        branches = [each.name for each in node.attribute if each.HasField("g")]
+        wanted = "then_branch" if taken else "else_branch"
+        inside = [each for branch, each in zip(branches, inside, strict=True) if branch == wanted]
+    elif kind == "Loop":
+        axes = None if place < len(node.input) - 2 else 1
+        place += 1  # its body yields its condition first
+    elif kind == "Scan" and place < carried(node):
+        return [Source(home, node.input[place])]  # a state keeps its shape
+    elif kind == "Scan":
+        axes = None if value_of(node, "scan_output_axes") else 1
+        along = None if value_of(node, "scan_input_axes") else (home, node.input[carried(node)])
+    return [Source(graph, names[place], axes, along) for graph, names in inside if place < len(names)]
+
+
+def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:
+    """The answer for a value that comes into a graph or out of one: what all it may be have in common."""
+    if not sources:
+        return UNKNOWN[question]
+    axes = sources[0].axes
+    is_of_type = question in ("element_type", "container")
+    if not is_of_type and (axes is None or (question == "elements" and axes)):
+        return UNKNOWN[question]
+    answers = [ask(each.graph, question, each.name) for each in sources]
+    if is_of_type or question == "rank":
+        first = answers[0]
+        if any(each != first for each in answers):
+            return UNKNOWN[question]
+        return first + axes if question == "rank" and first is not None else first
+    agreed = _agreed(*answers)
+    if agreed is None or not axes:
+        return agreed
+    if axes < 0:
+        return agreed[-axes:] if len(agreed) >= -axes else None
+    along = None if sources[0].along is None else ask(sources[0].along[0], "shape", sources[0].along[1])
+    # A size may be another one in each iteration if it is no number.
+    return along[0] if along else None, *(size if isinstance(size, int) else None for size in agreed)
+
+
+def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
+    """What several shapes or contents of one length have in common."""
+    known = [each for each in given if each is not None]
+    if len(known) < len(given) or len(set(map(len, known))) != 1:
+        return None
+    return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*known, strict=True))

@@ -1,0 +1,38 @@
+"""Element types that follow from what else the nodes that read a value read and yield."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reducelower.model.element_types import formal_at, only_element_type
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.types.views import Graph
+
+__all__ = ["element_type_by_readers"]
+
+
+def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str], int]) -> int:
+    """The element type that a value must have since an operator reads it together with others, or yields others; 0 if
+    none says it.
+
+    `element_type` gives that of another value of the graph.
+    """
+    for reader in home.readers(name):
+        taken = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None
+        formal = None if taken is None else formal_at(taken.inputs, list(reader.input).index(name))
+        if taken is None or formal is None:
+            continue
+        if only := only_element_type(taken, formal):
+            return only
+        if formal.type_str.startswith(("seq", "optional")):
+            continue  # such a variable says nothing about tensors
+        formals = [
+            *((other, formal_at(taken.inputs, at)) for at, other in enumerate(reader.input)),
+            *((other, formal_at(taken.outputs, at)) for at, other in enumerate(reader.output)),
+        ]
+        for other, alike in formals:
+            is_alike = other not in ("", name) and alike is not None and alike.type_str == formal.type_str
+            found = element_type(other) if is_alike else 0
+            if found:
+                return found
+    return 0
