@@ -53,14 +53,20 @@ def sources_outside(node: NodeProto, around: Graph, place: int) -> Sequence[Sour
     is_given = place < len(node.input) and node.input[place] != ""
     if not is_given or (is_own and node.op_type not in ("Loop", "Scan")):
         return ()
-    axes: int | None = 0  # a state of a Scan keeps its shape
     if is_own and node.op_type == "Loop":
-        axes = None  # what is carried keeps its element type; its shape may change
-    elif is_own and not _is_followed_scan(node, around):
+        return (Source(around, node.input[place], None),)  # it keeps its element type; its shape may change
+    if is_own and not _is_followed_scan(node, around):
         return ()
-    elif is_own and place >= carried(node):
-        axes = None if value_of(node, "scan_input_axes") else -1
-    return (Source(around, node.input[place], axes),)
+    if is_own and place >= carried(node):
+        at = _scanned(node, "scan_input_axes", place)
+        return (Source(around, node.input[place], -1, at),)
+    return (Source(around, node.input[place]),)  # a state of a Scan keeps its shape
+
+
+def _scanned(node: NodeProto, axes: str, place: int) -> int:
+    """The axis along which a Scan takes an input, or stacks an output; the first one where nothing is said."""
+    said, at = value_of(node, axes), place - carried(node)
+    return said[at] if isinstance(said, list) and at < len(said) and isinstance(said[at], int) else 0
 
 
 def sources_inside(
@@ -71,7 +77,7 @@ def sources_inside(
     `taken` says which branch of an If runs, as far as it is known.
     """
     axes: int | None = 0
-    along: tuple[Graph, str] | None = None
+    at, along = 0, None
     kind = node.op_type if node.domain in DEFAULT_DOMAINS else ""
     if kind == "If" and taken is not None:
         branches = [each.name for each in node.attribute if each.HasField("g")]
@@ -83,9 +89,9 @@ def sources_inside(
     elif kind == "Scan" and place < carried(node):
         return [Source(home, node.input[place])]  # a state keeps its shape
     elif kind == "Scan":
-        axes = None if value_of(node, "scan_output_axes") else 1
-        along = None if value_of(node, "scan_input_axes") else (home, node.input[carried(node)])
-    return [Source(graph, names[place], axes, along) for graph, names in inside if place < len(names)]
+        axes, at, first = 1, _scanned(node, "scan_output_axes", place), carried(node)
+        along = home, node.input[first], _scanned(node, "scan_input_axes", first)
+    return [Source(graph, names[place], axes, at, along) for graph, names in inside if place < len(names)]
 
 
 def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:
@@ -105,11 +111,24 @@ def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Grap
     agreed = _agreed(*answers)
     if agreed is None or not axes:
         return agreed
+    rank = len(agreed) + max(axes, 0)
+    if not -rank <= sources[0].at < rank:
+        return None
+    at = sources[0].at % rank
     if axes < 0:
-        return agreed[-axes:] if len(agreed) >= -axes else None
-    along = None if sources[0].along is None else ask(sources[0].along[0], "shape", sources[0].along[1])
+        return agreed[:at] + agreed[at + 1 :]
     # A size may be another one in each iteration if it is no number.
-    return along[0] if along else None, *(size if isinstance(size, int) else None for size in agreed)
+    sizes = [size if isinstance(size, int) else None for size in agreed]
+    return *sizes[:at], _size_along(sources[0], ask), *sizes[at:]
+
+
+def _size_along(source: Source, ask: Callable[[Graph, Question, str], Any]) -> Size | None:
+    """The size of the axis that a value gains."""
+    if source.along is None:
+        return None
+    graph, name, axis = source.along
+    shape = ask(graph, "shape", name)
+    return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 
 
 def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:

@@ -33,13 +33,15 @@ class Source(NamedTuple):
         graph: where it is known.
         name: its name there.
         axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
-        along: graph and name of a value whose first size is that of the axis it gains; None if that is not known.
+        at: which axis that is.
+        along: graph and name of a value, and the axis there whose size is that of the one gained; None if unknown.
     """
 
     graph: Graph
     name: str
     axes: int | None = 0
-    along: tuple[Graph, str] | None = None
+    at: int = 0
+    along: tuple[Graph, str, int] | None = None
 
 
 class Graph(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import ModelProto, parser
 
@@ -12,7 +13,7 @@ from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
-from reducelower.types import Atoms, Polynomial, Resolver, Size, inference_of
+from reducelower.types import Atoms, Inference, Polynomial, Resolver, Size, inference_of
 from reducelower.types.graphs import InnerGraph
 from tools.node_cases import Case, cases
 
@@ -112,6 +113,48 @@ def test_sizes_are_those_of_onnx_s_own_cases() -> None:
         known += found
     assert not wrong
     assert known > 1500
+
+
+def _with_open_sizes(model: ModelProto) -> ModelProto:
+    """A copy that states ranks alone, and how long vectors of integers are, which may be how many axes there are."""
+    copy, _ = with_named_sizes(model)
+    for value, own in zip(copy.graph.input[1:], model.graph.input[1:], strict=True):
+        if len(own.type.tensor_type.shape.dim) == 1 and own.type.tensor_type.elem_type in (6, 7):
+            value.CopyFrom(own)
+    return copy
+
+
+def test_the_rank_of_what_a_node_gives_follows_from_ranks_and_lengths() -> None:
+    unknown, wrong = set(), []
+    for case in cases():
+        if len(case.model.graph.node) != 1 or not isinstance(case.outputs[0], np.ndarray | np.generic):
+            continue
+        model, name = _with_open_sizes(case.model), case.model.graph.output[0].name
+        found = Inference(lambda model=model: model).type((), name)
+        if found is None or not found.tensor_type.HasField("shape"):
+            unknown.add(case.operator)
+        elif len(found.tensor_type.shape.dim) != np.ndim(case.outputs[0]):
+            wrong.append(case.name)
+    assert not wrong
+    # The length of the first input, or the last size of an input, says what the rank is; Scan of opset 8 had a batch.
+    assert unknown <= {"ConstantOfShape", "GatherND", "Loop", "Scan"}
+
+
+@pytest.mark.parametrize(("scanned", "stacked"), [(0, 0), (1, 0), (0, 1), (-1, -1), (1, -2)])
+def test_a_scan_along_any_axes_tells_the_sizes_of_what_it_stacks(scanned: int, stacked: int) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]> g (float[1] s, float[4, 3] x) => (float t, float y) {{
+        t, y = Scan <num_scan_inputs = 1, scan_input_axes = [{scanned}], scan_output_axes = [{stacked}],
+            body = body (float[1] a, b) => (float[1] c, d) {{ c = Identity (a)  d = Mul (a, b) }}> (s, x) }}"""
+    )
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    given = np.ones(1, np.float32), np.ones((4, 3), np.float32)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    _, stacks = session.run(None, dict(zip(("s", "x"), given, strict=True)))
+    found = Inference(lambda: model).type((), "y")
+    assert found is not None
+    assert [dim.dim_value for dim in found.tensor_type.shape.dim] == list(stacks.shape)
 
 
 def test_what_a_sum_without_axes_keeps_is_no_sum() -> None:

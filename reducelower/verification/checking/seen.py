@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -33,7 +33,6 @@ __all__ = ["Seen", "Setup", "judge_case"]
 _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose range, chosen or not
-_SQUARED = 1e-150, 1e150  # magnitudes of doubles between which squares lose neither range nor digits
 _LAST_PLACES = 64  # of the largest number, as in the tolerance of float and double
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _REDRAWN = 32  # runs, until random numbers give something else: of one element, most draws are the same
@@ -190,8 +189,6 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
         return "not run", "it draws random numbers, different ones each time"
     if status == "loses range" and _is_carried(pair):
         return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
-    if status == "loses range" and _mixes(pair) and are_extreme(case.feeds.values(), before.dtype):
-        return "overflow", "sums of the largest numbers overflow in one order of additions and not in the other"
     if status not in ("different", "loses range") or truth is not None:
         return status, reason
     witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
@@ -200,20 +197,10 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
         is_excused = is_conversion or _is_of_last_places(before, after, found.elements, seen.magnitude)
         loss = witness.own_loss(differing, found.elements) if is_excused else ""
         loss = loss or witness.as_specified(differing, found.elements)
-        if is_conversion and not loss and before.dtype == np.float64 and not _have_squares(case.feeds.values()):
-            loss = "no wider type tells which side is right of doubles whose squares are none"
         if loss:
             return "overflow", loss
     departure = witness.departure(differing)
     return ("departs", departure) if departure else (status, reason)
-
-
-def _have_squares(values: Iterable[Any]) -> bool:
-    """Whether the squares of all finite doubles but zero are such as well."""
-    sizes = [np.abs(value) for value in values if isinstance(value, np.ndarray) and value.dtype == np.float64]
-    return all(
-        bool(((_SQUARED[0] <= size) & (size <= _SQUARED[1]) | (size == 0) | ~np.isfinite(size)).all()) for size in sizes
-    )
 
 
 def _gains_range(before: Array, after: Array, elements: Array) -> bool:

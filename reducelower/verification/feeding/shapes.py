@@ -7,7 +7,7 @@ from math import inf, prod
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, shape_inference
 
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import all_nodes
@@ -64,7 +64,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     if not is_empty and not any(node.op_type in _CHECKED or _agreeing(node) for node in all_nodes(model)):
         return False
     try:
-        graph = infer_shapes(as_fed(model, feeds), strict_mode=True, data_prop=True).graph
+        graph = _checked(as_fed(model, feeds))
     except shape_inference.InferenceError:
         return True
     values = (*graph.value_info, *graph.input, *graph.output)
@@ -80,6 +80,20 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
         _fits(known.get(node.input[one], ())[own], known.get(node.input[other], ())[others])
         for node, one, other, own, others in agreeing
     )
+
+
+def _checked(model: ModelProto) -> GraphProto:
+    """The graph with all types that strict inference finds; an InferenceError where it objects."""
+    try:
+        return infer_shapes(model, strict_mode=True, data_prop=True).graph
+    except shape_inference.InferenceError as error:
+        if _OF_DATA not in str(error):
+            raise
+        return infer_shapes(model, strict_mode=True).graph
+
+
+_OF_DATA = "Invalid rank for"
+"""What onnx's propagation of data (1.23) says where constants of several axes are added that have to be broadcast."""
 
 
 def _chooses_beyond(node: NodeProto, known: Mapping[str, Dims]) -> bool:

@@ -38,7 +38,7 @@ _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 # The first binding tells every symbol apart; the second has the smallest sizes; the third satisfies models that add
 # or compare tensors of differently named dimensions; 60 is divisible by what reshapes ask for; the rest are for
 # convolutions and poolings on unnamed sizes.
-_LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224))
+_LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224), (1, 1024))
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
 _MOST = 20_000_000
 """Elements of one input of free sizes; 10 times those of the sizes that are declared, where that is more."""

@@ -22,6 +22,7 @@ from onnx.reference.ops import (
     op_pow,
     op_quantize_linear,
     op_resize,
+    op_stft,
 )
 from onnx.reference.ops._quant_utils import reshape_input
 
@@ -157,6 +158,15 @@ class Resize(op_resize.Resize):
         return found
 
 
+class STFT(op_stft.STFT):
+    """It takes signals with an axis for real and imaginary parts alone; runtimes take real ones without, too."""
+
+    def _run(self, x: Array, step: Array, *window: Array | None, **said: Any) -> tuple[Array]:  # type: ignore[override]
+        signal = x[..., np.newaxis] if x.ndim == 2 else x
+        found: tuple[Array] = super()._run(signal, step, *window, **said)  # type: ignore[no-untyped-call]
+        return found
+
+
 class Evaluator(ReferenceEvaluator):
     """The evaluator, with these operators in functions and graphs inside, too."""
 
@@ -175,4 +185,5 @@ _RIGHT: list[type[OpRun]] = [
     Pow,
     QuantizeLinear,
     Resize,
+    STFT,
 ]
