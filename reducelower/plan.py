@@ -14,7 +14,7 @@ from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
-__all__ = ["CHOSEN", "Label", "Plan", "Site", "Task"]
+__all__ = ["CHOSEN", "Label", "Plan", "Site", "Task", "joined"]
 
 Task: TypeAlias = Literal["do", "raise", "repair"]
 
@@ -38,6 +38,13 @@ class Label(str):
         label = super().__new__(cls, text)
         label.because = because
         return label
+
+
+def joined(label: str, further: str) -> str:
+    """Both labels in one, with the reason of the second."""
+    if not label:
+        return further
+    return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
 
 
 @dataclass(frozen=True)

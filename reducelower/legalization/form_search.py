@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reducelower.rulebook.rules import Rules
     from reducelower.scope.body import AnyScope
 
-__all__ = ["Trial", "form_that_suits", "refuse_hopeless"]
+__all__ = ["Trial", "form_that_suits", "refuse_hopeless", "refuse_other_operators"]
 
 _STEPS = 3
 """The longest chain of equivalent forms to try."""
@@ -110,6 +110,21 @@ def refuse_hopeless(runtime: Runtime, nodes: Iterable[tuple[NodeProto, Treatment
         found = misfit(node, scope, treatment.facts)
         if found is not None and not found.is_excusable:
             raise found.refusal(runtime, ())
+
+
+def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -> None:
+    """Refuse to write a node by other operators where the runtime gets those wrong.
+
+    Raises:
+        RefusedError: it does.
+    """
+    facts = runtime.against(f"{node.op_type} by other operators", node.op_type)
+    found = misfit(node, scope, facts) if facts else None
+    if found is not None and found.facts:
+        raise RefusedError(
+            f"on {runtime}, no equivalent form comes out better: {found.says}",
+            f"keep to an opset version that has {node.op_type}",
+        )
 
 
 class _Search:

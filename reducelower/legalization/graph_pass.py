@@ -187,7 +187,7 @@ class GraphPass:
         """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
         known = set[int]()
         for index, name, node in scope.node_list.constants():
-            scope.constant_nodes[name] = (index, node)
+            scope.constants.nodes[name] = (index, node)
             if id(node) not in known:
                 known.add(id(node))
                 self.occurring.note_constant(node)
@@ -238,7 +238,7 @@ class GraphPass:
         graph, node = edit.scope, edit.scope.node_list[index]
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
-            key = (*graph.key, index, number)
+            key = (*graph.place, index, number)
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key=key))
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
@@ -263,10 +263,10 @@ class GraphPass:
     def _treat_constants(self) -> None:
         for edit in self.edits:
             scope = edit.scope
-            treatment = self._rewriter.table(scope.opset)["Constant"] if scope.constant_nodes else None
+            treatment = self._rewriter.table(scope.opset)["Constant"] if scope.constants.nodes else None
             if treatment is None or treatment.is_nothing:
                 continue
-            positions = [index for index, _ in scope.constant_nodes.values() if index not in edit.replaced]
+            positions = [index for index, _ in scope.constants.nodes.values() if index not in edit.replaced]
             nodes = zip(positions, map(scope.node_list.original, positions), strict=True)
             for index, read in self._memo.repeat("constants", edit, nodes):
                 self._work_out("constants", edit, index, read, in_blanks(read), partial(self._settle, treatment))

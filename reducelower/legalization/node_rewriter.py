@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, NodeProto, defs
+from onnx import GraphProto, NodeProto
 
 from reducelower.adapters.allowed import refuse_disallowed
 from reducelower.adapters.reductions import REDUCTIONS
@@ -19,11 +19,12 @@ from reducelower.adapters.registry import ItsBody, moved
 from reducelower.errors import RefusedError, RuleError, UnknownValueError
 from reducelower.legalization.legality import Treatment, Treatments
 from reducelower.legalization.other_domains import Move, steps_of
+from reducelower.legalization.taken_types import first_type_not_taken, may_not_be_taken
 from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.model.written_for import written_for
 from reducelower.options import Target
-from reducelower.plan import Label
+from reducelower.plan import joined
 from reducelower.rulebook.boundaries import first_that_holds
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import AnyScope, BodyScope
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from reducelower.rulebook import Rule
 
 __all__ = ["NodeRewriter"]
-
-_TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64"))
-"""An operator that takes these types, or similar ones, at one version takes them at every version."""
-
 
 _OFTEN = 8
 """How often an operator may occur within its own expansion. Simpler forms of itself take two or three levels; operators
@@ -150,7 +147,7 @@ class NodeRewriter:
 
             form, label = form_that_suits(self, node, scope, treatment.facts)
             if form is not None:
-                return form, _joined(labels, label)
+                return form, joined(labels, label)
         return None, labels
 
     def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
@@ -267,19 +264,12 @@ class NodeRewriter:
     def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
         from reducelower.adapters import decompose
 
-        runtime = self.target.runtime
-        facts = runtime.against(f"{node.op_type} by other operators", node.op_type) if runtime else ()
-        if facts:
-            from reducelower.runtimes.search import misfit
+        if self.target.runtime is not None:
+            from reducelower.legalization.form_search import refuse_other_operators
 
-            found = misfit(node, scope, facts)
-            if found is not None and found.facts:
-                raise RefusedError(
-                    f"on {runtime}, no equivalent form comes out better: {found.says}",
-                    f"keep to an opset version that has {node.op_type}",
-                )
+            refuse_other_operators(self.target.runtime, node, scope)
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
-        mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
+        mistyped = may_not_be_taken(node, scope)
         if self._expressing.count(node.op_type) == _OFTEN:
             own = self.rules.boundaries.expressions(node.op_type) if self.rules.boundaries is not None else ()
             if own:
@@ -298,7 +288,7 @@ class NodeRewriter:
         goal = schema(node.op_type, self.goal)
         if goal is None:
             return None
-        misfit = _misfit(node, scope, goal, strict=strict)
+        misfit = first_type_not_taken(node, scope, goal, strict=strict)
         if misfit is None:
             return None
         from reducelower.adapters import casts
@@ -307,35 +297,6 @@ class NodeRewriter:
         # Node and casts are for different opset versions, and the types of the casts are known to be taken.
         around = (self.settle_all(before, casts.CAST_OPSET, scope), self.settle_all(after, casts.CAST_OPSET, scope))
         middle = [] if inner is None else [inner]
-        if inner is not None and _misfit(inner, scope, goal, strict=False) not in (None, misfit):
+        if inner is not None and first_type_not_taken(inner, scope, goal, strict=False) not in (None, misfit):
             middle = self.fit(inner, scope, strict=False) or middle  # for a second type that is not taken
         return [*around[0], *middle, *around[1]]
-
-
-def _joined(label: str, further: str) -> str:
-    """Both labels in one, with the reason of the second."""
-    if not label:
-        return further
-    return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
-
-
-def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool) -> str | None:
-    """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
-    # An output that shares a type variable with an input has that input's type.
-    tied = {formal.type_str for formal in goal.inputs}
-    for names, formals, are_inputs in ((node.input, goal.inputs, True), (node.output, goal.outputs, False)):
-        for index, name in enumerate(names):
-            if not name or not formals:
-                continue
-            formal = formals[min(index, len(formals) - 1)]
-            found = scope.type_string(name)
-            if found is None:
-                if not strict or (not are_inputs and formal.type_str in tied):
-                    continue
-                raise UnknownValueError(
-                    f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
-                    scope.how_to_declare(name, "type"),
-                )
-            if found not in taken_types(goal, formal):
-                return found
-    return None

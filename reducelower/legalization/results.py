@@ -9,7 +9,7 @@ from reducelower.legalization.memo import entry_of
 from reducelower.legalization.quantized_pairs import QUANTIZED
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.plan import Label, Site
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 
 __all__ = ["applied", "splice"]
 

@@ -11,7 +11,6 @@ __all__ = [
     "DEFAULTS_SINCE",
     "LARGEST_KEPT",
     "copy_fields",
-    "open_skeleton",
     "skeleton",
     "weight_bytes",
     "without_values",
@@ -49,21 +48,6 @@ def skeleton(model: ModelProto) -> ModelProto:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_value < 0:  # an unknown size, as other frameworks write it
                     dim.Clear()
-    return bare
-
-
-def open_skeleton(model: ModelProto) -> ModelProto:
-    """As `skeleton`, and without the default values of inputs.
-
-    Since IR version 4 callers may override an initializer that is also an input, so no type may follow from its value.
-    """
-    bare = skeleton(model)
-    if bare.ir_version >= DEFAULTS_SINCE:
-        inputs = {value.name for value in bare.graph.input}
-        kept = [tensor for tensor in bare.graph.initializer if tensor.name not in inputs]
-        if len(kept) < len(bare.graph.initializer):
-            del bare.graph.initializer[:]
-            bare.graph.initializer.extend(kept)
     return bare
 
 

@@ -6,14 +6,14 @@ that could crash the process, is it worth walking through every field to say wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
 
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.calls import called_function, function_id, functions_of
+from reducelower.model.calls import FunctionId, called_function, function_id, functions_of
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
 from reducelower.model.text import one_line
@@ -28,8 +28,6 @@ _DEEPEST_GRAPH = 30
 _DEEPEST_CALL = 100
 _MOST_NODES = 1_000_000
 """The most nodes that functions may expand to: inference and runtimes inline every call, so nested calls multiply."""
-
-_Id: TypeAlias = tuple[str, str, str]
 
 
 def find_defect(model: ModelProto) -> str:
@@ -119,16 +117,15 @@ def find_call_defect(model: ModelProto) -> str:
         given = {*entry.input, *(name for node in entry.node for name in node.output)}
         if missing := [name for name in entry.output if name not in given]:
             return f"nothing gives the output {missing[0]!r} of its function {key[0]}::{key[1]}"
-    sizes: dict[_Id, tuple[int, int]] = {}
+    sizes: dict[FunctionId, tuple[int, int]] = {}
     for key in functions:
-        problem = _measure(key, functions, sizes)
-        if problem:
+        if key not in sizes and (problem := _measure(key, functions, sizes)):
             return problem
     largest = max(count for count, _ in sizes.values())
     if largest * len(model.graph.node) <= _MOST_NODES:
         return ""
-    total = sum(sizes[called][0] if called in sizes else 1 for called in _called(model.graph.node))
-    return _too_many(total)
+    calls = map(called_function, walk(model.graph.node))
+    return _too_many(sum(sizes[called][0] if called in sizes else 1 for called in calls))
 
 
 def _too_many(count: int) -> str:
@@ -137,46 +134,29 @@ def _too_many(count: int) -> str:
     return f"its functions call each other so often that they stand for more than {_MOST_NODES:,} nodes"
 
 
-def _measure(start: _Id, functions: dict[_Id, FunctionProto], sizes: dict[_Id, tuple[int, int]]) -> str:
-    """Record for a function and its callees how many nodes it expands to and how deep its calls go."""
-    calls: dict[_Id, list[_Id]] = {}
-    path: list[_Id] = []
-    pending = [start]
-    while pending:
-        key = pending[-1]
-        if key in sizes:
-            pending.pop()
+def _measure(
+    key: FunctionId,
+    functions: Mapping[FunctionId, FunctionProto],
+    sizes: dict[FunctionId, tuple[int, int]],
+    above: tuple[FunctionId, ...] = (),
+) -> str:
+    """Record for a function and its callees how many nodes it expands to and how deep its calls go; return a defect."""
+    above = (*above, key)
+    count, depth = len(functions[key].node), 1
+    for called in map(called_function, walk(functions[key].node)):
+        if called not in functions:
             continue
-        if key not in calls:
-            calls[key] = [called for called in _called(functions[key].node) if called in functions]
-            path.append(key)
-            on_the_way = set(path)
-            for called in calls[key]:
-                if called in on_the_way:
-                    return f"its function {key[0]}::{key[1]} calls itself, directly or through others"
-            missing = [called for called in calls[key] if called not in sizes]
-            if missing:
-                if len(path) > _DEEPEST_CALL:
-                    return f"its functions call each other more than {_DEEPEST_CALL} deep"
-                pending.extend(dict.fromkeys(missing))
-                continue
-        elif key != path[-1]:
-            # Pushed a second time by a function that it calls itself.
+        if called in above:
             return f"its function {key[0]}::{key[1]} calls itself, directly or through others"
-        inner = [sizes[called] for called in calls[key]]
-        count = len(functions[key].node) + sum(size for size, _ in inner)
-        sizes[key] = count, 1 + max((depth for _, depth in inner), default=0)
-        if sizes[key][1] > _DEEPEST_CALL:
-            return f"its functions call each other more than {_DEEPEST_CALL} deep"
-        if problem := _too_many(count):
+        is_open = called not in sizes and len(above) <= _DEEPEST_CALL
+        if is_open and (problem := _measure(called, functions, sizes, above)):
             return problem
-        path.pop()
-        pending.pop()
-    return ""
-
-
-def _called(nodes: Iterable[NodeProto]) -> Iterator[_Id]:
-    return ((node.domain, node.op_type, node.overload) for node in walk(nodes))
+        inner, inner_depth = sizes.get(called, (0, _DEEPEST_CALL))
+        count, depth = count + inner, max(depth, inner_depth + 1)
+    if depth > _DEEPEST_CALL:
+        return f"its functions call each other more than {_DEEPEST_CALL} deep"
+    sizes[key] = count, depth
+    return _too_many(count)
 
 
 # Nodes

@@ -94,9 +94,9 @@ class StatedType(NamedTuple):
 NOTHING_STATED = StatedType()
 
 
-def stated_type(value_type: TypeProto) -> StatedType:
-    """What a type says. A model states few different ones of its thousands of values."""
-    return _read(value_type.SerializeToString())
+def stated_type(value_type: TypeProto | None) -> StatedType:
+    """What a type says, if there is one. A model states few different ones of its thousands of values."""
+    return NOTHING_STATED if value_type is None else _read(value_type.SerializeToString())
 
 
 @lru_cache(_KEPT)
@@ -138,7 +138,7 @@ def entry(name: bytes, value_type: bytes) -> bytes:
 
 def sizes(value_type: TypeProto | None) -> tuple[int | None, ...] | None:
     """The sizes of a tensor, with None for those that are not numbers; None if the rank is not stated."""
-    return None if value_type is None else stated_type(value_type).numbers
+    return stated_type(value_type).numbers
 
 
 def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:

@@ -20,8 +20,8 @@ from reducelower.recompose.place import Answer, Place
 from reducelower.recompose.search import HANDING_ON, Found, search
 from reducelower.recompose.surroundings import Surroundings
 from reducelower.recompose.view import OUTPUT, Remembered, View
+from reducelower.scope.blanks import blank
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import blank
 
 __all__ = ["Candidate", "Composed", "Finder", "Left", "compose"]
 

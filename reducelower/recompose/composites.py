@@ -25,7 +25,7 @@ from reducelower.recompose.operands import (
     vector,
 )
 from reducelower.recompose.place import Answer, Place
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 
 __all__ = ["replacement"]
 

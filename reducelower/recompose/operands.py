@@ -13,7 +13,7 @@ from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name
 from reducelower.recompose.expressions import AXES_ARE_INPUT
 from reducelower.recompose.place import Place
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 
 __all__ = [
     "NotItError",

@@ -11,7 +11,7 @@ from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.search import Found
 from reducelower.recompose.view import OUTPUT, View
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 
 __all__ = ["Answer", "Place"]
 

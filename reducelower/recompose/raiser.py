@@ -57,7 +57,7 @@ class Raiser:
         self.nodes += len(nodes)
         for index in surroundings.positions({"Constant"}):
             if nodes[index].domain in DEFAULT_DOMAINS:
-                scope.constant_nodes[nodes[index].output[0]] = (index, nodes[index])
+                scope.constants.nodes[nodes[index].output[0]] = (index, nodes[index])
         taken: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         reductions = tuple(self._expansions.of_reductions(scope.opset, manners, present))
@@ -78,7 +78,7 @@ class Raiser:
         for index in surroundings.holding:
             for number, attribute, graph in subgraphs(nodes[index]):
                 path = inner_path(scope.path, nodes[index], index, attribute)
-                key = (*scope.key, index, number)
+                key = (*scope.place, index, number)
                 self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key=key))
 
     # One graph

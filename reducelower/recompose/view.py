@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Exact, is_near
 from reducelower.recompose.surroundings import Kind, Surroundings
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 from reducelower.scope.trail import Branch, Question, learn
 
 __all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]

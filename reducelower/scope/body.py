@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -33,9 +33,6 @@ class BodyScope(Scope):
 
     It answers for the values that these nodes compute, and passes every other question outward. Constants that they
     need go to the enclosing graph.
-
-    Attributes:
-        node_scope: the scope of the model's node that is being replaced.
     """
 
     is_made = True
@@ -52,7 +49,6 @@ class BodyScope(Scope):
         `inside` is a node of the scope around and the subgraph of it that holds the nodes, if they stand in one.
         """
         self.parent = around
-        self.node_scope: NodeScope = around if isinstance(around, NodeScope) else around.node_scope
         self.opset = opset
         self.target_opset = around.target_opset
         self._inside = inside
@@ -63,6 +59,11 @@ class BodyScope(Scope):
         self._inputs = {value.name for value in self._graph.input}
         self._constants: dict[str, Array | None] = {}
         self._folding = Folding()
+
+    @property
+    def node_scope(self) -> NodeScope:
+        """See `Scope.node_scope`."""
+        return self.parent.node_scope
 
     def defines(self, name: str) -> bool:
         """Whether a value is defined in this scope."""
@@ -139,14 +140,6 @@ class BodyScope(Scope):
             self._constants[name] = self._folding.value(name, self)
         return self._constants[name]
 
-    def heeds_zero(self) -> bool:
-        """See `Scope.heeds_zero`."""
-        return self.node_scope.heeds_zero()
-
-    def never_zero(self) -> Collection[int]:
-        """See `Scope.never_zero`."""
-        return self.parent.never_zero()
-
     # For folding
 
     def home(self, name: str) -> BodyScope:
@@ -183,22 +176,6 @@ class BodyScope(Scope):
         return "state the types and shapes of what the node reads"
 
     # Additions
-
-    def fresh(self, stem: str, tail: str) -> str:
-        """A name for a new value."""
-        return self.node_scope.fresh(stem, tail)
-
-    def add_constant(self, value: Array, tail: str) -> str:
-        """Add the constant to the enclosing graph."""
-        return self.node_scope.add_constant(value, tail)
-
-    def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
-        """See `Scope.replace_by_initializer`."""
-        self.node_scope.replace_by_initializer(name, tensor)
-
-    def declare(self, name: str, element_type: int) -> None:
-        """State the element type of a new value."""
-        self.node_scope.declare(name, element_type)
 
     def state_type(self, name: str) -> None:
         """Let the enclosing graph state the type of a value, which the nodes may define."""

@@ -62,12 +62,12 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
     """Remove initializers and Constant nodes, and the stated types of removed values."""
     if not names:
         return
-    for name in names & home.constant_nodes.keys():
-        index = home.constant_nodes[name][0]
+    for name in names & home.constants.nodes.keys():
+        index = home.constants.nodes[name][0]
         if index >= 0:
             _remove_node(edit, index)
     if isinstance(home.holder, GraphProto):
-        remove_named(home.holder.initializer, names, home.initializers)
+        remove_named(home.holder.initializer, names, home.constants.places)
     remove_named(home.holder.value_info, names, home.stated.places)
     home.drop_positions(names)
 
@@ -79,7 +79,7 @@ def _remove_node(edit: Edited, index: int) -> None:
 
 def _remove_computed(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another output of it remains; return what it read."""
-    index = home.position(name)
+    index = home.node_list.position(name)
     if index is None or edit.replaced.get(index) == []:
         return []
     node = home.node_list[index]

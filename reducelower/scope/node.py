@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import deepcopy
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from onnx import TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import element_type_name
-from reducelower.model.value_info import tensor_type
+from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
 from reducelower.scope.constants import as_doubles
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Asking, Scope
@@ -29,48 +29,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["ALL_OPERANDS", "Added", "Mark", "NodeScope", "blank", "blanks"]
-
-
-def blank(what: int | str) -> str:
-    """The placeholder of a name: the operand's number, ``n`` for the node's name, ``c0`` for the first added
-    constant."""
-    return f"⟦{what}⟧"
-
-
-@cache
-def blanks(operands: int) -> tuple[str, ...]:
-    """The placeholders of so many operands."""
-    return tuple(map(blank, range(operands)))
-
-
-ALL_OPERANDS = -1
-"""The operand number under which questions are recorded that are about all operands together."""
-
-
-class Added(NamedTuple):
-    """A constant that a rule adds."""
-
-    tail: str
-    tensor: TensorProto
-    value: Array
-
-    @property
-    def known(self) -> Known:
-        """What is known about it."""
-        return Known.of_constant(self.tensor.data_type, tuple(self.tensor.dims), self.value)
-
-    @property
-    def answers(self) -> Mapping[Asking, Any]:
-        """What is said of it, but for how it is written."""
-        dims = tuple(self.tensor.dims)
-        return {
-            "constant": self.value,
-            "element_type": self.tensor.data_type,
-            "rank": len(dims),
-            "shape": dims,
-            "type": tensor_type(self.tensor),
-        }
+__all__ = ["Mark", "NodeScope"]
 
 
 _OF_COMPUTED: Mapping[Asking, str | bool] = {
@@ -272,14 +231,10 @@ class NodeScope(Scope):
         """Add a constant and return its name."""
         key = value_key(value)
         if key not in self._numbers:
+            name = self._numbers[key] = blank(f"c{len(self.added)}")
             tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape))
-            self._numbers[key] = self._add(Added(tail, tensor, value))
+            self.added[name] = Added(tail, tensor, value)
         return self._numbers[key]
-
-    def _add(self, added: Added) -> str:
-        name = blank(f"c{len(self.added)}")
-        self.added[name] = added
-        return name
 
     def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
         """See `Scope.replace_by_initializer`."""

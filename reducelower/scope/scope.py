@@ -68,6 +68,11 @@ class Scope(ABC):
     opset: int
     target_opset: int
 
+    @property
+    @abstractmethod
+    def node_scope(self) -> Scope:
+        """The scope of the model's node that is replaced: what is added goes there."""
+
     # Questions
 
     @abstractmethod
@@ -115,16 +120,16 @@ class Scope(ABC):
         Their atoms have numbers that mean the same for all values of the node.
         """
 
-    @abstractmethod
     def never_zero(self) -> Collection[int]:
         """The atoms that are not zero wherever an output of the model depends on the node and has a result."""
+        return self.node_scope.never_zero()
 
-    @abstractmethod
     def heeds_zero(self) -> bool:
         """Whether what is written has to ask when it runs, since a dimension that matters may be zero then.
 
         Ask only where it does: that it is assumed not to be zero is noted.
         """
+        return self.node_scope.heeds_zero()
 
     def may_be_empty(self, name: str) -> bool:
         """Whether a tensor may have no elements, as far as is known or assumed; see `heeds_zero`."""
@@ -193,28 +198,28 @@ class Scope(ABC):
 
     # Additions
 
-    @abstractmethod
     def fresh(self, stem: str, tail: str) -> str:
         """A new name made of a stem, which is a name of the node or a new one, and a tail such as ``/Pow/product``."""
+        return self.node_scope.fresh(stem, tail)
 
-    @abstractmethod
     def add_constant(self, value: Array, tail: str) -> str:
         """Add a constant and return its name: one initializer per value and graph; in functions a Constant node.
 
         If neither can hold the value, and the result still reads it, the node is refused.
         """
+        return self.node_scope.add_constant(value, tail)
 
-    @abstractmethod
     def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
         """Let an initializer, or Constant nodes in its place, hold a value that the node computed until now.
 
         Raises:
             RefusedError: neither can hold it.
         """
+        self.node_scope.replace_by_initializer(name, tensor)
 
-    @abstractmethod
     def declare(self, name: str, element_type: int) -> None:
         """State the element type of a new value."""
+        self.node_scope.declare(name, element_type)
 
     @abstractmethod
     def state_type(self, name: str) -> None:

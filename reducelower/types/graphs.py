@@ -25,7 +25,7 @@ from reducelower.model.inference.declared import declared_type
 from reducelower.model.numbers import value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.value_info import NOTHING_STATED, StatedType, stated_type
+from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.borders import sources_outside
 from reducelower.types.known import LONGEST, Known
 from reducelower.types.views import Graph, Held, Source
@@ -140,8 +140,7 @@ class InnerGraph:
 
     def stated_type(self, name: str) -> StatedType:
         """What the graph states of a value."""
-        stated = self._stated.get(name)
-        return NOTHING_STATED if stated is None else stated_type(stated)
+        return stated_type(self._stated.get(name))
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this graph."""
@@ -180,8 +179,7 @@ class ModelGraphs:
         self._model = model
         self._functions = functions_of(model)
         self._positions = {function_id(function): number for number, function in enumerate(model.functions)}
-        self._element_types = element_types
-        self._ranks = ranks
+        self.declared = element_types, ranks
         self._graphs: dict[GraphKey, _KeyedGraph] = {}
         self._bound: dict[tuple[Hashable, str], _Call] = {}
 
@@ -200,12 +198,6 @@ class ModelGraphs:
                 made = _KeyedGraph(self, key, holder, around, node)
             self._graphs[key] = made
         return self._graphs[key]
-
-    def declared(self, name: str, stated: TypeProto | None) -> TypeProto | None:
-        """A stated type with what the user declared of a value; None if nothing is declared."""
-        if name in self._element_types or name in self._ranks:
-            return declared_type(stated, self._element_types.get(name), self._ranks.get(name))
-        return None
 
     def called(self, node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
         """The body of the function that a node calls, with the names of its outputs; empty if it calls none."""
@@ -259,8 +251,7 @@ class _KeyedGraph(InnerGraph):
         return None if is_default else super().held(name)
 
     def stated_type(self, name: str) -> StatedType:
-        declared = self._model.declared(name, self._stated.get(name))
-        return super().stated_type(name) if declared is None else stated_type(declared)
+        return stated_type(declared_type(name, self._stated.get(name), *self._model.declared))
 
     def handed(self, name: str) -> Sequence[Source]:
         if len(self._key) != 1 or name not in self.inputs:

@@ -16,9 +16,9 @@ from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.model.names import Names
+from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.scope.node import ALL_OPERANDS
 from reducelower.scope.scope import Asking
 from reducelower.types import Inference
 from tests.legalization import running

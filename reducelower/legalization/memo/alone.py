@@ -17,8 +17,8 @@ from reducelower.model.value_info import without_made_up_symbols
 from reducelower.types import infer_strictly
 
 if TYPE_CHECKING:
+    from reducelower.scope.blanks import Added
     from reducelower.scope.graph import Described
-    from reducelower.scope.node import Added
     from reducelower.scope.values import Values
 
 __all__ = ["Alone", "alone", "operands_of"]

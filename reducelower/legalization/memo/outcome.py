@@ -14,14 +14,15 @@ from reducelower.legalization.memo.template import MARKS, NAME_BLANK, Template, 
 from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
 from reducelower.model.rewrites import Entry
+from reducelower.scope.blanks import blank, blanks
 from reducelower.scope.graph import GraphScope
-from reducelower.scope.node import NodeScope, blank, blanks
+from reducelower.scope.node import NodeScope
 
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.legalization.memo.reading import ReadNode
+    from reducelower.scope.blanks import Added
     from reducelower.scope.graph import Described
-    from reducelower.scope.node import Added
     from reducelower.scope.trail import Question
     from reducelower.scope.values import Values
 

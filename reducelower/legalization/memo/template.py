@@ -13,7 +13,7 @@ from reducelower.legalization.memo.format import Format, Piece
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 
 __all__ = ["MARKS", "NAME_BLANK", "Template", "fill", "is_in_blanks"]
 

@@ -18,8 +18,8 @@ from reducelower.legalization.memo.reading import ReadNode
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import entry
+from reducelower.scope.blanks import Added, blanks
 from reducelower.scope.graph import Described, GraphScope
-from reducelower.scope.node import Added, blanks
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal", "real_names"]
 

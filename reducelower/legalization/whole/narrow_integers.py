@@ -28,7 +28,7 @@ from reducelower.model.graph import walk
 from reducelower.model.names import Names
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
-from reducelower.model.skeleton import open_skeleton
+from reducelower.model.skeleton import skeleton
 from reducelower.scope.values import loaded
 from reducelower.types import infer
 
@@ -125,7 +125,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 def _types(model: ModelProto) -> dict[str, int]:
     """Element types by name, as far as inference finds them."""
     found: dict[str, int] = {}
-    for graph in main_graphs(infer(open_skeleton(model))):
+    for graph in main_graphs(infer(skeleton(model))):
         stated = (*graph.input, *graph.output, *graph.value_info)
         found |= {value.name: value.type.tensor_type.elem_type for value in stated}
         found |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -96,7 +96,7 @@ def _fold(document: Document, settings: Settings) -> None:
     ground = ground_of(model, document.with_message(deepcopy(model)), Target(opset), settings)
     scope = GraphScope(ground, graph, opset, "graph", key=())
     for index, name, node in scope.node_list.constants():
-        scope.constant_nodes[name] = (index, node)
+        scope.constants.nodes[name] = (index, node)
     edit = Edit(scope)
     constant: set[str] = set()
     kept = set(read_outside_nodes(graph))

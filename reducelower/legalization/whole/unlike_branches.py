@@ -20,7 +20,6 @@ from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.skeleton import open_skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 from reducelower.types import GraphKey, Inference, function_key
 
@@ -32,8 +31,7 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
     there is none."""
     if opset >= UNLIKE_BRANCHES_SINCE or "If" not in source.operators:
         return None
-    before = open_skeleton(source.message)
-    inference = Inference(lambda: before)
+    inference = Inference(lambda: source.message)
     made = deepcopy(source.message)
     work = _Rewriting(made)
     work.rewrite(made.graph, (), inference)

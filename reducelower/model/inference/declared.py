@@ -27,12 +27,16 @@ def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[
             declare(inner, element_types, ranks)
 
 
-def declared_type(stated: TypeProto | None, element_type: int | None, rank: int | None) -> TypeProto:
-    """A stated type with what the user declared of it."""
+def declared_type(
+    name: str, stated: TypeProto | None, element_types: Mapping[str, int], ranks: Mapping[str, int]
+) -> TypeProto | None:
+    """The stated type of a value with what the user declared of it; None if neither says anything."""
+    if name not in element_types and name not in ranks:
+        return stated
     made = TypeProto()
     if stated is not None:
         made.CopyFrom(stated)
-    _complete(made, element_type, rank)
+    _complete(made, element_types.get(name), ranks.get(name))
     return made
 
 

@@ -15,7 +15,7 @@ from onnx import NodeProto, numpy_helper
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.rewrites import Applied, Entry
 from reducelower.numerics.measure import Array, identical
-from reducelower.scope.node import blank
+from reducelower.scope.blanks import blank
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import Functions, Numbers, Table
 from reducelower.verification.regions.places import Place
