@@ -47,13 +47,14 @@ bench: .venv/installed
 clean:
 	rm -rf .venv .venv-oldest out build dist
 
-# The package is installed in place, so that only a change of its metadata asks for another installation.
+# The package is installed in place, so that only a change of its metadata asks for another installation. Of what the
+# tools bring along most is never imported, so that compiling it beforehand takes longer than it saves.
 .venv/installed: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	touch $@ .venv/installed
 
 .venv/installed-release: pyproject.toml | .venv/bin/python

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
+from threading import Thread
 
-__all__ = ["ended", "forked", "is_plain", "reducelower"]
+__all__ = ["ended", "forked", "is_plain", "program", "reducelower", "started"]
 
 _LONGEST = 300  # seconds
 
@@ -30,6 +36,7 @@ def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnul
         os.chdir(folder)
         return _run(words)
 
+    _prepare()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, given.open("rb") as taken:
         status = ended(forked(run_there, (taken.fileno(), out.fileno(), err.fileno())))
         said = []
@@ -37,6 +44,85 @@ def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnul
             file.seek(0)
             said.append(file.read().decode(errors="surrogateescape"))
     return subprocess.CompletedProcess(list(words), status, *said)
+
+
+_ASKING = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as asked:
+    asked.connect({address!r})
+    socket.send_fds(asked, [b" "], [0, 1, 2])
+    asked.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+    asked.shutdown(socket.SHUT_WR)
+    sys.exit(int(asked.recv(9)))
+"""
+
+
+def program(path: Path) -> None:
+    """Write a program for shells that does what reducelower does, in a fork of this process."""
+    text = f'#!/bin/sh\nexec "{sys.executable}" -m reducelower "$@"\n'
+    if sys.platform == "linux":
+        text = _ASKING.format(python=sys.executable, address=_address())
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@cache
+def _address() -> str:
+    """Where a thread waits for what programs are called with."""
+    _prepare()
+    listener = socket.socket(socket.AF_UNIX)
+    address = f"\0reducelower {os.getpid()}"
+    listener.bind(address)
+    listener.listen()
+    Thread(target=_serve, args=(listener,), daemon=True).start()
+    return address
+
+
+def _serve(listener: socket.socket) -> None:
+    while True:
+        connection, _ = listener.accept()
+        Thread(target=_answer, args=(connection,), daemon=True).start()
+
+
+def _answer(connection: socket.socket) -> None:
+    """Run what one program is called with, its standard streams those of that program, and send the status back."""
+    with connection:
+        _, streams, *_ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile("rb") as file:
+            words, folder, environment = json.loads(file.read())
+
+        def run_there() -> int:
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(environment)
+            return _run(words)
+
+        status = ended(forked(run_there, (streams[0], streams[1], streams[2])))
+        for stream in streams:
+            os.close(stream)
+        connection.sendall(str(status).encode())
+
+
+_ROOMS = ("adapters", "batch.many", "cli", "difference", "legalization", "pipeline", "report", "verification")
+
+
+@cache
+def _prepare() -> None:
+    """Import what commands import as they go, so that not every fork does."""
+    import onnxruntime  # noqa: F401
+    import rich.table  # noqa: F401
+
+    for room in _ROOMS:
+        package = import_module(f"reducelower.{room}")
+        for _, name, _ in walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
+            import_module(name)
+
+
+def started(words: Sequence[str]) -> int:
+    """The number of a process in which reducelower runs, in the folder of this one, and says nothing."""
+    _prepare()
+    with Path(os.devnull).open("r+b") as nothing:
+        return forked(lambda: _run(words), (nothing.fileno(), nothing.fileno(), nothing.fileno()))
 
 
 def _run(words: Sequence[str]) -> int:

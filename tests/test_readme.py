@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,16 +32,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = re.sub(r"^reducelower", f"{sys.executable} -m reducelower", command)
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
+def typed(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return run_command(Command(line, (), 0), folder)
 
 
 def test_the_first_conversion_prints_what_is_shown(folder: Path) -> None:
     shown = re.search(r"```console\n\$ (reducelower convert [^\n]*)\n(.*?)```", README, re.DOTALL)
     assert shown
-    result = shell(shown.group(1), folder)
+    result = typed(shown.group(1), folder)
     assert result.returncode == 0, result.stderr
     assert [line.split() for line in result.stdout.splitlines()] == [
         line.split() for line in shown.group(2).splitlines()
@@ -81,10 +77,10 @@ def test_the_comparison_has_a_row_for_every_converter_that_changes_opset_version
 
 
 def test_the_commands_for_ci_work(folder: Path) -> None:
-    checked = shell("reducelower check models/ --opset 13 --format github", folder)
+    checked = typed("reducelower check models/ --opset 13 --format github", folder)
     assert checked.returncode == 1
     assert checked.stdout.startswith("::")
-    converted = shell("reducelower convert models/ --output-dir out/ --opset 13 --jobs 2 --resume", folder)
+    converted = typed("reducelower convert models/ --output-dir out/ --opset 13 --jobs 2 --resume", folder)
     assert converted.returncode == 0, converted.stderr
 
 
@@ -101,7 +97,7 @@ def test_the_blocks_run_one_after_another_in_one_folder(folder: Path, monkeypatc
             assert block.text.split() == printed.split()  # what the block above it prints
         elif block.language == "console":
             for command in commands(block):
-                result = run_command(Command(command.line.partition(" #")[0].rstrip(), (), 0), folder)
+                result = typed(command.line.partition(" #")[0].rstrip(), folder)
                 assert result.returncode == ("check " in command.line), result.stderr
                 assert agrees(result.stdout + result.stderr, command.shown)
 

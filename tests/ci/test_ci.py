@@ -14,6 +14,8 @@ from typing import Any
 import onnx
 import pytest
 
+from tests.forked import program
+
 yaml = pytest.importorskip("yaml")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the steps are for bash")
@@ -23,11 +25,12 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 EXAMPLES = ROOT / "examples" / "ci"
 
-# Stands in for a Python: makes environments of nothing, and takes note of what it installs.
+# Stands in for a Python: makes environments of nothing, takes note of what it installs, and has reducelower ready.
 PYTHON = """#!/bin/sh
 case "$*" in
   "-m venv "*) for last; do :; done; mkdir -p "$last/bin" && cp "$0" "$last/bin/python" ;;
   "-m pip install "*) for last; do :; done; echo "$last" >> {installed} ;;
+  "-m reducelower "*) shift 2; exec {reducelower} "$@" ;;
   *) exec {python} "$@" ;;
 esac
 """
@@ -42,13 +45,12 @@ def workspace(tmp_path: Path) -> Path:
         shutil.copy(ROOT / "examples" / "models" / name, place / "models")
     programs = tmp_path / "bin"
     programs.mkdir()
-    python = PYTHON.format(installed=tmp_path / "installed", python=shlex.quote(sys.executable))
-    for name, text in {
-        "python3": python,
-        "reducelower": f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reducelower "$@"\n',
-    }.items():
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+    python = PYTHON.format(
+        installed=tmp_path / "installed", python=shlex.quote(sys.executable), reducelower=programs / "reducelower"
+    )
+    (programs / "python3").write_text(python)
+    (programs / "python3").chmod(0o755)
+    program(programs / "reducelower")
     (tmp_path / "temp").mkdir()
     return place
 

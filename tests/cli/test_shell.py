@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +19,7 @@ from onnx import parser
 
 from reducelower import __version__
 from reducelower.cli.main import app
-from tests.forked import is_plain, reducelower
+from tests.forked import is_plain, program, reducelower
 
 Cli = Callable[..., Any]
 
@@ -50,9 +49,7 @@ def test_help_writes_what_may_be_given_as_it_is_given(cli: Cli) -> None:
 def shell_folder(tmp_path: Path) -> Path:
     """A folder with models, rules, and a `reducelower` to call by its name."""
     (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "reducelower"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reducelower "$@"\n')
-    program.chmod(0o755)
+    program(tmp_path / "bin" / "reducelower")
     model = parser.parse_model(MODEL).SerializeToString()
     (tmp_path / "models").mkdir()
     for name in (MODEL_FILE, "models/one.onnx", "models/two.onnx"):
@@ -106,8 +103,8 @@ def test_examples_in_the_help_do_what_they_say(command: str, example: str, shell
 @pytest.mark.parametrize("example", [example for command, example in ALL if command == "probe"])
 def test_examples_of_measurements_say_what_the_command_takes(example: str) -> None:
     # They take minutes, and runtimes that are not here.
-    program, name, *arguments = shlex.split(example)
-    assert (program, name) == ("reducelower", "probe")
+    called, name, *arguments = shlex.split(example)
+    assert (called, name) == ("reducelower", "probe")
     command = app.get_command(click.Context(app), name)
     assert command is not None
     assert command.make_context(name, arguments).params["output"].endswith(".toml")

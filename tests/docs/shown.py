@@ -8,12 +8,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.forked import is_plain, reducelower
+from tests.forked import is_plain, program, reducelower
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -82,18 +83,20 @@ def run_command(command: Command, folder: Path) -> subprocess.CompletedProcess[s
     """Run a command in a folder, `reducelower` and `python` being those under test."""
     if is_plain(command.line):
         return reducelower(shlex.split(command.line)[1:], folder)
-    programs = {"reducelower": f"{shlex.quote(sys.executable)} -m reducelower", "python": shlex.quote(sys.executable)}
-    program, _, rest = command.line.partition(" ")
     paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
-    return subprocess.run(
-        f"{programs.get(program, program)} {rest}",
-        shell=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as place:
+        program(Path(place) / "reducelower")
+        (Path(place) / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        (Path(place) / "python").chmod(0o755)
+        return subprocess.run(
+            command.line,
+            shell=True,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": paths, "PATH": os.pathsep.join([place, os.environ["PATH"]])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 def agrees(printed: str, shown: tuple[str, ...]) -> bool:

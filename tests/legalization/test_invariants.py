@@ -162,7 +162,7 @@ def test_the_same_model_gives_the_same_bytes_whatever_the_hash_seed() -> None:
             text=True,
             check=True,
         ).stdout
-        for seed in ("0", "1", "2")
+        for seed in ("0", "1")
     }
     assert len(digests) == 1
 

@@ -27,7 +27,7 @@ from tools.memo_graphs import converted, differing
 
 
 def test_random_graphs_come_out_the_same_without_it() -> None:
-    assert not list(differing(7, 25))
+    assert not list(differing(7, 8))
 
 
 def test_a_type_without_a_shape_does_not_set_off_inference() -> None:

@@ -75,7 +75,7 @@ def test_what_comes_of_rules_for_version_boundaries(claim: str, tmp_path: Path) 
 
 
 # A part: all conversions of onnx's cases are held by tests/backend.
-@pytest.mark.parametrize("operator", sorted(shipped().operators)[::6])
+@pytest.mark.parametrize("operator", sorted(shipped().operators)[::12])
 def test_what_crosses_a_boundary_by_a_shipped_rule_gives_what_it_gave(operator: str) -> None:
     for trial in try_boundaries(load_book("stable"), shipped(), operator, at_every_opset=False):
         assert not trial.wrong

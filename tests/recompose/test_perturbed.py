@@ -10,7 +10,7 @@ from reducelower.options import Settings
 from reducelower.recompose import raise_with_plan
 from tools.perturbed import case, wrong
 
-SEEDS = {"a": range(314, 326), "b": range(520, 532), "c": range(2000, 2012)}
+SEEDS = {"a": range(314, 318), "b": range(520, 524), "c": range(2000, 2004)}
 
 
 @pytest.mark.parametrize("group", SEEDS)
@@ -27,7 +27,7 @@ def test_a_form_with_one_thing_changed_computes_what_it_did(group: str) -> None:
 
 
 def test_what_is_remembered_of_other_places_changes_nothing() -> None:
-    made = [case(seed) for seed in range(4000, 4012)]
+    made = [case(seed) for seed in range(4000, 4005)]
     models = [each[0] for each in made if each is not None]
     remembered = [raise_with_plan(model) for model in models]
     for model, with_memory in zip(models, remembered, strict=True):

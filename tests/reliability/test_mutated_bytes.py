@@ -23,14 +23,14 @@ FOUND = (
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on time and memory are POSIX's")
 def test_broken_models_are_converted_or_refused() -> None:
-    statuses, findings = run_numbers([*FOUND, *range(2_000_000, 2_000_500)])
+    statuses, findings = run_numbers([*FOUND, *range(2_000_000, 2_000_150)])
     assert findings == []
     assert set(statuses) == {0, 1, 2}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on time and memory are POSIX's")
 def test_broken_models_are_verified_or_refused() -> None:
-    statuses, findings = run_numbers([7_006_625, *range(3_000_000, 3_000_050)], verify=True)
+    statuses, findings = run_numbers([7_006_625, *range(3_000_000, 3_000_016)], verify=True)
     assert findings == []
     assert set(statuses) == {0, 1, 2}
 
@@ -54,7 +54,7 @@ def _uses(data: bytes) -> Iterator[Callable[[], object]]:
 
 def test_the_library_raises_its_own_errors_for_broken_models() -> None:
     models = seeds()
-    for number in (*RAISED_OTHERS, *range(11_000_000, 11_000_150)):
+    for number in (*RAISED_OTHERS, *range(11_000_000, 11_000_050)):
         for use in _uses(mutated(models, number)):
             with contextlib.suppress(reducelower.ConversionError, UnreadableModelError):
                 use()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.forked import ended, started
 from tests.legalization.models import FORMS, OPERATORS, Case
 from tests.reliability.hostile import model, node
 
@@ -116,6 +119,11 @@ def test_a_full_disk_leaves_what_was_there(small_disk: Path, tmp_path: Path, old
     assert not old or output.read_bytes() == b"old"
 
 
+def _replacing(source: Path, output: Path) -> list[str]:
+    return ["convert", str(source), "-o", str(output), "--opset", "13", "--force", "--no-verify"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes are forks")
 def test_of_two_processes_that_write_one_file_each_leaves_a_whole_one(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.onnx"
     results = set()
@@ -124,36 +132,22 @@ def test_of_two_processes_that_write_one_file_each_leaves_a_whole_one(folder: Pa
             run("convert", folder / f"{name}.onnx", "-o", tmp_path / name, "--opset", 13, "--no-verify").returncode == 0
         )
         results.add((tmp_path / name).read_bytes())
-    for _ in range(2):
-        writers = [
-            subprocess.Popen(
-                [*COMMAND, "convert", folder / f"{name}.onnx", "-o", output, "--opset", "13", "--force", "--no-verify"],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
-            for name in ("ReduceMax", "ReduceL2", "ReduceMax", "ReduceL2")
-        ]
-        for writer in writers:
-            writer.communicate(timeout=60)
-            assert writer.returncode == 0
+    for _ in range(4):
+        writers = [started(_replacing(folder / f"{name}.onnx", output)) for name in ("ReduceMax", "ReduceL2") * 2]
+        assert [ended(writer) for writer in writers] == [0] * 4
         assert output.read_bytes() in results
     assert {path.name for path in tmp_path.iterdir()} == {"out.onnx", "ReduceMax", "ReduceL2"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes are forks")
 def test_a_process_killed_at_any_time_leaves_the_old_file_or_the_new_one(folder: Path, tmp_path: Path) -> None:
     output, whole = tmp_path / "out.onnx", tmp_path / "whole"
     assert run("convert", folder / "ReduceL2.onnx", "-o", whole, "--opset", 13, "--no-verify").returncode == 0
-    for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4):
+    for delay in (*range(0, 40, 2), *range(40, 120, 10)):
         output.write_bytes(b"old")
-        writer = subprocess.Popen(
-            [*COMMAND, "convert", folder / "ReduceL2.onnx", "-o", output, "--opset", "13", "--force", "--no-verify"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            writer.wait(timeout=delay)
-        except subprocess.TimeoutExpired:
-            writer.kill()
-            writer.wait()
+        writer = started(_replacing(folder / "ReduceL2.onnx", output))
+        time.sleep(delay / 1000)
+        os.kill(writer, signal.SIGKILL)
+        ended(writer)
         assert output.read_bytes() in (b"old", whole.read_bytes())
         assert {path.name for path in tmp_path.iterdir()} == {"out.onnx", "whole"}

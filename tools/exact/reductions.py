@@ -33,7 +33,7 @@ def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
     yield from _forms(lambda shape: _ordinary(random, shape, element_type).astype(kind))
     edges = np.array(_edges(element_type), dtype=kind)
     yield Specimen(edges, noop=True)
-    for pool, length in ((edges, 1), (edges, 2), (edges[::2], 3)):
+    for pool, length in ((edges, 1), (edges, 2), (edges[::3], 3)):
         rows = itertools.product(range(len(pool)), repeat=length)
         yield Specimen(pool[np.array(list(rows))], (1,))
     for length in _LENGTHS.get(element_type, (5, 100)):
@@ -74,8 +74,8 @@ def _magnitudes(random: np.random.Generator, element_type: int) -> np.ndarray[An
     """Rows of five positive numbers of one magnitude, one row per magnitude of the type."""
     low = math.log2(smallest_subnormal(element_type))
     high = math.log2(float(BINDINGS["largest"][element_type]))
-    exponents = np.linspace(low, high - 0.5, 200)[:, None]
-    return np.asarray(2.0 ** (exponents + random.uniform(-0.5, 0.5, (200, 5))))
+    exponents = np.linspace(low, high - 0.5, 70)[:, None]
+    return np.asarray(2.0 ** (exponents + random.uniform(-0.5, 0.5, (70, 5))))
 
 
 def _edges(element_type: int) -> list[Any]:
