@@ -166,6 +166,11 @@ class Outcome:
             yield Line("needs", f"{', '.join(self.external)} beside it (external data, not copied)")
 
     @property
+    def main_lines(self) -> Iterator[Line]:
+        """The lines without details, for reports of one screen; of a difference the details are what matters."""
+        return (line for line in self.lines if not line.is_detail or self.difference is not None)
+
+    @property
     def verdict_in_words(self) -> str:
         """The verdict in one sentence, without warnings."""
         plan = self.plan

@@ -19,7 +19,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 from threading import Thread
 
-__all__ = ["ended", "forked", "is_plain", "program", "reducelower", "started"]
+__all__ = ["ended", "forked", "is_plain", "program", "reducelower", "said", "started"]
 
 _LONGEST = 300  # seconds
 
@@ -36,14 +36,19 @@ def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnul
         os.chdir(folder)
         return _run(words)
 
+    return said(run_there, given)
+
+
+def said(work: Callable[[], int], given: Path = Path(os.devnull)) -> subprocess.CompletedProcess[str]:
+    """What a fork says that does some work, and how it ends, with a file on standard input."""
     _prepare()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, given.open("rb") as taken:
-        status = ended(forked(run_there, (taken.fileno(), out.fileno(), err.fileno())))
-        said = []
+        status = ended(forked(work, (taken.fileno(), out.fileno(), err.fileno())))
+        texts = []
         for file in (out, err):
             file.seek(0)
-            said.append(file.read().decode(errors="surrogateescape"))
-    return subprocess.CompletedProcess(list(words), status, *said)
+            texts.append(file.read().decode(errors="surrogateescape"))
+    return subprocess.CompletedProcess((), status, *texts)
 
 
 _ASKING = """#!{python} -IS

@@ -44,9 +44,7 @@ def render(report: Report) -> str:
 
 def _said(model: Outcome) -> Iterator[str]:
     yield from sentences(model.refusals) or model.reasons
-    for line in model.lines:
-        if not line.is_detail or model.difference is not None:
-            yield f"{line.label}: {line.text}" if line.label else line.text
+    yield from (f"{line.label}: {line.text}" if line.label else line.text for line in model.main_lines)
 
 
 def _plain(text: str) -> str:

@@ -56,9 +56,8 @@ def _section(model: Outcome, *, alone: bool) -> str:
     blocks = []
     # What the headline of a model that stands alone says is not said again.
     stopped = () if alone and model.verdict in ("refused", "unreadable", "failed") else model.reasons
-    told = [line for line in model.lines if not line.is_detail or model.difference is not None]
     items = [_text(text) for text in sentences(model.refusals) or stopped]
-    items += [f"{f'**{line.label}** ' if line.label else ''}{_text(line.text)}" for line in told]
+    items += [f"{f'**{line.label}** ' if line.label else ''}{_text(line.text)}" for line in model.main_lines]
     if items:
         blocks.append("\n".join(f"- {item}" for item in items[:_MOST_ROWS]))
     verification = model.verification

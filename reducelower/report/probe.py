@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.distilling import Distilled
@@ -23,68 +22,29 @@ _LONGEST = 200
 """Of the reason why a model fails, on the terminal; all of it is in the report."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The results for an operator at an opset version."""
-
-    right: int = 0
-    wrong: int = 0
-    refused: int = 0
-
-    @property
-    def total(self) -> int:
-        """The number of cases."""
-        return self.right + self.wrong + self.refused
-
-    def __str__(self) -> str:
-        """The number of right ones, and the other two if they are not zero."""
-        if not self.total:
-            return ""
-        return f"{self.right}/{self.wrong}/{self.refused}" if self.wrong or self.refused else str(self.right)
-
-
-@dataclass(frozen=True)
-class Row:
-    """An operator, with one cell for each opset version."""
-
-    operator: str
-    cells: tuple[Cell, ...]
-
-
-def heat(probed: Probed, *, reductions: bool) -> tuple[tuple[int, ...], tuple[Row, ...]]:
-    """The opset versions probed, and a row for each operator.
+def heat(probed: Probed, *, reductions: bool) -> dict[str, dict[int, Counter[Word]]]:
+    """How many cases of each operator are right, wrong and refused, by opset version.
 
     Those are the Reduce operators, or else the operators that their replacements are made of.
     """
-    counts: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    found = defaultdict[str, dict[int, Counter[Word]]](lambda: defaultdict(Counter))
     for case, result in zip(probed.cases, probed.results, strict=True):
         if (case.operator in REDUCTIONS) == reductions:
-            counts[case.operator, case.opset].append(result.word)
-    opsets = tuple(sorted({opset for _, opset in counts}))
-    rows = tuple(
-        Row(operator, tuple(Cell(*map(counts[operator, opset].count, _WORDS)) for opset in opsets))
-        for operator in dict.fromkeys(operator for operator, _ in sorted(counts))
-    )
-    return opsets, rows
-
-
-def totals(probed: Probed) -> dict[Word, int]:
-    """How many cases are right, wrong and refused."""
-    counts = Counter(result.word for result in probed.results)
-    return {word: counts[word] for word in _WORDS}
+            found[case.operator][case.opset][result.word] += 1
+    return dict(sorted(found.items()))
 
 
 def as_text(probed: Probed, distilled: Distilled) -> str:
     """The report as text: a heat map of numbers, then the facts."""
     runtime = distilled.runtime
-    words = ", ".join(f"{count} {word}" for word, count in totals(probed).items())
+    counts = Counter(result.word for result in probed.results)
+    words = ", ".join(f"{counts[word]} {word}" for word in _WORDS)
     lines = [f"{runtime}: {len(probed.results)} cases, {words}"]
     lines.append(f"reads opset versions {runtime.reads}; most is right at {runtime.prefer}")
-    lines += ["", *_table("right, or right/wrong/refused", *heat(probed, reductions=True))]
-    opsets, rows = heat(probed, reductions=False)
-    failing = [row for row in rows if any(cell.wrong or cell.refused for cell in row.cells)]
-    if failing:
-        lines += ["", *_table("parts of replacements", opsets, failing)]
+    lines += ["", *_table("right, or right/wrong/refused", heat(probed, reductions=True))]
+    parts = heat(probed, reductions=False).items()
+    if failing := {name: cells for name, cells in parts if any(cell.keys() - {"right"} for cell in cells.values())}:
+        lines += ["", *_table("parts of replacements", failing)]
     if runtime.facts:
         lines += ["", "Facts"]
         for fact in runtime.facts:
@@ -126,19 +86,23 @@ def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:
+def _cell(counts: Counter[Word]) -> str:
+    """How many are right, and the other two where they are not zero."""
+    said = [str(counts[word]) for word in _WORDS]
+    return "/".join(said) if counts.total() > counts["right"] else said[0]
+
+
+def _table(title: str, rows: Mapping[str, Mapping[int, Counter[Word]]]) -> list[str]:
     """A column for each opset version at which more than one form was tried, and one for all others."""
-    wide = [at for at in range(len(opsets)) if max(row.cells[at].total for row in rows) > 1]
-    rest = [at for at in range(len(opsets)) if at not in wide]
-    head = [title, *(str(opsets[at]) for at in wide), *(["others"] if rest else [])]
-    table = [head]
-    for row in rows:
-        cells = [str(row.cells[at]) for at in wide]
-        if rest:
-            together = [sum(getattr(row.cells[at], word) for at in rest) for word in _WORDS]
-            cells.append("/".join(map(str, together)) if together[1] or together[2] else str(together[0]))
-        table.append([row.operator, *cells])
-    widths = [max(len(line[at]) for line in table) for at in range(len(head))]
+    opsets = sorted({opset for cells in rows.values() for opset in cells})
+    wide = [at for at in opsets if any(at in cells and cells[at].total() > 1 for cells in rows.values())]
+    rest = [at for at in opsets if at not in wide]
+    table = [[title, *map(str, wide), *(["others"] if rest else [])]]
+    for operator, cells in rows.items():
+        others = sum((cells[at] for at in rest if at in cells), Counter[Word]())
+        line = [operator, *(_cell(cells[at]) if at in cells else "" for at in wide)]
+        table.append([*line, _cell(others)] if rest else line)
+    widths = [max(len(line[at]) for line in table) for at in range(len(table[0]))]
     return [
         "  ".join(
             cell.rjust(width) if at else cell.ljust(width)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import reducelower
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is left to end by itself elsewhere ends here")
 
 SENTENCE = "error: interrupted; no output is left half written"
@@ -105,9 +107,7 @@ def test_a_folder_goes_on_where_it_was_interrupted(
     assert (ran.returncode, ran.stderr.strip()) == (status, SENTENCE)
     assert {path.name for path in out.glob("*.onnx")} - {"c.onnx"} == {"a.onnx"}
     assert not list(out.glob("*.tmp"))
-    again = subprocess.run(
-        [sys.executable, "-m", "reducelower", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+    again = reducelower(list(map(str, arguments)), tmp_path)
     assert again.returncode == 0, again.stderr
     assert re.search(r"^\d+ models: .*\b[12] kept", again.stdout, re.MULTILINE)
     whole = (out / "a.onnx").read_bytes()

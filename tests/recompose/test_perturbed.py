@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from reducelower.options import Settings
 from reducelower.recompose import raise_with_plan
 from tools.perturbed import case, wrong
 
-SEEDS = {"a": range(314, 318), "b": range(520, 524), "c": range(2000, 2004)}
+SEEDS = range(314, 326)
 
 
-@pytest.mark.parametrize("group", SEEDS)
-def test_a_form_with_one_thing_changed_computes_what_it_did(group: str) -> None:
+def test_a_form_with_one_thing_changed_computes_what_it_did() -> None:
     raised = Counter[str]()
-    for seed in SEEDS[group]:
+    for seed in SEEDS:
         made = case(seed)
         if made is not None:
             model, told, feeds = made
@@ -27,7 +24,7 @@ def test_a_form_with_one_thing_changed_computes_what_it_did(group: str) -> None:
 
 
 def test_what_is_remembered_of_other_places_changes_nothing() -> None:
-    made = [case(seed) for seed in range(4000, 4005)]
+    made = [case(seed) for seed in range(4000, 4012)]
     models = [each[0] for each in made if each is not None]
     remembered = [raise_with_plan(model) for model in models]
     for model, with_memory in zip(models, remembered, strict=True):

@@ -28,11 +28,11 @@ def results() -> Probed:
 
 
 def test_the_heat_map_counts_every_case_once(results: Probed) -> None:
-    both = [heat(results, reductions=flag)[1] for flag in (True, False)]
-    assert [[row.operator for row in rows] for rows in both] == [["ReduceProd", "ReduceSum"], ["Cast"]]
-    cells = [cell for rows in both for row in rows for cell in row.cells]
-    assert sum(cell.total for cell in cells) == len(results.cases)
-    assert sum(cell.refused for cell in cells) == sum(result.word == "refused" for result in results.results)
+    both = [heat(results, reductions=flag) for flag in (True, False)]
+    assert [list(rows) for rows in both] == [["ReduceProd", "ReduceSum"], ["Cast"]]
+    counts = [count for rows in both for cells in rows.values() for count in cells.values()]
+    assert sum(count.total() for count in counts) == len(results.cases)
+    assert sum(count["refused"] for count in counts) == sum(result.word == "refused" for result in results.results)
 
 
 def test_text_has_the_counts_the_facts_and_what_is_left(results: Probed) -> None:
