@@ -14,6 +14,7 @@ import pytest
 from onnx import defs
 
 from reducelower.legalization.memo.memory import forget
+from tests.forked import prepare
 from tests.pairwise import thinned
 
 DATA = Path(__file__).parent / "data"
@@ -60,6 +61,7 @@ def two_models(models: Path, tmp_path: Path) -> Path:
 def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
     """Run the command line in this process; what libraries print past Python is captured too."""
     monkeypatch.delenv("REDUCELOWER_DEBUG", raising=False)
+    prepare()
 
     def run(*arguments: object) -> Ran:
         from reducelower.cli import run as run_command_line

@@ -19,7 +19,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 from threading import Thread
 
-__all__ = ["ended", "forked", "is_plain", "program", "reducelower", "said", "started"]
+__all__ = ["ended", "forked", "is_plain", "prepare", "program", "reducelower", "said", "started"]
 
 _LONGEST = 300  # seconds
 
@@ -41,7 +41,7 @@ def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnul
 
 def said(work: Callable[[], int], given: Path = Path(os.devnull)) -> subprocess.CompletedProcess[str]:
     """What a fork says that does some work, and how it ends, with a file on standard input."""
-    _prepare()
+    prepare()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, given.open("rb") as taken:
         status = ended(forked(work, (taken.fileno(), out.fileno(), err.fileno())))
         texts = []
@@ -74,7 +74,7 @@ def program(path: Path) -> None:
 @cache
 def _address() -> str:
     """Where a thread waits for what programs are called with."""
-    _prepare()
+    prepare()
     listener = socket.socket(socket.AF_UNIX)
     address = f"\0reducelower {os.getpid()}"
     listener.bind(address)
@@ -112,20 +112,29 @@ _ROOMS = ("adapters", "batch.many", "cli", "difference", "legalization", "pipeli
 
 
 @cache
-def _prepare() -> None:
-    """Import what commands import as they go, so that not every fork does."""
-    import onnxruntime  # noqa: F401
+def prepare() -> None:
+    """Import what commands import as they go and verify a conversion once, so that not every fork begins with that."""
+    import onnx.parser
     import rich.table  # noqa: F401
+
+    from reducelower import Target, api
+    from reducelower.legalization.memo.memory import forget
+    from reducelower.verification import verify
 
     for room in _ROOMS:
         package = import_module(f"reducelower.{room}")
         for _, name, _ in walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
             import_module(name)
+    graph = "g (float[N, 2] x) => (float[N, 1] y) { a = Constant <value_ints = [1]> () y = ReduceL2 (x, a) }"
+    given = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}')
+    made = api.legalize(given, Target(13, frozenset({"ReduceL2"})))
+    assert verify(given, made.model, plan=made.plan).equivalent
+    forget()
 
 
 def started(words: Sequence[str]) -> int:
     """The number of a process in which reducelower runs, in the folder of this one, and says nothing."""
-    _prepare()
+    prepare()
     with Path(os.devnull).open("r+b") as nothing:
         return forked(lambda: _run(words), (nothing.fileno(), nothing.fileno(), nothing.fileno()))
 

@@ -33,8 +33,12 @@ def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
     yield from _forms(lambda shape: _ordinary(random, shape, element_type).astype(kind))
     edges = np.array(_edges(element_type), dtype=kind)
     yield Specimen(edges, noop=True)
-    for pool, length in ((edges, 1), (edges, 2), (edges[::3], 3)):
-        rows = itertools.product(range(len(pool)), repeat=length)
+    # In each order two, of three one of each set: how they are added is a matter of two.
+    for pool, rows in (
+        (edges, itertools.product(range(len(edges)), repeat=1)),
+        (edges, itertools.product(range(len(edges)), repeat=2)),
+        (edges[::2], itertools.combinations_with_replacement(range(len(edges[::2])), 3)),
+    ):
         yield Specimen(pool[np.array(list(rows))], (1,))
     for length in _LENGTHS.get(element_type, (5, 100)):
         yield Specimen(_ordinary(random, (20, length), element_type).astype(kind), (1,), keepdims=False)
