@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 
 from reducelower.types.known import Elements, Known, Shape
-from reducelower.types.sizes import Size, is_positive, makes_zero, over, product_of
+from reducelower.types.sizes import Size, is_positive, makes_zero, over
 
 __all__ = ["PlainReshape", "plain_reshape"]
 
@@ -106,7 +107,7 @@ def _worked_out(data: tuple[Size, ...] | None, wanted: Elements, own: int | None
         others = [size for axis, size in enumerate(wanted) if axis != own]
         known = [size for size in others if size is not None]
         is_told = data is not None and len(known) == len(others)
-        found[own] = over(product_of(data or ()), product_of(known)) if is_told else None
+        found[own] = over(prod(data or ()), prod(known)) if is_told else None
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from reducelower.legalization.run import run
 from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed, wrong_outputs
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_from_outside, subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, plain_domain
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import counted
 from reducelower.model.validate import find_call_defect, find_defect
@@ -102,8 +102,8 @@ def _add_imports(model: ModelProto) -> Iterator[str]:
     for holder in holders:
         nodes = holder.graph.node if isinstance(holder, ModelProto) else holder.node
         yield from _spell_default_domain(model, holder, nodes)
-        imported = {_plain(entry.domain) for entry in holder.opset_import}
-        for domain in sorted({_plain(node.domain) for node in walk(nodes)} - imported):
+        imported = {plain_domain(entry.domain) for entry in holder.opset_import}
+        for domain in sorted({plain_domain(node.domain) for node in walk(nodes)} - imported):
             version = _version_of(domain, model)
             holder.opset_import.add(domain=domain, version=version)
             yield f"imported {domain or 'the default domain'} at version {version}"
@@ -121,10 +121,6 @@ def _spell_default_domain(
         node.domain = ""
     if spelled:
         yield f"replaced the domain {_LONG!r} of {counted(len(spelled), 'node')} by '', as the opset import spells it"
-
-
-def _plain(domain: str) -> str:
-    return "" if domain in DEFAULT_DOMAINS else domain
 
 
 def _version_of(domain: str, model: ModelProto) -> int:

@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, defs
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import element_type_of_constant
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, plain_domain, schema, taken_types
 
 __all__ = [
     "ElementTypeOrInputs",
@@ -57,7 +57,7 @@ def output_element_type(node: NodeProto, place: int, opset: int) -> ElementTypeO
 
 
 def _of_formals(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
-    domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+    domain = plain_domain(node.domain)
     answer = _by_variables(node.op_type, domain, opset, place, len(node.input))
     return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
 

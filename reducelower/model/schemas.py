@@ -29,6 +29,7 @@ __all__ = [
     "latest_opset",
     "opset_of",
     "parse_element_type",
+    "plain_domain",
     "schema",
     "schema_in_force",
     "since_version",
@@ -39,6 +40,11 @@ __all__ = [
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 """The two spellings of the default operator domain."""
+
+
+def plain_domain(domain: str) -> str:
+    """A domain as `onnx.defs` spells it: empty for the default one."""
+    return "" if domain in DEFAULT_DOMAINS else domain
 
 
 @cache

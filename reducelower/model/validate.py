@@ -15,7 +15,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.calls import FunctionId, called_function, function_id, functions_of
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, plain_domain, schema
 from reducelower.model.text import one_line
 
 __all__ = ["find_call_defect", "find_defect", "find_missing_import"]
@@ -54,7 +54,7 @@ def _objection(model: ModelProto) -> str:
 
 def find_missing_import(model: ModelProto) -> str:
     """Name a node of the main graph whose domain the model does not import; empty if there is none."""
-    imported = {"" if entry.domain in DEFAULT_DOMAINS else entry.domain for entry in model.opset_import}
+    imported = {plain_domain(entry.domain) for entry in model.opset_import}
     for node in walk(model.graph.node):
         if node.domain not in DEFAULT_DOMAINS and node.domain not in imported:
             named = repr(node.name) if node.name else "without a name"

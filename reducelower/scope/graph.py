@@ -262,7 +262,7 @@ class GraphScope(GraphView):
         """Add an initializer or Constant node under a given name, and know its value from now on."""
         kept = deepcopy(tensor)
         kept.name = name
-        self.constants.adopt(name, kept)
+        self.constants.adopted[name] = kept
         self._numbers.pop(name, None)
         self._described.pop(name, None)
         self.ground.resolver.forget(name, self)

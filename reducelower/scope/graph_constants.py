@@ -27,6 +27,7 @@ class GraphConstants:
 
     Attributes:
         nodes: Constant nodes and their positions, by what they yield.
+        adopted: tensors that were made the values of names since.
         inputs: the names of the inputs of the graph or function.
         is_main: whether this is the main graph.
     """
@@ -38,7 +39,7 @@ class GraphConstants:
         self.is_main = is_main
         self._ground = ground
         self._initializers = holder.initializer if isinstance(holder, GraphProto) else ()
-        self._adopted: dict[str, TensorProto] = {}
+        self.adopted: dict[str, TensorProto] = {}
         self._numbers: dict[int, int] = {}
 
     @cached_property
@@ -50,13 +51,9 @@ class GraphConstants:
         """Find the positions anew, since initializers were removed."""
         self.__dict__.pop("places", None)
 
-    def adopt(self, name: str, tensor: TensorProto) -> None:
-        """Take a tensor for the value of that name from now on."""
-        self._adopted[name] = tensor
-
     def has_initializer(self, name: str) -> bool:
         """Whether an initializer, or a tensor that was adopted, has that name."""
-        return name in self._adopted or name in self.places
+        return name in self.adopted or name in self.places
 
     def __contains__(self, name: str) -> bool:
         return name in self.nodes or self.has_initializer(name)
@@ -71,7 +68,7 @@ class GraphConstants:
         return tensor_of(self.nodes[name][1]) if found is None and name in self.nodes else found
 
     def _initializer(self, name: str) -> TensorProto | None:
-        found = self._adopted.get(name)
+        found = self.adopted.get(name)
         place = self.places.get(name) if found is None else None
         return found if place is None else self._initializers[place]
 

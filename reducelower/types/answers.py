@@ -12,7 +12,7 @@ from onnx import NodeProto, TypeProto
 from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.element_types import output_element_type
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import plain_domain
 from reducelower.model.value_info import StatedType, may_be_of_one_shape
 from reducelower.types.borders import HOLDERS, in_common, is_followed, sources_inside
 from reducelower.types.call import Call, UnknownError
@@ -33,18 +33,18 @@ class NodeRecord:
 
     Attributes:
         node: the node.
-        is_own: whether it is of the default domain.
+        domain: its domain; empty for either spelling of the default one.
         inside: its subgraphs or the function it calls, as far as they are followed; None until it is asked.
         inputs: what onnx's inference was told of its inputs.
         told: what it then told of the outputs.
     """
 
-    __slots__ = ("inputs", "inside", "is_own", "node", "told")
+    __slots__ = ("domain", "inputs", "inside", "node", "told")
 
     def __init__(self, node: NodeProto) -> None:
         self.node = node
-        self.is_own = node.domain in DEFAULT_DOMAINS
-        holds_none = self.is_own and node.op_type not in HOLDERS
+        self.domain = plain_domain(node.domain)
+        holds_none = not self.domain and node.op_type not in HOLDERS
         self.inside: Sequence[tuple[Graph, Sequence[str]]] | None = () if holds_none else None
         self.inputs: Sequence[Told | None] | None = None
         self.told: Sequence[Told] = ()
@@ -102,7 +102,7 @@ class Answers(ABC):
             return stated.element_type
         if made is None:
             found = in_common("element_type", home.handed(name), self.ask)
-        elif (version := _version(made, home)) is not None:
+        elif (version := home.version(made.domain)) is not None:
             answer = output_element_type(made.node, value.place, version)
             types = (self.ask(home, "element_type", given) for given in answer) if not isinstance(answer, int) else ()
             found = answer if isinstance(answer, int) else next(filter(None, types), 0)
@@ -115,7 +115,7 @@ class Answers(ABC):
         """The element type by the tables of operators that have no schema."""
         assert value.made is not None
         node = value.made.node
-        found = None if _version(value.made, home) is None else listed(node, value.place, home.opset)
+        found = None if home.version(value.made.domain) is None else listed(node, value.place, home.opset)
         if found is None:
             return 0
         is_said = 0 <= found.like < len(node.input) and node.input[found.like] != ""
@@ -128,7 +128,7 @@ class Answers(ABC):
             return value.stated.container
         if made is None:
             return in_common("container", home.handed(name), self.ask)  # type: ignore[no-any-return]
-        if made.is_own and made.node.op_type == "SequenceMap":
+        if not made.domain and made.node.op_type == "SequenceMap":
             return self._mapped(value, home)
         found: bytes = in_common("container", self._sources_inside(value, home), self.ask)
         return found or self._told_of(value, home).container
@@ -163,7 +163,7 @@ class Answers(ABC):
         """The rank of an output by the tables of ranks."""
         assert value.made is not None
         node = value.made.node
-        rule = None if _version(value.made, home) is None else rank_rule(node, value.place, home.opset)
+        rule = None if home.version(value.made.domain) is None else rank_rule(node, value.place, home.opset)
         try:
             found = None if rule is None else rule(self._call(node, home))
         except (RefusedError, UnknownError, TypeError, ValueError):  # an attribute may have any type and length
@@ -211,7 +211,7 @@ class Answers(ABC):
         if not made.inside:
             return ()
         numbers = None
-        if made.is_own and node.op_type == "If" and node.input:
+        if not made.domain and node.op_type == "If" and node.input:
             numbers = Known(elements=self.ask(home, "elements", node.input[0])).numbers
         return sources_inside(node, value.place, home, made.inside, bool(numbers[0]) if numbers else None)
 
@@ -221,7 +221,7 @@ class Answers(ABC):
 
     def _tried(self, table: Mapping[str, Callable[[Call], Shape]], made: NodeRecord, home: Graph) -> Shape | None:
         """What the rule of a table gives; None if something it needs is unknown, as all may be in a broken model."""
-        rule = table.get(made.node.op_type) if made.is_own else None
+        rule = table.get(made.node.op_type) if not made.domain else None
         try:
             return None if rule is None else tuple(rule(self._call(made.node, home)))
         except (UnknownError, RefusedError, IndexError, TypeError, ValueError):
@@ -244,12 +244,12 @@ class Answers(ABC):
         """What onnx's inference of its node tells of a value."""
         made = value.made
         assert made is not None
-        version = _version(made, home)
-        if version is None or not can_be_told(made.node, version):
+        version = home.version(made.domain)
+        if version is None or not can_be_told(made.node, made.domain, version):
             return NOTHING
         inputs = [self._given(home, given) if given else None for given in made.node.input]
         if made.inputs != inputs:
-            made.inputs, made.told = inputs, self._telling.told(made.node, version, inputs)
+            made.inputs, made.told = inputs, self._telling.told(made.node, made.domain, version, inputs)
         return made.told[value.place]
 
     def _given(self, graph: Graph, name: str) -> Told:
@@ -269,8 +269,3 @@ _WAYS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
     "elements": Answers._elements,
     "data": lambda *asked: b"",
 }
-
-
-def _version(made: NodeRecord, home: Graph) -> int | None:
-    """The version of the operators of a node's domain; None if it is not known."""
-    return home.version("" if made.is_own else made.node.domain)

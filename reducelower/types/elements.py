@@ -15,7 +15,7 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import value_of_tensor
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import LONGEST, Elements
-from reducelower.types.sizes import Size, is_never_negative, is_positive, over, product_of, quotient
+from reducelower.types.sizes import Size, is_never_negative, is_positive, over, quotient
 
 __all__ = ["ELEMENTS"]
 
@@ -122,7 +122,7 @@ def _filled(call: Call) -> Elements:
     value = call.attribute("value")
     if value is not None and value.data_type not in (TensorProto.INT32, TensorProto.INT64):
         raise UnknownError
-    length = product_of(size for size in call.elements(0) if size is not None)
+    length = prod(size for size in call.elements(0) if size is not None)
     if None in call.elements(0) or not isinstance(length, int) or length > LONGEST or value is None:
         raise UnknownError
     number = value_of_tensor(value)
@@ -144,7 +144,7 @@ def _total(call: Call) -> Elements:
     if len(elements) < len(call.elements(0)) or len(call.shape(0)) != 1 or call.attribute("noop_with_empty_axes", 0):
         raise UnknownError
     if call.node.op_type == "ReduceProd":
-        return (product_of(elements),)
+        return (prod(elements),)
     return (sum(elements),)
 
 
@@ -179,7 +179,7 @@ ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     "Mul": _pairwise(lambda call, left, right: left * right),
     "Neg": lambda call: tuple(None if each is None else -each for each in call.elements(0)),
     "Shape": _counted,
-    "Size": lambda call: (product_of(call.shape(0)),),
+    "Size": lambda call: (prod(call.shape(0)),),
     "Slice": _sliced_elements,
     "Sub": _pairwise(lambda call, left, right: left - right),
     "Where": _chosen,

@@ -23,7 +23,7 @@ from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference.declared import declared_type
 from reducelower.model.numbers import value_of_tensor
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.borders import sources_outside
@@ -289,4 +289,4 @@ class _Call(InnerGraph):
 
 
 def _versions(imports: Sequence[OperatorSetIdProto]) -> Mapping[str, int]:
-    return {"" if entry.domain in DEFAULT_DOMAINS else entry.domain: entry.version for entry in imports}
+    return {plain_domain(entry.domain): entry.version for entry in imports}

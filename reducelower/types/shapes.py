@@ -9,10 +9,11 @@ Source: the operators' pages, https://onnx.ai/onnx/operators/.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
-from reducelower.types.sizes import Size, is_never_negative, numbers_of, over, product_of, quotient
+from reducelower.types.sizes import Size, is_never_negative, numbers_of, over, quotient
 
 __all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
 
@@ -55,7 +56,7 @@ def _reshaped(call: Call) -> Shape:
         found.append(size)
     others = [size for axis, size in enumerate(found) if axis != open_at]
     if open_at >= 0 and data is not None and None not in others:
-        found[open_at] = over(product_of(data), product_of(size for size in others if size is not None))
+        found[open_at] = over(prod(data), prod(size for size in others if size is not None))
     return tuple(found)
 
 
@@ -88,7 +89,7 @@ def _gathered(call: Call) -> Shape:
 
 def _flattened(call: Call) -> Shape:
     sizes, axis = call.shape(0), int(call.attribute("axis", 1))
-    return product_of(sizes[:axis]), product_of(sizes[axis:])
+    return prod(sizes[:axis]), prod(sizes[axis:])
 
 
 def _concatenated(call: Call) -> Shape:

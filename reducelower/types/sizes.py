@@ -10,7 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from itertools import product
 from typing import TypeAlias
 
@@ -25,7 +25,6 @@ __all__ = [
     "numbers_of",
     "of_text",
     "over",
-    "product_of",
     "quotient",
 ]
 
@@ -106,11 +105,6 @@ def _collected(terms: Iterable[tuple[_Monomial, int]]) -> Size:
 def numbers_of(sizes: Iterable[Size | str | None]) -> tuple[int | None, ...]:
     """The sizes that are numbers, with None for the others."""
     return tuple(size if isinstance(size, int) else None for size in sizes)
-
-
-def product_of(sizes: Iterable[Size]) -> Size:
-    """The product of sizes; 1 of none."""
-    return reduce(operator.mul, sizes, 1)
 
 
 def over(left: Size, right: Size) -> Size | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from onnx import NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, shape_inference
 
 from reducelower.model.inference.protected import may_crash
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema_in_force
+from reducelower.model.schemas import element_type_name, schema_in_force
 from reducelower.model.value_info import size_of
 from reducelower.types.known import Shape
 from reducelower.types.sizes import Polynomial
@@ -51,11 +51,11 @@ class Told(NamedTuple):
 NOTHING = Told()
 
 
-def can_be_told(node: NodeProto, version: int) -> bool:
+def can_be_told(node: NodeProto, domain: str, version: int) -> bool:
     """Whether onnx's inference can be asked about a node of that version of its domain."""
     if any(each.ref_attr_name or each.HasField("g") for each in node.attribute) or may_crash(node, node.input):
         return False
-    return schema_in_force(node.op_type, version, _domain(node)) is not None
+    return schema_in_force(node.op_type, version, domain) is not None
 
 
 class Telling:
@@ -66,16 +66,16 @@ class Telling:
         self._spelled: dict[Polynomial, str] = {}
         self._sizes: dict[str, Polynomial] = {}
 
-    def told(self, node: NodeProto, version: int, inputs: Sequence[Told | None]) -> Sequence[Told]:
+    def told(self, node: NodeProto, domain: str, version: int, inputs: Sequence[Told | None]) -> Sequence[Told]:
         """What it tells of each output of a node that it can be asked about, given what is known of the inputs."""
         unknown = [NOTHING] * len(node.output)
         if node.op_type in _TAKES_NAMES_FOR_ZERO and not all(map(_has_numbers, inputs)):
             return unknown
         attributes = b"".join([each.SerializeToString() for each in node.attribute])
-        key = (node.op_type, _domain(node), version, attributes, tuple(map(bool, node.output)), *inputs)
+        key = (node.op_type, domain, version, attributes, tuple(map(bool, node.output)), *inputs)
         if key not in self._told:
-            by_schema = schema_in_force(node.op_type, version, _domain(node))
-            imported = OperatorSetIdProto(domain=_domain(node), version=version)
+            by_schema = schema_in_force(node.op_type, version, domain)
+            imported = OperatorSetIdProto(domain=domain, version=version)
             found = None if by_schema is None else self._inferred(node, by_schema, inputs, imported)
             self._told[key] = found or unknown
         return self._told[key]
@@ -131,10 +131,6 @@ class Telling:
             dim.dim_value if size_of(dim) is not None else self._sizes.get(dim.dim_param) for dim in tensor.shape.dim
         )
         return Told(element_type, tuple(sizes))
-
-
-def _domain(node: NodeProto) -> str:
-    return "" if node.domain in DEFAULT_DOMAINS else node.domain
 
 
 def _has_numbers(given: Told | None) -> bool:
