@@ -6,7 +6,7 @@ for all values of a model.
 """
 
 from reducelower.types.graphs import GraphKey, function_key
-from reducelower.types.inference import Inference, infer, infer_strictly, inference_of
+from reducelower.types.inference import Inference, infer, infer_main, infer_strictly, inference_of
 from reducelower.types.known import Known
 from reducelower.types.resolver import Resolver
 from reducelower.types.sizes import Polynomial, Size
@@ -26,6 +26,7 @@ __all__ = [
     "Source",
     "function_key",
     "infer",
+    "infer_main",
     "infer_strictly",
     "inference_of",
 ]

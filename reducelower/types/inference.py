@@ -21,7 +21,7 @@ from reducelower.types.views import ContradictionError
 if TYPE_CHECKING:
     from reducelower.model.document import Document
 
-__all__ = ["Inference", "infer", "infer_strictly", "inference_of"]
+__all__ = ["Inference", "infer", "infer_main", "infer_strictly", "inference_of"]
 
 
 class Inference:
@@ -136,13 +136,22 @@ def inference_of(
 def infer(model: ModelProto) -> ModelProto:
     """State in value_info all types that can be worked out, in a model copy used for its types only; return it."""
     inference = Inference(lambda: model)
-    found = [(graph, inference.types(key)) for key, graph in _graphs(model)]
-    for graph, types in found:
-        stated = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
-        for name, each in types.items():
-            value = stated[name] if name in stated else graph.value_info.add(name=name)
-            value.type.CopyFrom(each)
+    for graph, types in [(graph, inference.types(key)) for key, graph in _graphs(model)]:
+        _state(graph, types)
     return model
+
+
+def infer_main(model: ModelProto) -> GraphProto:
+    """The main graph with the types of its own values alone, stated likewise."""
+    _state(model.graph, Inference(lambda: model).types(()))
+    return model.graph
+
+
+def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
+    stated = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
+    for name, each in types.items():
+        value = stated[name] if name in stated else graph.value_info.add(name=name)
+        value.type.CopyFrom(each)
 
 
 def _graphs(model: ModelProto) -> Iterator[tuple[GraphKey, GraphProto]]:

@@ -28,11 +28,11 @@ _SPATIAL = 2  # the first axis that a window moves along
 
 
 def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
-    """Whether a window of a model looks at nothing on inputs of these shapes, so that its result has no elements.
+    """Whether a window of the main graph looks at nothing on inputs of these shapes, and its result has no elements.
 
     Some of onnxruntime's kernels end the process on such values. A batch of none is none of a window's.
     """
-    seen = {name for node in all_nodes(model) if window(node) > 1 for name in node.output}
+    seen = {name for node in model.graph.node if window(node) > 1 for name in node.output}
     if not seen:
         return False
     graph = inferred(model, feeds)

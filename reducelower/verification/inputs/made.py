@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -21,6 +21,7 @@ __all__ = [
     "Values",
     "bindings",
     "check_making",
+    "fitted",
     "free_sizes",
     "input_specs",
     "make_feeds",
@@ -40,6 +41,8 @@ _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 # convolutions and poolings on unnamed sizes.
 _LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224), (1, 1024))
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
+_BESIDE_WEIGHTS = 64  # the other sizes, beside one that is that of a weight
+_FEW = 2  # free sizes, of which the first may be as large, though it may be a batch
 _MOST = 20_000_000
 """Elements of one input of free sizes; 10 times those of the sizes that are declared, where that is more."""
 
@@ -127,7 +130,7 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
     """Sizes for every dimension that is not fixed, several times: distinct, all 1, all equal, then larger."""
     fixed = dict(dims or {})
     free = [symbol for symbol in _symbols(specs) if symbol not in fixed]
-    batch = {_symbol(dim, 0) for spec in specs for dim in _dims(spec)[:1] if not isinstance(dim, int)}
+    batch = _batches(specs)
     if not free:
         yield fixed
         return
@@ -145,6 +148,22 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
             sizes = fixed | {symbol: step[0] if symbol in batch else step[1] for symbol in free}
             if _elements(specs, sizes) <= most:
                 yield sizes
+
+
+def fitted(specs: Sequence[InputSpec], dims: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:
+    """Sizes for every dimension that is not fixed, where data may have to fit weights: one of these has their size."""
+    free = [symbol for symbol in _symbols(specs) if symbol not in dims]
+    others = dict(dims) | dict.fromkeys(free, _BESIDE_WEIGHTS)
+    if len(free) > _FEW:
+        others |= {symbol: 1 for symbol in free if symbol in _batches(specs)}
+    for size in held:
+        for symbol in free:
+            if _elements(specs, {**others, symbol: size}) <= most_elements():
+                yield {**others, symbol: size}
+
+
+def _batches(specs: Sequence[InputSpec]) -> set[str]:
+    return {_symbol(dim, 0) for spec in specs for dim in _dims(spec)[:1] if not isinstance(dim, int)}
 
 
 def _elements(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:

@@ -224,7 +224,10 @@ class _Aligner:
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
         if shapes[0] != shapes[1]:
             return False
+        never = _never_taken(level.left, left)
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
+            if name == never:
+                continue  # whatever it holds, nobody sees it
             path = inner_path(level.path, left, left_at, name)
             child = Level(
                 path,
@@ -278,6 +281,12 @@ def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> b
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None
     return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
+
+
+def _never_taken(place: Place, node: NodeProto) -> str:
+    """The branch of an If that its condition, which follows from constants and known sizes, never takes."""
+    taken = place.counted(node.input[0]) if node.op_type == "If" else None
+    return "" if taken is None or taken.size != 1 else "else_branch" if taken.all() else "then_branch"
 
 
 def _position(model: ModelProto, function: FunctionProto) -> int:

@@ -12,7 +12,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
-from reducelower.types import ContradictionError, infer
+from reducelower.types import ContradictionError, infer_main
 
 __all__ = ["A_SHAPE", "as_fed", "inferred"]
 
@@ -30,7 +30,7 @@ def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
         computed = (name for node in found.node if node.op_type != "Constant" for name in node.output if name)
         if all((shape := told.get(name)) is not None and None not in shape for name in computed):
             return found
-        return infer(fed).graph
+        return infer_main(fed)
     except (ContradictionError, shape_inference.InferenceError):
         return None
 

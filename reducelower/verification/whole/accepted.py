@@ -16,7 +16,7 @@ from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
 from reducelower.verification.feeding.roles import Role, roles_of
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, make_feeds
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, fitted, make_feeds
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
@@ -28,6 +28,7 @@ __all__ = ["Accepted", "Request", "Run"]
 _ENOUGH = 2  # sets of inputs with different sizes, that give every output elements
 _DRAWS = 4  # of indices and sizes that fit
 _WIDE = 50.0
+_OF_WEIGHTS = 12  # sizes
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
 
 
@@ -99,7 +100,7 @@ class Accepted:
         """
         first: Mapping[str, int] | None = None
         gentle: set[str] = set()
-        for at, sizes in enumerate(bindings(self.specs, fixed)):
+        for at, sizes in enumerate(chain(bindings(self.specs, fixed), self._of_weights(fixed))):
             for draw, values in enumerate(ways):
                 if self._is_over():
                     return first
@@ -127,6 +128,15 @@ class Accepted:
                 f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values."
             )
         return first
+
+    def _of_weights(self, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+        """Sizes of weights, as nodes read them, where no other ones were accepted."""
+        if self.run.cases:
+            return
+        shapes = {tensor.name: tensor.dims for tensor in self.model.graph.initializer}
+        read = (shapes.get(name, ()) for node in self.model.graph.node for name in node.input)
+        sizes = dict.fromkeys(size for shape in read if len(shape) > 1 for size in shape if size > 1)
+        yield from fitted(self.specs, fixed, list(sizes)[:_OF_WEIGHTS])
 
     def _made(self, sizes: Mapping[str, int], values: Values, *seed: int) -> dict[str, Any]:
         rng = np.random.default_rng([self.request.seed, *seed])
