@@ -147,10 +147,10 @@ def test_a_process_killed_at_any_time_leaves_the_old_file_or_the_new_one(folder:
     begun = time.monotonic()
     assert ended(started(_replacing(folder / "ReduceL2.onnx", output))) == 0
     took = time.monotonic() - begun
-    for at in range(40):
+    for at in range(24):
         output.write_bytes(b"old")
         writer = started(_replacing(folder / "ReduceL2.onnx", output))
-        time.sleep(took * at / 36)
+        time.sleep(took * at / 22)
         os.kill(writer, signal.SIGKILL)
         ended(writer)
         assert output.read_bytes() in (b"old", whole.read_bytes())
