@@ -30,6 +30,7 @@ _SOME = 48  # elements, so that every value of a kind is likely to be among them
 DRAWS = 3
 _SMALL = 7
 """Sizes of a model above it are made smaller, where nothing rests on them."""
+_SMALLER = (_SMALL, 64, 1024)  # as small as they may be: a window may take in more
 _RANKS = (2, 3, 1, 4, 0)  # of inputs whose rank is not known
 _LONGEST = 8  # integers, among which there may be sizes
 _STRATEGIES: tuple[Values, ...] = (*STRATEGIES[:1] * 6, *STRATEGIES[1:])  # what is drawn may fit at another time
@@ -81,7 +82,7 @@ class Bases:
         large = sorted(dim for dim, size in sizes.items() if size > _SMALL)
         tried: list[dict[str, int]] = []
         if large and base.count() > LARGE // 40:
-            tried = [sizes | {dim: min(sizes[dim], _SMALL + 2 * at) for at, dim in enumerate(large)}]
+            tried = [sizes | {dim: min(sizes[dim], most + 2 * at) for at, dim in enumerate(large)} for most in _SMALLER]
         elif base.count() < _SOME:
             more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, _SOME + 1))
             tried = [each for each in more if _SOME <= base.count(each) <= LARGE][:1]

@@ -159,7 +159,7 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         outputs = withdrawn(outputs, doubt)
     if differ(outputs) and (left.runtime != right.runtime or question.is_open):
         outputs = without_slight(question, left, right, outputs)
-    if differ(outputs) and question.clock.over:
+    if differ(outputs) and (question.clock.over or question.is_cut_short):
         ended = f"the budget of {question.clock.budget:g} s ended before it was clear what explains the difference"
         outputs = withdrawn(outputs, f"{ended}; raise --verify-budget", with_difference=True)
     first = first_difference(question, left, right) if differ(outputs) else None

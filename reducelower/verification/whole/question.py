@@ -55,6 +55,14 @@ class Question:
         return self.regions is not None and not self.holds and all(item.ok for item in self.regions.findings)
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether rewrites of a plan were not reached for lack of time, and nothing speaks against the others."""
+        regions = self.regions
+        if regions is None or not (regions.unseen and self.is_open):
+            return False
+        return any(claim.site is not None for claim in regions.alignment.claims)
+
+    @property
     def output_names(self) -> list[str]:
         """The outputs of the source, in graph order."""
         return [value.name for value in self.before.proto.graph.output]
