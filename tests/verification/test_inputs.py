@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,3 +107,30 @@ def test_infinities_of_both_signs_stand_among_a_few_elements(shape: tuple[int, .
         assert {np.inf, -np.inf} <= set(drawn.flat)
     assert sprinkled(np.nan)((0, 3), np.random.default_rng(0)).shape == (0, 3)
     assert np.isinf(sprinkled(np.inf, -np.inf)((), np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("dims", "shapes", "takes"),
+    [
+        # A convolution of groups: there are as many channels as weights, and two go together.
+        (
+            [(1, "c", "s", "s"), ("c", 1, 3, 3)],
+            [(1, 40, 320, 320), (40, 1, 3, 3)],
+            lambda x, w: x.shape[1] == w.shape[0] and x.shape[1] % 8 == 0 and x.shape[2] >= 3,
+        ),
+        # A window over a long signal.
+        ([("b", "n"), ("w",)], [(3, 48000), (400,)], lambda x, w: x.shape[1] >= w.shape[0] >= 400),
+    ],
+)
+def test_most_sets_have_few_values_where_the_data_is_large(
+    dims: list[tuple[int | str, ...]], shapes: list[tuple[int, ...]], takes: Callable[..., bool]
+) -> None:
+    specs = [InputSpec(name, TensorProto.FLOAT, each) for name, each in zip("xw", dims, strict=True)]
+    sample = {name: np.ones(shape, np.float32) for name, shape in zip("xw", shapes, strict=True)}
+
+    def accepts(feeds: Mapping[str, Any]) -> bool:
+        return takes(feeds["x"], feeds["w"])
+
+    cases = list(Sets(specs, Limits(), 0, [sample])(accepts, accepts))
+    assert len(cases) > 20
+    assert sum(case.feeds["x"].size < 10_000 for case in cases) > 0.8 * len(cases)

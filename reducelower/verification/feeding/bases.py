@@ -82,7 +82,10 @@ class Bases:
         large = sorted(dim for dim, size in sizes.items() if size > _SMALL)
         tried: list[dict[str, int]] = []
         if large and base.count() > LARGE // 40:
-            tried = [sizes | {dim: min(sizes[dim], most + 2 * at) for at, dim in enumerate(large)} for most in _SMALLER]
+            shrunk = [{dim: min(sizes[dim], most + 2 * at) for at, dim in enumerate(large)} for most in _SMALLER]
+            # Of groups, say, the channels stay as many, and of a signal what a window takes in.
+            shrunk += [shrunk[0] | {kept: sizes[kept]} for kept in large]
+            tried = sorted((sizes | each for each in shrunk), key=base.count)
         elif base.count() < _SOME:
             more = ({dim: size * factor for dim, size in sizes.items()} for factor in range(2, _SOME + 1))
             tried = [each for each in more if _SOME <= base.count(each) <= LARGE][:1]
