@@ -37,6 +37,7 @@ _LAST_PLACES = 64  # of the largest number, as in the tolerance of float and dou
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _REDRAWN = 32  # runs, until random numbers give something else: of one element, most draws are the same
 _MIXING, _WAVES = of_kind("mixing"), of_kind("adding waves up")
+_BY_PROBABILITY = of_kind("drawing by probability")
 
 
 @dataclass(frozen=True)
@@ -241,8 +242,14 @@ def _is_carried(pair: Pair) -> bool:
 
 
 def _is_random(seen: Seen, at: int) -> bool:
-    """Whether the source draws random numbers, so that it gives others of the same inputs."""
-    if not any(node.op_type in RANDOM for node in walk(seen.pair.nodes)):
+    """Whether the source draws random numbers, so that it gives others of the same inputs.
+
+    What is drawn by probabilities may be the same each time where these are none, such as those below zero.
+    """
+    kinds = {node.op_type for node in walk(seen.pair.nodes)}
+    if not kinds.isdisjoint(_BY_PROBABILITY):
+        return True
+    if kinds.isdisjoint(RANDOM):
         return False
     again = (seen.source.run(seen.case.feeds, None)[at] for _ in range(_REDRAWN))
     return not all(identical(value, seen.expected[at]) for value in again)
