@@ -285,7 +285,7 @@ def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> b
 
 def _never_taken(place: Place, node: NodeProto) -> str:
     """The branch of an If that its condition, which follows from constants and known sizes, never takes."""
-    taken = place.counted(node.input[0]) if node.op_type == "If" else None
+    taken = place.counted(node.input[0]) if node.op_type == "If" and node.input else None
     return "" if taken is None or taken.size != 1 else "else_branch" if taken.all() else "then_branch"
 
 
