@@ -57,6 +57,14 @@ def test_what_an_earlier_run_learned_is_recorded_too() -> None:
     assert [(each.graph, each.index) for each in first] == [(each.graph, each.index) for each in second] != []
 
 
+def test_a_rewrite_of_what_stood_there_before_other_changes_is_none_of_this_node() -> None:
+    text = "g (float[N, 4] x) => (float[N, 1] y) {{ {name} = {kind} <axes = [1]> (x)  y = Neg ({name}) }}"
+    before = model(text.format(name="a", kind="ReduceL2"), 17)
+    source = model(text.format(name="b", kind="ReduceL1"), 17)
+    found = claims(source, legalize(source, Target(18)).model, legalize(before, Target(18)).plan)
+    assert [claim.rewrite for claim in found] == [None]
+
+
 def test_rewrites_inside_of_branches_are_seen() -> None:
     source = model(
         "g (bool k, float[N, 4] x) => (float[N, 1] y) { y = If (k) "

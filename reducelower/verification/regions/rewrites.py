@@ -51,6 +51,8 @@ class Rewrites:
         found = self._by_place.get((level.path, at)) or _stayed(claim, at)
         if found is None or found.entry is None or found.names is None:
             return
+        if not {left for left, _ in claim.pairs} <= {*found.names.values()}:
+            return  # it is of another node, which stood there after a change to the whole model
         entry, names = found.entry, found.names
         numbers: Numbers = {
             part: level.left_numbers[name] for part, name in names.items() if name in level.left_numbers

@@ -44,6 +44,9 @@ def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
     for node in walk(bare.graph.node):  # of what is inside, types do not matter
         for _, _, graph in subgraphs(node):
             del graph.value_info[:]
+            for value in (*graph.input, *graph.output):
+                if value.type.HasField("tensor_type"):
+                    value.type.tensor_type.ClearField("shape")
     held = {tensor.name for tensor in bare.graph.initializer}  # whose shapes exporters state, too
     for value in (*bare.graph.value_info, *bare.graph.output):
         if value.name not in held and value.type.HasField("tensor_type"):
