@@ -49,6 +49,22 @@ def test_what_differs_is_what_rewrites_say(path: Path, target: int) -> None:
     assert closes(source, result, plan)
 
 
+def test_what_a_conversion_leaves_out_is_no_counterpart_of_what_it_adds() -> None:
+    """Of two nodes of one kind without a namesake, the order says nothing."""
+    source = model(
+        "g (float[2, 3] z, float[N, 4] d, int64[K, 1] i) => (float[2, 3] r, float[K, 4] y) "
+        "<int64[2] none = {0, 0}> { s = Shape (z)  r = Slice (z, none, s)  y = GatherND (d, i) }"
+    )
+    made = legalize(source, Target(9))
+    gone, new = (
+        {node.output[0] for node in each.graph.node if node.op_type == "Shape"} for each in (source, made.model)
+    )
+    assert gone.isdisjoint(new)
+    assert len(gone) == len(new)
+    pairs = [pair for claim in claims(source, made.model, made.plan) for pair in claim.pairs]
+    assert {left for left, right in pairs if left == right} == {"r", "y"} == {left for left, _ in pairs}
+
+
 def test_what_an_earlier_run_learned_is_recorded_too() -> None:
     source = model("g (float[N, 4] x) => (float[N, 1] y) { a = ReduceL2 <axes = [1]> (x)  y = Neg (a) }", 17)
     forget()

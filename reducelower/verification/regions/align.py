@@ -165,6 +165,8 @@ class _Aligner:
         left = {name for node in level.left.holder.node for name in node.output if name}
         right = [name for node in level.right.holder.node for name in node.output if name]
         named = {name: name for name in right if name in left and (level.path, name, name) not in self._dropped}
+        if self._rewrites.are_known:
+            return {**named, **outputs}  # a conversion keeps names
         guesses = {**({} if self._dropped else named), **outputs}
         if any(name not in guesses for name in right):
             in_order = list(self._by_order(level, guesses.keys(), set(guesses.values())))
