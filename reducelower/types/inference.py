@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from onnx import FunctionProto, GraphProto, ModelProto, TypeProto, shape_inference
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, shape_inference
 
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference import protected
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
 from reducelower.model.value_info import NOTHING_STATED, stated_type
@@ -71,6 +72,15 @@ class Inference:
     def known(self, key: GraphKey, name: str) -> Known:
         """All that is known about a value of the graph at a key."""
         return self._resolver.known(name, self.graphs.graph(key))
+
+    def never_taken(self, key: GraphKey, node: NodeProto) -> str:
+        """The branch that an If in the graph at a key never takes, since constants and known sizes tell its condition;
+        empty if there is none."""
+        is_if = node.op_type == "If" and node.domain in DEFAULT_DOMAINS and bool(node.input)
+        condition = self.known(key, node.input[0]).numbers if is_if else None
+        if condition is None or len(condition) != 1:
+            return ""
+        return "else_branch" if condition[0] else "then_branch"
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """The types of the inputs and of what the nodes yield in the graph at a key, by name."""

@@ -27,7 +27,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["RANDOM", "column", "of_kind", "read"]
+__all__ = ["BY_PROBABILITY", "RANDOM", "column", "of_kind", "read"]
 
 
 @cache
@@ -91,3 +91,6 @@ def read(text: str) -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
 
 RANDOM = of_kind("random")
 """Operators that give another value each time."""
+
+BY_PROBABILITY = of_kind("drawing by probability")
+"""Those of which pages state the probabilities; what others draw they leave open."""

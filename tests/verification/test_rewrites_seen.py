@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, numpy_helper
 
 from reducelower import ConversionError, Target, legalize
 from reducelower.legalization.memo.memory import forget
 from reducelower.plan import Plan
 from reducelower.types import Inference
+from reducelower.verification import verify_regions
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Claim
 from tools.verification.faults import plant
@@ -127,3 +129,24 @@ def test_a_loop_in_a_loop_has_a_counter_of_its_own() -> None:
 
     assert not claims(counting("j"), counting("j"), None)
     assert claims(counting("j"), counting("i"), None)
+
+
+def test_a_wrong_rewrite_that_rests_on_contents_is_different_outside_of_functions() -> None:
+    """Only what a function is given is unknown to it: in the main graph, what computes the contents stands beside."""
+    source = model(
+        "g (float[N, 4] x) => (float[A, B, C] y) <int64[1] one = {1}> "
+        "{ s = Shape (x)  t = Concat <axis = 0> (s, one)  y = Reshape <allowzero = 1> (x, t) }",
+        15,
+    )
+    made = legalize(source, Target(13))
+    right, wrong = (numpy_helper.from_array(np.array(sizes)).raw_data for sizes in ([0, 4, 1], [0, 2, 2]))
+    entries = [each.entry for each in made.plan.steps[0].applied or () if each.entry is not None]
+    tensors = [*made.model.graph.initializer]
+    for entry in entries:
+        tensors += [*entry.added.values(), *entry.adopted.values()]
+    planted = [tensor for tensor in tensors if tensor.raw_data == right]
+    for tensor in planted:
+        tensor.raw_data = wrong
+    assert len(planted) > 1
+    found = verify_regions(source, made.model, made.plan).findings
+    assert [item.status for item in found if item.op_type == "Reshape"] == ["different"]

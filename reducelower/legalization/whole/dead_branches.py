@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.types import GraphKey, Inference, function_key
 
 __all__ = ["without_dead_branches"]
@@ -32,7 +31,7 @@ def without_dead_branches(
     return copy if found else None
 
 
-_BRANCHES = ("else_branch", "then_branch")
+_BRANCHES = {"else_branch", "then_branch"}
 
 
 class _Replacing:
@@ -44,8 +43,8 @@ class _Replacing:
         """Replace the dead branches in a graph or function body, given where it lies in the model."""
         found = False
         for place, node in enumerate(holder.node):
-            dead = self._never_taken(node, key)
             inner = {name: graph for _, name, graph in subgraphs(node)}
+            dead = self._inference.never_taken(key, node) if inner.keys() == _BRANCHES else ""
             for number, name, graph in subgraphs(node):
                 if name != dead:
                     found |= self.replace(graph, (*key, place, number), inner_path(path, node, place, name))
@@ -54,14 +53,6 @@ class _Replacing:
                 inner[dead].CopyFrom(inner[taken])
                 found = True
         return found
-
-    def _never_taken(self, node: NodeProto, key: GraphKey) -> str:
-        """The attribute with the branch that an If never takes; empty if there is none."""
-        names = [name for _, name, _ in subgraphs(node)]
-        if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS or set(names) != set(_BRANCHES):
-            return ""
-        condition = self._inference.known(key, node.input[0]).numbers if node.input else None
-        return "" if condition is None or len(condition) != 1 else _BRANCHES[condition[0] == 0]
 
     def _counts(self, path: str) -> bool:
         refused = self._refused

@@ -23,7 +23,7 @@ from reducelower.verification.judging.compare import compare_outputs, is_slight
 from reducelower.verification.judging.conditioning import DRAWS, Exactness, Move, moved_by
 from reducelower.verification.judging.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.judging.witness import Differing, Witness
-from reducelower.verification.operators import RANDOM, of_kind
+from reducelower.verification.operators import BY_PROBABILITY, RANDOM, of_kind
 from reducelower.verification.regions.pairs import Pair
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import Session
@@ -37,7 +37,6 @@ _LAST_PLACES = 64  # of the largest number, as in the tolerance of float and dou
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _REDRAWN = 32  # runs, until random numbers give something else: of one element, most draws are the same
 _MIXING, _WAVES = of_kind("mixing"), of_kind("adding waves up")
-_BY_PROBABILITY = of_kind("drawing by probability")
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _is_random(seen: Seen, at: int) -> bool:
     What is drawn by probabilities may be the same each time where these are none, such as those below zero.
     """
     kinds = {node.op_type for node in walk(seen.pair.nodes)}
-    if not kinds.isdisjoint(_BY_PROBABILITY):
+    if not kinds.isdisjoint(BY_PROBABILITY):
         return True
     if kinds.isdisjoint(RANDOM):
         return False

@@ -43,7 +43,8 @@ def align(
     """Align two models, whose inputs and outputs correspond by name.
 
     Claims that turned out not to hold are `dropped` by their keys, and not made again; the sites of a plan become
-    claims in any case. Values of equal names are claimed to be equal, and what these leave over in the order of nodes.
+    claims in any case. Values of equal names are claimed to be equal, and what these leave over in the order of nodes,
+    unless it is known what a conversion rewrote, which keeps names.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
@@ -226,7 +227,8 @@ class _Aligner:
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
         if shapes[0] != shapes[1]:
             return False
-        never = _never_taken(level.left, left)
+        place = level.left
+        never = "" if place.key is None else place.inference.never_taken(place.key, left)
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
             if name == never:
                 continue  # whatever it holds, nobody sees it
@@ -283,12 +285,6 @@ def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> b
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None
     return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
-
-
-def _never_taken(place: Place, node: NodeProto) -> str:
-    """The branch of an If that its condition, which follows from constants and known sizes, never takes."""
-    taken = place.counted(node.input[0]) if node.op_type == "If" and node.input else None
-    return "" if taken is None or taken.size != 1 else "else_branch" if taken.all() else "then_branch"
 
 
 def _position(model: ModelProto, function: FunctionProto) -> int:

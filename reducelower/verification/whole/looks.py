@@ -15,7 +15,7 @@ from reducelower.verification.checking.sites import Regions
 from reducelower.verification.feeding.limits import with_called
 from reducelower.verification.findings import OutputComparison
 from reducelower.verification.judging.compare import tensors, withdrawn
-from reducelower.verification.operators import RANDOM, of_kind
+from reducelower.verification.operators import BY_PROBABILITY, RANDOM
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError
 from reducelower.verification.whole.question import Question, far_apart
@@ -58,7 +58,7 @@ def random_outputs(
     Each runtime draws random numbers of its own. When the time is over, what was seen until then counts.
     """
     names = [value.name for value in model.graph.output]
-    unstable = _drawn(model, _OF_PROBABILITIES if run.runtime == other.runtime else RANDOM)
+    unstable = _drawn(model, BY_PROBABILITY if run.runtime == other.runtime else RANDOM)
     found = sorted({node.op_type for node in all_nodes(model)} & RANDOM)
     # Without a random operator, one set of inputs tells whether threads add up in an order of their own.
     for feeds, first in islice(zip(run.cases, run.results, strict=True), None if found else 1):
@@ -76,9 +76,6 @@ def random_outputs(
         return list(outputs)
     reason = f"the source gives different values each time it is run ({', '.join(found) or 'it is not deterministic'})"
     return withdrawn(outputs, reason, lambda item: item.name in unstable and item.shape_before == item.shape_after)
-
-
-_OF_PROBABILITIES = of_kind("drawing by probability")  # their pages leave open what others than these do
 
 
 def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
