@@ -77,13 +77,22 @@ def run_all(
 def _elsewhere(
     executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job, str], Result]
 ) -> Generator[Result, None, None]:
-    """The results in order; a job that the executor gives up counts as crashed."""
+    """The results in order; a job that the executor gives up is tried once more, and then counts as crashed.
+
+    The second trial waits until no other job runs. A worker takes everything that it holds along when a model kills it,
+    and executors blame all of that.
+    """
+    from concurrent.futures import wait  # only where there is an executor
+
     futures: list[Future[Result]] = []
     try:
         futures.extend(_submitted(executor, work, job) for job in jobs)
-        for future, job in zip(futures, jobs, strict=True):
+        for at, job in enumerate(jobs):
+            if futures[at].exception() is not None:
+                wait(futures)
+                futures[at] = _submitted(executor, work, job)
             try:
-                result = future.result()
+                result = futures[at].result()
             except Exception as error:  # executors raise different types for lost workers
                 lines = str(error).splitlines() or [""]
                 result = crashed(job, f"the executor gave up on it ({type(error).__name__}: {lines[0]})")

@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from reducelower.batch import check_files, convert_files
+from reducelower.batch.many import run_all
 from reducelower.options import Target
 
 
@@ -93,6 +94,45 @@ def test_an_executor_that_breaks_keeps_what_it_has_done(folder: Path, tmp_path: 
     assert [item.status for item in outcomes] == [0, 3, 3]
     assert opset(outcomes[0].output) == 13
     assert all(item.problems[0].endswith("gave up on it (RuntimeError: the pool is broken)") for item in outcomes[1:])
+
+
+class _OneWorker(Executor):
+    """An executor of one worker, which begins when it is asked and loses all that it holds to a job named deadly."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[_Asked, Any, str]] = []
+
+    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        self.held.append((_Asked(self), work, arguments[0]))
+        return self.held[-1][0]
+
+    def run(self) -> None:
+        held, self.held = self.held, []
+        is_killed = any(job == "deadly" for _, _, job in held)
+        for future, work, job in held:
+            if is_killed:
+                future.set_exception(RuntimeError("the worker died"))
+            else:
+                future.set_result(work(job))
+
+
+class _Asked(Future[Any]):
+    def __init__(self, executor: _OneWorker) -> None:
+        super().__init__()
+        self.executor = executor
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.executor.run()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self.executor.run()
+        return super().exception(timeout)
+
+
+def test_a_model_that_kills_its_worker_is_the_only_one_lost() -> None:
+    jobs = ["good", "deadly", "fine"]
+    assert list(run_all(str, jobs, 1, lambda job, why: "lost", executor=_OneWorker())) == ["good", "lost", "fine"]
 
 
 def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
