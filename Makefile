@@ -9,7 +9,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-oldest dist docs bench clean
+.PHONY: demo test mypy pytest test-oldest dist docs bench clean
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
@@ -20,8 +20,11 @@ demo: .venv/installed
 test: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest
+	+$(MAKE) --jobs=2 mypy pytest
+
+# Side by side, since mypy keeps one core busy.
+mypy pytest: .venv/installed-dev
+	$(BIN)/$@
 
 # The package is taken out of the source archive, so that the tests can only find what the wheel has installed.
 dist: .venv/installed-release

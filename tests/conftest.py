@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -92,6 +93,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if needed > newest:
             reason = f"needs opset version {needed}, and the installed onnx knows those up to {newest}"
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected, which lives to the end, out of all searches for garbage, and of what forks copy."""
+    gc.collect()
+    gc.freeze()
 
 
 def _thinned(items: list[pytest.Item]) -> list[pytest.Item]:

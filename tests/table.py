@@ -24,7 +24,7 @@ Its fields:
 - ``facts``: what is true of the runtime that it is fitted to, each as in a target file, or ``runtime``: the name of a
   shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
-  two values of different parameters meet. One that is called like a field stands for it.
+  two values of different parameters meet, ``to`` among these. One that is called like a field stands for it.
 - ``let``: names for expressions; ``given``: the values that the nodes read, or of which a graph takes some. Expressions
   are Python, and have the names of numpy, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
@@ -98,7 +98,8 @@ def rows(*paths: Path, fields: Collection[str] = FIELDS) -> dict[str, Row]:
 
 def check(row: Row) -> None:
     """Convert the model of a row to every version it names, and compare what comes out."""
-    chosen_of_each = list(combinations(row.get("each", {})))
+    # The versions are one more parameter: every value of another one meets each of them.
+    chosen_of_each = list(combinations({"to": [[opset] for opset in row.get("to", [None])], **row.get("each", {})}))
     assert chosen_of_each
     for chosen in chosen_of_each:
         try:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import importlib.util
 import io
 import os
@@ -91,7 +90,9 @@ def _version(module: Any) -> str:
         return str(module.version())
     for name in module.MODULES:
         importlib.import_module(name)
-    return importlib.metadata.version(module.PACKAGE)
+    from importlib import metadata  # slow to import
+
+    return metadata.version(module.PACKAGE)
 
 
 def _of_function(name: str) -> tuple[Runner, str]:

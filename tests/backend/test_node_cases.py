@@ -60,13 +60,8 @@ def _version(op_type: str, opset: int) -> int:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_converted_cases_yield_what_is_expected_or_are_refused(chunk: int) -> None:
-    found = [
-        convert(case, target)
-        for case, targets in chosen()[chunk::CHUNKS]
-        if targets and runs_as_expected(case)
-        for target in targets
-    ]
-    bad = [result for result in found if result.state in ("wrong", "invalid", "crash")]
+    found = [convert(case, target) for case, targets in chosen()[chunk::CHUNKS] for target in targets]
+    bad = [each for each in found if each.state in ("wrong", "invalid", "crash") and runs_as_expected(each.case)]
     assert not bad, "\n".join(
         f"{one.state}: {one.case.name} {one.case.opset} -> {one.target}: {one.reason}" for one in bad
     )
