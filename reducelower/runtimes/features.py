@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from google.protobuf.message import Message
 from onnx import NodeProto
 
 from reducelower.adapters.reductions import REDUCTIONS
@@ -214,10 +215,14 @@ class Features:
 
     @property
     def attributes(self) -> frozenset[str]:
-        """Every attribute with its value, as ``name=value``, and the names of those that the node states."""
+        """Every attribute with its value, as ``name=value``, and the names of those that the node states.
+
+        A tensor or graph, which may hold millions of numbers, is there by its name alone.
+        """
         values = default_attributes(self._node.op_type, self._scope.target_opset)
         stated = {attribute.name: value_of(self._node, attribute.name) for attribute in self._node.attribute}
-        return frozenset(stated) | {f"{name}={_text(value)}" for name, value in {**values, **stated}.items()}
+        texts = {name: value for name, value in {**values, **stated}.items() if not isinstance(value, Message)}
+        return frozenset(stated) | {f"{name}={_text(value)}" for name, value in texts.items()}
 
     @property
     def after(self) -> str:

@@ -12,6 +12,7 @@ import pytest
 from onnx import ModelProto, checker, parser
 
 from reducelower import ConversionError, Plan, Refusal, Target, check, legalize
+from reducelower.conformance.case import Case
 from reducelower.legalization.memo.memory import forget
 from reducelower.model.schemas import opset_of
 from reducelower.runtimes import Runtime
@@ -196,3 +197,13 @@ def test_no_version_is_tried_at_which_an_operator_is_what_it_was_refused_as() ->
     goal = Target(runtime=runtime('operators = ["ReduceSum"]\nis = "absent"\nopsets = "12-21"'))
     assert opset_for(goal, 20, attempt, fits).opset == 20
     assert tried == [12, 11, 10, 9]
+
+
+def test_weights_of_a_constant_are_not_written_out_as_text() -> None:
+    source = model("y = Constant <value = float[3, 2, 2] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> ()")
+    assert Case("", "Constant", 13, source.SerializeToString(), {}, ()).features.attributes == {"value"}
+    named = model("y = Constant <value_float = 1.5> ()")
+    assert Case("", "Constant", 13, named.SerializeToString(), {}, ()).features.attributes == {
+        "value_float",
+        "value_float=1.5",
+    }
