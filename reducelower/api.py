@@ -421,14 +421,8 @@ def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _
         return target
     from reducelower.runtimes.opsets import opset_for
 
-    trials = source.for_trials()
-    plans = plan_at or _plans(trials, target, settings)
-    return opset_for(
-        target,
-        opset_of(trials.message),
-        lambda goal: plans(goal.opset),
-        fits(trials, target, settings),
-    )
+    plans = plan_at or _plans(source.for_trials(), target, settings)
+    return opset_for(target, opset_of(source.message), lambda goal: plans(goal.opset))
 
 
 def planned(document: Document, goal: Target, settings: Settings) -> Plan:

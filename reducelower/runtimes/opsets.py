@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from reducelower.errors import RuleError
 from reducelower.model.schemas import latest_opset, since_version
 from reducelower.options import Target
 from reducelower.plan import Plan
@@ -19,15 +20,14 @@ def opset_for(
     target: Target,
     source_opset: int,
     attempt: Callable[[Target], Plan],
-    fits: Callable[[int], bool],
 ) -> Target:
     """The target with the opset version at which the runtime takes the model with the fewest rewrites.
 
     The candidates are the model's own opset version and the one that the runtime prefers. The model keeps its own if
     that leaves no more problems and takes no more rewrites. Others are tried only if both are refused, those near the
-    preferred one first, and none at which an operator is what it was refused as; if all are refused, the refusals are
-    those of the version with the fewest. A target without a runtime, or with an opset version, is returned unchanged.
-    `attempt` converts the model for a target with an opset version; `fits` tells whether it can be legalized at one.
+    preferred one first, and none at which an operator is what it was refused as so far; if all are refused, the
+    refusals are those of the first two that have the fewest. A target without a runtime, or with an opset version, is
+    returned unchanged. `attempt` converts the model for a target with an opset version.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.
@@ -47,12 +47,17 @@ def opset_for(
             return candidate  # none can be better
     if all(plan.refusals for plan in plans):
         refused = set().union(*(_refused_forms(plan, runtime) for plan in plans))
-        operators = {operator for operator, *_ in refused}
-        others = _others(runtime, source_opset)
-        worth_trying = (opset for opset in others if refused.isdisjoint(_forms(operators, runtime, opset)))
-        other = next(filter(fits, worth_trying), None)
-        if other is not None:
-            return replace(target, opset=other)
+        for opset in _others(runtime, source_opset):
+            if not refused.isdisjoint(_forms({operator for operator, *_ in refused}, runtime, opset)):
+                continue
+            candidate = replace(target, opset=opset)
+            try:
+                plan = attempt(candidate)
+            except RuleError:  # of a rule that no conversion needs which was asked for
+                continue
+            if not plan.refusals:
+                return candidate
+            refused |= _refused_forms(plan, runtime)
     weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
     return first[min(weighed)[-1]]
 
