@@ -87,12 +87,6 @@ class Document:
         trials._derived, trials.shares_types = self._derived, True
         return trials
 
-    def part_for_trials(self, part: ModelProto) -> Document:
-        """A part of the model without weights, for the same attempts; weights are looked up in the whole."""
-        trials = self.with_message(part)
-        trials._weight, trials.shares_types = self._weight or (lambda name: self._initializers.get(name)), True
-        return trials
-
     @property
     def agreed(self) -> Agreed | None:
         """What an earlier attempt made of stated types that contradict inference; None if none was found."""

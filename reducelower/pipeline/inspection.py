@@ -21,7 +21,6 @@ from reducelower.model.spelled import operator_name, type_text
 from reducelower.model.text import shape_text
 from reducelower.model.value_info import size_of
 from reducelower.options import Settings, Target
-from reducelower.pipeline.excerpt import excerpt_of
 from reducelower.pipeline.soundness import sound
 from reducelower.pipeline.where import OnRuntime, where
 
@@ -83,8 +82,6 @@ class Inspected:
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
     """Inspect a model file; its weights are not read.
 
-    Of a model of more than 200 nodes an excerpt is tried (see `excerpt`): of nodes that are alike, the first.
-
     `runtimes` names those to look at, such as ``opencv`` or ``opencv@4.12``; by default all.
 
     Raises:
@@ -104,18 +101,18 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
 
 def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | None) -> Inspected:
     """What was found, and where the model can go."""
-    excerpt = excerpt_of(document)  # a document for trials, so that all attempts share the types that inference finds
+    document = document.for_trials()  # all attempts share the types that inference finds
     opset = opset_of(document.message)
-    is_legal = fits(excerpt.document, Target(), Settings())
+    is_legal = fits(document, Target(), Settings())
     reaches = tuple(filter(is_legal, range(1, latest_opset() + 1))) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
     beyond = {
-        number: planned(excerpt.document, Target(number), Settings()).refusals
+        number: planned(document, Target(number), Settings()).refusals
         for number in sorted(near)
         if 1 <= number <= latest_opset()
     }
     blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
-    return replace(found, reaches=reaches, blocked=blocked, runtimes=where(excerpt, runtimes))
+    return replace(found, reaches=reaches, blocked=blocked, runtimes=where(document, runtimes))
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:

@@ -11,10 +11,10 @@ from onnx import ModelProto
 
 from reducelower.api import planned
 from reducelower.legalization.run_versions import ML, ml_imports
+from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.options import Settings, Target
-from reducelower.pipeline.excerpt import Excerpt
 from reducelower.plan import Plan
 from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names, shipped_versions
 
@@ -27,9 +27,6 @@ _AS_IT_IS: frozenset[Word] = frozenset({"runs", "nothing known against it"})
 
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
 """Comes after the feature in a sentence about what was done to the model as a whole."""
-
-_COUNT = re.compile(r"^[\d,]+ (.)")
-"""How many of something there are, at the start of a sentence."""
 
 _TOLERABLE = frozenset({"overflows", "elsewhere", "misshapen"})
 """Outcomes of what runs all the same."""
@@ -96,15 +93,15 @@ class OnRuntime:
     oldest_after: str = ""
 
 
-def where(excerpt: Excerpt, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
+def where(model: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
     """What is known of a model on runtimes, by default on every shipped one in all versions.
 
     Args:
-        excerpt: the model, or a part of it that tells what holds of it.
+        model: a document for trials.
         names: targets, each with all its versions, or ``NAME@VERSION`` for one.
     """
-    covered = _Covered.of(excerpt.document.message)
-    return tuple(_on_runtime(excerpt, covered, name) for name in (shipped_names() if names is None else names))
+    covered = _Covered.of(model.message)
+    return tuple(_on_runtime(model, covered, name) for name in (shipped_names() if names is None else names))
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ class _Covered:
         return runtime.measures_operators and self.plain and (self.sized or runtime.name.startswith("onnxruntime"))
 
 
-def _on_runtime(excerpt: Excerpt, covered: _Covered, name: str) -> OnRuntime:
+def _on_runtime(model: Document, covered: _Covered, name: str) -> OnRuntime:
     runtime = load_runtime(name)
     versions = shipped_versions(name) if name in shipped_names() else (runtime.version,)
     known: dict[object, OnVersion] = {}
@@ -137,10 +134,10 @@ def _on_runtime(excerpt: Excerpt, covered: _Covered, name: str) -> OnRuntime:
         each = load_runtime(f"{name}@{version}") if len(versions) > 1 else runtime
         key = (each.facts, each.reads, each.prefer, each.ir_version, each.ml)
         if key not in known:  # many versions have the same facts
-            known[key] = _on_version(excerpt, covered, each)
+            known[key] = _on_version(model, covered, each)
         words[version] = known[key].word
     own = (runtime.facts, runtime.reads, runtime.prefer, runtime.ir_version, runtime.ml)
-    newest = known[own] if own in known else _on_version(excerpt, covered, runtime)
+    newest = known[own] if own in known else _on_version(model, covered, runtime)
     return OnRuntime(
         runtime.name,
         OnVersion(runtime.version, newest.word, newest.faults, newest.left, runtime.note),
@@ -159,8 +156,8 @@ def _is_documented(runtime: Runtime, faults: Iterable[Fault]) -> bool:
     return bool(documented) and (not is_measured or (bool(said) and said <= documented))
 
 
-def _on_version(excerpt: Excerpt, covered: _Covered, runtime: Runtime) -> OnVersion:
-    model = excerpt.document.message
+def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVersion:
+    model = document.message
     opset = opset_of(model)
     faults: list[Fault] = []
     if opset not in runtime.reads:
@@ -171,11 +168,10 @@ def _on_version(excerpt: Excerpt, covered: _Covered, runtime: Runtime) -> OnVers
     ml = max((entry.version for entry in ml_imports(model)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
         faults.append(Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}"))
-    plan = planned(excerpt.document, Target(runtime=runtime), Settings())
+    plan = planned(document, Target(runtime=runtime), Settings())
     own = plan.as_it_is or (plan if plan.target.opset == opset else None)
-    fitted = plan.fitted if excerpt.is_whole else [_COUNT.sub(r"\1", said) for said in plan.fitted]
-    faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in fitted]
-    faults += [] if own is None else _faults(excerpt, own, runtime)
+    faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in plan.fitted]
+    faults += [] if own is None else _faults(document, own, runtime)
     if all(fault.kind in _TOLERABLE for fault in faults):
         return OnVersion(runtime.version, "runs" if covered.by(runtime) else "nothing known against it", tuple(faults))
     left = tuple(dict.fromkeys(map(str, plan.refusals)))
@@ -186,7 +182,7 @@ _MOST_NAMED = 3
 """A fact about more operators of a model is told of the model."""
 
 
-def _faults(excerpt: Excerpt, plan: Plan, runtime: Runtime) -> list[Fault]:
+def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
     """What would have to be rewritten or is refused, by its sentence, and what stays."""
     by_sentence = {fact.told: fact for fact in runtime.facts}
     places: dict[str, list[tuple[str, str]]] = {}
@@ -202,17 +198,17 @@ def _faults(excerpt: Excerpt, plan: Plan, runtime: Runtime) -> list[Fault]:
             continue
         fact = by_sentence[says]
         named = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
-        if named and named not in excerpt.document.operators:
+        if named and named not in document.operators:
             continue  # it is said of the form that takes a node's place
-        operators = [named] if named else sorted(filter(fact.is_about, excerpt.document.operators))
+        operators = [named] if named else sorted(filter(fact.is_about, document.operators))
         places.setdefault(says, []).extend((operator, "") for operator in operators if len(operators) <= _MOST_NAMED)
-    return [_fault(excerpt, says, found, by_sentence.get(says)) for says, found in places.items()]
+    return [_fault(says, found, by_sentence.get(says)) for says, found in places.items()]
 
 
-def _fault(excerpt: Excerpt, says: str, found: list[tuple[str, str]], fact: Fact | None) -> Fault:
+def _fault(says: str, found: list[tuple[str, str]], fact: Fact | None) -> Fault:
     operators = tuple(sorted({operator for operator, _ in found if operator}))
     nodes = [node for _, node in found if node]
     kind: Is = "refused" if fact is None else fact.outcome
     feature = "" if operators else "model"
     told = says if says.endswith(".") else f"{says}."
-    return Fault(kind, told, operators, feature, excerpt.count(nodes), nodes[0] if nodes else "")
+    return Fault(kind, told, operators, feature, len(nodes), nodes[0] if nodes else "")

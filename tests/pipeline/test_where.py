@@ -105,22 +105,15 @@ def test_nothing_is_claimed_of_what_the_measurements_do_not_cover(on: On, source
     assert on(source, "openvino").newest.word == "nothing known against it"
 
 
-def test_of_a_large_model_every_version_is_tried(on: On) -> None:
-    nodes = "".join(f"v{at} = Relu ({f'v{at - 1}' if at else 'x'}) " for at in range(5001))
-    found = on(model(f"{{ {nodes} y = Neg (v5000) }}"), "opencv")
-    assert (found.newest.word, dict(found.words)) == ("runs", {"4.10": "runs", "4.14": "runs", "5.0.0": "runs"})
+def test_nodes_that_a_fact_is_about_are_counted_and_the_first_is_named(on: On) -> None:
+    (fault,) = on(model("{ a = Shrink (x) b = Relu (a) y = Shrink (b) }"), "mnn").newest.faults
+    assert (fault.operators, fault.nodes, fault.first) == (("Shrink",), 2, "Shrink#0")
 
 
-def test_a_large_model_reaches_what_a_small_one_of_its_nodes_does(tmp_path: Path) -> None:
-    def reached(count: int) -> tuple[int, ...]:
-        chain = " ".join(f"v{number + 1} = Relu (v{number})" for number in range(count))
-        path = tmp_path / f"{count}.onnx"
-        source = model(f"{{ v0 = ReduceMean (x, axes) {chain} y = Add (v{count}, x) }}")
-        source.graph.initializer.append(onnx.helper.make_tensor("axes", 7, [1], [1]))
-        onnx.save(source, path)
-        return inspect_file(str(path), runtimes=[]).reaches
-
-    assert reached(5000) == reached(1) == tuple(range(7, onnx.defs.onnx_opset_version() + 1))
+def test_what_is_said_of_the_tensors_of_a_model_counts_them(on: On) -> None:
+    source = model("{ a = Where (c, x, x) y = Where (c, a, x) }")
+    source.graph.initializer.append(onnx.helper.make_tensor("c", 9, [1], [True]))
+    assert [fault.feature for fault in on(source, "mnn").newest.faults] == ["1 tensor"]
 
 
 def test_an_import_that_is_too_new_is_named_though_nothing_uses_it(on: On) -> None:
