@@ -118,7 +118,7 @@ def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Map
     for name, other in names.items():
         if numbers.get(name) == table.of(("input", name)):  # and is not a constant, as it may be below IR version 4
             numbers[name] = table.of(("input", other))
-    place = Place(model, model.graph, Inference(lambda: model))
+    place = Place(model, Inference(lambda: model))
     return Side("graph", place, numbers, table, opsets, Functions(model, opsets))
 
 
@@ -168,7 +168,7 @@ def _inside(
     numbers = inside(side.numbers)
     numbers.update(around)
     table.start(graph, numbers)
-    return Side(path, side.place.inside(graph, *step), numbers, table, side.opsets, side.functions)
+    return Side(path, side.place.inside(*step), numbers, table, side.opsets, side.functions)
 
 
 def _functions(
@@ -184,8 +184,7 @@ def _functions(
 def _body(side: Side, path: str, function: FunctionProto, table: Table) -> Side:
     numbers: Numbers = {}
     formals(table, function, numbers)
-    place = Place(side.place.model, function, side.place.inference, key=None)
-    return Side(path, place, numbers, table, side.opsets, side.functions)
+    return Side(path, side.place.body(function), numbers, table, side.opsets, side.functions)
 
 
 def _together(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:

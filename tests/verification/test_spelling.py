@@ -55,7 +55,7 @@ def test_the_reference_evaluator_runs_it(imported: str) -> None:
 
 def test_the_value_of_a_constant_is_known() -> None:
     given = model(spelled(AXES["constant"], "ReduceMax"))
-    value = Place(given, given.graph, Inference(lambda: given)).constant("k")
+    value = Place(given, Inference(lambda: given)).constant("k")
     assert isinstance(value, np.ndarray)
     assert value.tolist() == [1]
 

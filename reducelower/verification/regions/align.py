@@ -19,7 +19,7 @@ from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Plan, Site
-from reducelower.types import Inference, function_key
+from reducelower.types import Inference
 from reducelower.verification.operators import of_kind
 from reducelower.verification.regions.claims import Alignment, Claim, Level
 from reducelower.verification.regions.numbering import Functions, Numbers, Table, attributes, formals, inside
@@ -68,9 +68,7 @@ class _Aligner:
 
     def run(self) -> Alignment:
         before, after = self._models
-        left, right = (
-            Place(model, model.graph, known) for model, known in zip(self._models, self._inferences, strict=True)
-        )
+        left, right = (Place(model, known) for model, known in zip(self._models, self._inferences, strict=True))
         level = Level("graph", left, right, {}, {})
         # A default that no caller of the first model may override is a constant for those of the second, too.
         versions = before.ir_version, min(before.ir_version, after.ir_version)
@@ -223,20 +221,20 @@ class _Aligner:
         if not self._alike_outside(level, left, right):
             return False
         if called[0] is not None and called[1] is not None:
-            return self._descend_functions(called[0], called[1])
+            return self._descend_functions(level, called[0], called[1])
         shapes = [[(name, len(graph.input), len(graph.output)) for _, name, graph in graphs] for graphs in inner]
         if shapes[0] != shapes[1]:
             return False
         place = level.left
-        never = "" if place.key is None else place.inference.never_taken(place.key, left)
+        never = place.inference.never_taken(place.key, left)
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
             if name == never:
                 continue  # whatever it holds, nobody sees it
             path = inner_path(level.path, left, left_at, name)
             child = Level(
                 path,
-                level.left.inside(graph, left_at, number),
-                level.right.inside(other, right_at, other_number),
+                level.left.inside(left_at, number),
+                level.right.inside(right_at, other_number),
                 inside(level.left_numbers),
                 inside(level.right_numbers),
             )
@@ -256,7 +254,7 @@ class _Aligner:
             said.append((attributes(node, opset), read, is_of_today))
         return said[0] == said[1]
 
-    def _descend_functions(self, left: FunctionProto, right: FunctionProto) -> bool:
+    def _descend_functions(self, caller: Level, left: FunctionProto, right: FunctionProto) -> bool:
         if (len(left.input), len(left.output)) != (len(right.input), len(right.output)):
             return False
         if _defaults(left) != _defaults(right) or list(left.attribute) != list(right.attribute):
@@ -265,11 +263,7 @@ class _Aligner:
         if (path, function_path(right)) in self._opened:
             return True
         self._opened.add((path, function_path(right)))
-        places = [
-            Place(model, function, inference, key=function_key(_position(model, function)))
-            for model, function, inference in zip(self._models, (left, right), self._inferences, strict=True)
-        ]
-        level = Level(path, places[0], places[1], {}, {})
+        level = Level(path, caller.left.body(left), caller.right.body(right), {}, {})
         formals(self._table, left, level.left_numbers)
         formals(self._table, right, level.right_numbers)
         self._align(level, dict(zip(right.output, left.output, strict=True)))
@@ -285,10 +279,6 @@ def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> b
     if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
         return site is not None
     return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
-
-
-def _position(model: ModelProto, function: FunctionProto) -> int:
-    return next(at for at, item in enumerate(model.functions) if item is function or item == function)
 
 
 def _defaults(function: FunctionProto) -> list[bytes]:

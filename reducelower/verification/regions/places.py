@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +14,8 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.scope.fold import Folding
 from reducelower.scope.values import dense_tensor, held_by
-from reducelower.types import Inference
+from reducelower.types import GraphKey, Inference, function_key
+from reducelower.types.graphs import InnerGraph
 from reducelower.verification.inputs.made import tensor_dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
@@ -26,21 +28,31 @@ Dims = tuple[int | str | None, ...]
 
 @dataclass(eq=False, repr=False)
 class Place:
-    """A graph or function body of one model, with the scopes around it.
-
-    The key leads to the graph from the main graph, and is None inside functions.
-    """
+    """A graph or function body of one model, with the scopes around it."""
 
     model: ModelProto
-    holder: GraphProto | FunctionProto
     inference: Inference
+    key: GraphKey = ()
     parent: Place | None = None
-    key: tuple[int, ...] | None = ()
     _evaluated: dict[str, Array | None] = field(default_factory=dict, init=False)
 
-    def inside(self, graph: GraphProto, index: int, number: int) -> Place:
+    def inside(self, index: int, number: int) -> Place:
         """The place of a graph inside the node at an index here, one of its graphs by number."""
-        return Place(self.model, graph, self.inference, self, None if self.key is None else (*self.key, index, number))
+        return Place(self.model, self.inference, (*self.key, index, number), self)
+
+    def body(self, function: FunctionProto) -> Place:
+        """The place of the body of a function of the model."""
+        at = next(at for at, item in enumerate(self.model.functions) if item is function or item == function)
+        return Place(self.model, self.inference, function_key(at))
+
+    @cached_property
+    def _graph(self) -> InnerGraph:
+        return self.inference.graphs.graph(self.key)
+
+    @property
+    def holder(self) -> GraphProto | FunctionProto:
+        """The graph or function body itself."""
+        return self._graph.holder
 
     @property
     def function(self) -> FunctionProto | None:
@@ -62,69 +74,37 @@ class Place:
         return {**{item.name: item for item in self.holder.initializer}, **sparse}
 
     @cached_property
-    def _inputs(self) -> set[str]:
-        if isinstance(self.holder, FunctionProto):
-            return set(self.holder.input)
-        return {item.name for item in self.holder.input}
-
-    @cached_property
     def _constants(self) -> dict[str, NodeProto]:
         nodes = [node for node in self.holder.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS]
         return {node.output[0]: node for node in nodes}
 
-    @cached_property
-    def _types(self) -> dict[str, tuple[int, Dims | None]]:
-        known: dict[str, tuple[int, Dims | None]] = {}
-        values = list(self.holder.value_info)
-        if isinstance(self.holder, GraphProto):
-            values += [*self.holder.output, *self.holder.input]
-        for value in values:
-            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
-                known[value.name] = (value.type.tensor_type.elem_type, tensor_dims(value.type.tensor_type))
-        known.update((name, (item.data_type, tuple(item.dims))) for name, item in self._initializers.items())
-        return known
-
     def type_of(self, name: str) -> tuple[int, Dims | None] | None:
         """Element type and sizes of a value; None when neither the model nor shape inference states them."""
-        found = self._types.get(name)
-        stated = None if found is None else found[1]
-        if found is not None and stated is not None and all(isinstance(own, int) for own in stated):
-            return found
-        inferred = None if self.key is None else self.inference.type(self.key, name)
-        if inferred is None or not inferred.tensor_type.elem_type:
-            return found or (self.parent.type_of(name) if self.parent else None)
-        dims = tensor_dims(inferred.tensor_type)
-        if found is not None and stated is not None:
-            if dims is None or len(dims) != len(stated):
-                return found
-            # A replacement may rest on sizes that the model leaves open or names, and inference finds.
-            both = zip(stated, dims, strict=True)
-            return found[0], tuple(other if own is None or isinstance(other, int) else own for own, other in both)
-        return inferred.tensor_type.elem_type, dims
+        found = self.inference.type(self.key, name)
+        known = None if found is None else found.tensor_type
+        return None if known is None or not known.elem_type else (known.elem_type, tensor_dims(known))
 
     def stated_dims(self, name: str) -> Dims | None:
         """The sizes of a value that the model itself states."""
-        found = self._types.get(name)
-        return None if found is None else found[1]
+        return self._graph.stated_type(name).sizes
 
     def is_overridable(self, name: str) -> bool:
         """Whether the value is a default that a caller may override: an initializer that is also a graph input."""
         if self.parent is not None:
             return name not in self._initializers and self.parent.is_overridable(name)
-        return self.model.ir_version >= 4 and name in self._initializers and name in self._inputs
+        return self.model.ir_version >= 4 and name in self._initializers and name in self._graph.inputs
 
     def _holds(self, name: str) -> bool:
-        return name in self._initializers or name in self._inputs or name in self.positions
+        return name in self._initializers or name in self._graph.inputs or name in self.positions
 
-    @cached_property
-    def positions(self) -> dict[str, int]:
+    @property
+    def positions(self) -> Mapping[str, int]:
         """By name of a value, the position of the node here that computes it."""
-        return {name: at for at, node in enumerate(self.holder.node) for name in node.output if name}
+        return self._graph.positions
 
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes a value, here or in a scope around."""
-        at = self.positions.get(name)
-        return self.holder.node[at] if at is not None else (self.parent.producer(name) if self.parent else None)
+        return self._graph.producer(name) or (self.parent.producer(name) if self.parent else None)
 
     def constant(self, name: str) -> Array | TensorProto | None:
         """The value of an initializer or Constant node; the tensor itself where its values are in another file."""
@@ -135,7 +115,7 @@ class Place:
         if node is not None:
             held = held_by(node)
             return None if held is None else _value(held)
-        if name in self._inputs or self.parent is None:
+        if name in self._graph.inputs or self.parent is None:
             return None
         return self.parent.constant(name)
 
@@ -180,7 +160,7 @@ class Place:
 
     def counted(self, name: str) -> Array | None:
         """The value of a small vector of sizes, if all of them are known numbers."""
-        return None if self.key is None else self.inference.known(self.key, name).counted
+        return self.inference.known(self.key, name).counted
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor; None where it is not known."""
