@@ -94,7 +94,7 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, stated: Stated | None 
     # At no opset version does Constant take a type of a newer IR version than that opset's own.
     holding = set(filter(_may_hold, census.operators)) - {"Constant"}
     if holding:
-        needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
+        needed = max(needed, _nodes(node for _, node in nodes.of(holding.__contains__)))
     return max([needed, *(_nodes(function.node) for function in model.functions)])
 
 

@@ -215,7 +215,7 @@ class _Outside:
         self._scope = scope
         self._name = name
 
-    def answer(self, question: Question) -> Any:
+    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
         scope, name = self._scope, self._name
         match question:
             case "element_type":
@@ -231,7 +231,7 @@ class _Outside:
                     return None
                 return sizes or (None,) * (rank or 0)
             case _:
-                return self._constant.answer(question)
+                return getattr(self._constant, question)
 
     @cached_property
     def _constant(self) -> Known:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Self
 
 from onnx import FunctionProto, GraphProto, NodeProto
@@ -16,11 +15,11 @@ from reducelower.model.value_info import StatedType, stated_type
 from reducelower.scope.graph_constants import GraphConstants
 from reducelower.scope.ground import Ground
 from reducelower.scope.stated import StatedTypes
-from reducelower.types.known import LONGEST, Known
+from reducelower.types.known import Constant, Known
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
-    from reducelower.types import Graph, GraphKey, Source
+    from reducelower.types import Graph, GraphKey, Held, Source
 
 __all__ = ["GraphView"]
 
@@ -98,16 +97,19 @@ class GraphView:
         """This graph before any rewrite."""
         return self.ground.source.graphs.graph(self.place)
 
-    def held(self, name: str) -> Known | None:
+    def held(self, name: str) -> Held | None:
         """What is known about a constant of this graph; None for any other value."""
         tensor = self.constants.tensor(name)
         if tensor is None or (self.constants.is_overridable(name) and not self.ground.freeze_defaults):
             return None
+        return Constant(tensor.data_type, tuple(tensor.dims))
+
+    def value(self, name: str) -> Array | None:
+        """The value of a constant of this graph; None for any other value, and one that cannot be read."""
         try:
-            value = self.whole(name) if prod(tensor.dims) <= LONGEST else None
-        except RefusedError:  # what needs the value is refused
-            value = None
-        return Known.of_constant(tensor.data_type, tensor.dims, value)
+            return self.whole(name)
+        except RefusedError:  # what needs it is refused
+            return None
 
     def stated_type(self, name: str) -> StatedType:
         """What this graph states of a value or the user declared."""

@@ -17,7 +17,7 @@ from reducelower.model.value_info import StatedType, may_be_of_one_shape
 from reducelower.types.borders import HOLDERS, in_common, is_followed, sources_inside
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.elements import ELEMENTS
-from reducelower.types.known import COUNTING, Elements, Known, Question, Shape
+from reducelower.types.known import COUNTING, Constant, Elements, Known, Question, Shape
 from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
@@ -90,7 +90,10 @@ class Answers(ABC):
 
     def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         """The answer to a question about a value of a graph."""
-        found = _WAYS[question](self, home, name, value) if value.held is None else value.held.answer(question)
+        if value.held is None:
+            found = _WAYS[question](self, home, name, value)
+        else:
+            found = value.held.answer(question, partial(home.value, name))
         if found is None or question != "shape":
             return found
         place = home.place  # what is still open gets an atom
@@ -104,12 +107,19 @@ class Answers(ABC):
             found = in_common("element_type", home.handed(name), self.ask)
         elif (version := home.version(made.domain)) is not None:
             answer = output_element_type(made.node, value.place, version)
-            types = (self.ask(home, "element_type", given) for given in answer) if not isinstance(answer, int) else ()
-            found = answer if isinstance(answer, int) else next(filter(None, types), 0)
+            found = answer if isinstance(answer, int) else self._shared_type(answer, home)
         if made is not None and not found:
             found = in_common("element_type", self._sources_inside(value, home), self.ask)
             found = found or self._listed_type(value, home) or self._told_of(value, home).element_type
         return found or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
+
+    def _shared_type(self, names: Sequence[str], home: Graph) -> int:
+        """The element type that values share; a constant among them spares the way back from the others."""
+        for name in names:
+            held = home.home(name).held(name)
+            if isinstance(held, Constant):
+                return held.element_type
+        return next(filter(None, (self.ask(home, "element_type", name) for name in names)), 0)
 
     def _listed_type(self, value: ValueRecord, home: Graph) -> int:
         """The element type by the tables of operators that have no schema."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from onnx import NodeProto
 
+from reducelower.arguments import LARGEST_RANK
 from reducelower.model.attributes import value_of
 from reducelower.types.known import Elements, Known
 from reducelower.types.sizes import Size
@@ -100,9 +101,9 @@ class Call:
         raise UnknownError
 
     def length(self, index: int) -> int:
-        """The length of an input that is a vector."""
+        """The length of an input that is a vector of sizes or axes; a broken model may claim any."""
         (length,) = self.shape(index)
-        if not isinstance(length, int):
+        if not isinstance(length, int) or length > LARGEST_RANK:
             raise UnknownError
         return length
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from math import prod
 
 from onnx import (
     FunctionProto,
@@ -22,12 +21,12 @@ from reducelower.model.calls import attributes_of_call, bind, called_function, f
 from reducelower.model.constants import tensor_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference.declared import declared_type
-from reducelower.model.numbers import value_of_tensor
+from reducelower.model.numbers import Array, value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import StatedType, stated_type
 from reducelower.types.borders import sources_outside
-from reducelower.types.known import LONGEST, Known
+from reducelower.types.known import Constant, Known
 from reducelower.types.views import Graph, Held, Source
 
 __all__ = ["GraphKey", "InnerGraph", "ModelGraphs", "function_key", "inner_graphs"]
@@ -133,10 +132,13 @@ class InnerGraph:
         """What is known about a constant, or about the counters of a Loop."""
         tensor = self._constants.get(name)
         if tensor is not None:
-            value = value_of_tensor(tensor) if prod(tensor.dims) <= LONGEST else None
-            return Known.of_constant(tensor.data_type, tensor.dims, value)
+            return Constant(tensor.data_type, tuple(tensor.dims))
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2
         return Known((TensorProto.INT64, TensorProto.BOOL)[self.inputs[name]], ()) if is_counter else None
+
+    def value(self, name: str) -> Array | None:
+        """The value of a constant."""
+        return value_of_tensor(self._constants[name]) if name in self._constants else None
 
     def stated_type(self, name: str) -> StatedType:
         """What the graph states of a value."""

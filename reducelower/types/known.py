@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -15,7 +15,7 @@ from reducelower.types.sizes import Polynomial, Size
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["COUNTING", "LONGEST", "UNKNOWN", "Elements", "Known", "Question", "Shape", "in_own_names"]
+__all__ = ["COUNTING", "LONGEST", "UNKNOWN", "Constant", "Elements", "Known", "Question", "Shape", "in_own_names"]
 
 LONGEST = 64
 """The most elements of a vector whose contents are followed: shapes and axes are shorter."""
@@ -69,8 +69,8 @@ class Known:
         elements = tuple(map(int, value.reshape(-1).tolist())) if element_type in COUNTING else None
         return cls(element_type, shape, elements, value)
 
-    def answer(self, question: Question) -> Any:
-        """The answer to a question."""
+    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
+        """See `Held.answer`."""
         return getattr(self, question)
 
     @property
@@ -104,6 +104,25 @@ class Known:
         if numbers is None or len(sizes) != self.rank:
             return None
         return np.array(numbers, helper.tensor_dtype_to_np_dtype(self.element_type)).reshape(sizes)
+
+
+class Constant(NamedTuple):
+    """What is known about a constant whose value is read when something depends on it."""
+
+    element_type: int
+    shape: tuple[int, ...]
+
+    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
+        """See `Held.answer`."""
+        match question:
+            case "element_type":
+                return self.element_type
+            case "rank":
+                return len(self.shape)
+            case "shape":
+                return self.shape
+        is_small = prod(self.shape) <= LONGEST
+        return getattr(Known.of_constant(self.element_type, self.shape, value() if is_small else None), question)
 
 
 COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)

@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.types.call import Call, UnknownError
-from reducelower.types.shapes import ALIKE, BROADCASTING, SAME_SHAPE
+from reducelower.types.shapes import ALIKE, BROADCASTING, REDUCTIONS, SAME_SHAPE
 
 __all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_rule"]
 
@@ -35,8 +35,6 @@ def _reduced(call: Call) -> int:
     return call.rank(0) - (0 if call.attribute("keepdims", 1) else call.count_of_removed())
 
 
-_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-
 RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(
         (
@@ -50,7 +48,7 @@ RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(BROADCASTING, lambda call: max(call.ranks())),
     **dict.fromkeys(("MatMul", "MatMulInteger"), product),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
-    **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
+    **{f"Reduce{name}": _reduced for name in REDUCTIONS},
     "STFT": lambda call: 4,
     **dict.fromkeys(("Flatten", "Gemm", "MelWeightMatrix", "NonZero"), lambda call: 2),
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "Range", "Shape"), lambda call: 1),

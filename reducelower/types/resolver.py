@@ -57,12 +57,8 @@ class Resolver(Answers):
         Raises:
             ContradictionError: a graph states another type of it, or of what it is computed from, than nodes yield.
         """
-        home = graph.home(name)
-        value = self._values.get((home.place, name)) or self._found(home, name)
-        if isinstance(value.held, Known):
-            return value.held
-        shape = self.ask(home, "shape", name)
-        return Known(self.ask(home, "element_type", name), shape, self.ask(home, "elements", name))
+        shape = self.ask(graph, "shape", name)
+        return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
 
     def element_type(self, name: str, graph: Graph) -> int:
         """The element type of a tensor (`TensorProto.DataType`); 0 if it is unknown or not a tensor."""

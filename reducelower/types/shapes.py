@@ -8,14 +8,14 @@ Source: the operators' pages, https://onnx.ai/onnx/operators/.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
 from reducelower.types.sizes import Size, is_never_negative, numbers_of, over, quotient
 
-__all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
+__all__ = ["ALIKE", "BROADCASTING", "REDUCTIONS", "SAME_SHAPE", "SHAPES", "broadcast"]
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
@@ -83,8 +83,47 @@ def _transposed(call: Call) -> Shape:
 
 
 def _gathered(call: Call) -> Shape:
-    shape, axis = call.shape(0), call.axis()
+    axis = call.axis()
+    if call.rank(0) == 1:
+        return call.shape(1)  # whatever the length of the data
+    shape = call.shape(0)
     return (*shape[:axis], *call.shape(1), *shape[axis + 1 :])
+
+
+def _unsqueezed(call: Call) -> Shape:
+    if call.rank(0) == 0:
+        return (1,) * call.count_of_axes()
+    sizes, axes = iter(call.shape(0)), call.ints("axes", 1)
+    rank = call.rank(0) + len(axes)
+    ones = _from_front(axes, rank)
+    return tuple(1 if axis in ones else next(sizes) for axis in range(rank))
+
+
+def _squeezed(call: Call) -> Shape:
+    if call.rank(0) == call.count_of_removed():
+        return ()
+    shape = call.shape(0)
+    gone = _from_front(call.ints("axes", 1), len(shape))
+    if any(isinstance(shape[axis], int) and shape[axis] != 1 for axis in gone):
+        raise UnknownError
+    return tuple(size for axis, size in enumerate(shape) if axis not in gone)
+
+
+def _reduced(call: Call) -> Shape:
+    shape, axes = call.shape(0), call.ints("axes", 1, ())
+    if not axes and call.attribute("noop_with_empty_axes", 0):
+        return shape
+    gone = _from_front(axes, len(shape)) if axes else frozenset(range(len(shape)))
+    kept = call.attribute("keepdims", 1)
+    return tuple(1 if axis in gone else size for axis, size in enumerate(shape) if kept or axis not in gone)
+
+
+def _from_front(axes: Sequence[int], rank: int) -> frozenset[int]:
+    """Axes counted from the front, each once."""
+    found = frozenset(axis % rank for axis in axes if -rank <= axis < rank)
+    if len(found) < len(axes):
+        raise UnknownError
+    return found
 
 
 def _flattened(call: Call) -> Shape:
@@ -212,6 +251,9 @@ BROADCASTING = (
 )  # fmt: skip
 """Operators whose inputs are broadcast to one shape, which is that of the output."""
 
+REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+"""The Reduce operators, by what follows that word."""
+
 ALIKE = frozenset({"Split", "TopK"})
 """Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
 
@@ -228,14 +270,17 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "MatMul": _multiplied,
     "Pad": _padded,
     "Range": _ranged,
+    **{f"Reduce{name}": _reduced for name in REDUCTIONS},
     "Reshape": _reshaped,
     "Resize": _resized,
     "Shape": lambda call: (len(range(call.rank(0))[call.part()]),),
     "Size": lambda call: (),
     "Slice": _sliced,
     "Split": _split_in_equal_parts,
+    "Squeeze": _squeezed,
     "Tile": _tiled,
     "TopK": _most,
     "Transpose": _transposed,
+    "Unsqueeze": _unsqueezed,
 }
 """The shape of the outputs, by operator; onnx's inference tells the others."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from onnx import NodeProto
 
 from reducelower.model.value_info import StatedType
 from reducelower.types.known import Question
 from reducelower.types.sizes import Polynomial, Size
+
+if TYPE_CHECKING:
+    from reducelower.model.numbers import Array
 
 __all__ = ["Atoms", "ContradictionError", "Graph", "Held", "Source"]
 
@@ -22,8 +25,8 @@ class ContradictionError(Exception):
 class Held(Protocol):
     """What a graph knows of a value without any node: that of a constant, or of a value from outside."""
 
-    def answer(self, question: Question) -> Any:
-        """The answer to a question: what `Known` has under that name."""
+    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
+        """The answer to a question: what `Known` has under that name. `value` reads that of a constant."""
 
 
 class Source(NamedTuple):
@@ -67,6 +70,9 @@ class Graph(Protocol):
 
     def held(self, name: str) -> Held | None:
         """What is known about a constant of this graph, or a value from outside; None for any other value."""
+
+    def value(self, name: str) -> Array | None:
+        """The value of a constant of this graph; None for any other value, and one that cannot be read."""
 
     def stated_type(self, name: str) -> StatedType:
         """What this graph states of a value."""

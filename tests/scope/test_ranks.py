@@ -17,7 +17,10 @@ from reducelower.model.document import Document
 from reducelower.model.inference import protected
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
+from reducelower.types import Resolver
+from reducelower.types.telling import Telling
 from tests.adapters.single import yields
+from tests.watching import calls_of
 from tools.node_cases import Case, cases
 
 TABLE = tomllib.loads(Path(__file__).with_name("ranks.toml").read_text("utf-8"))
@@ -95,6 +98,23 @@ def test_a_rank_follows_from_how_long_a_shape_is(name: str) -> None:
          int64[1] far = {{9223372036854775807}}, int64[1] near = {{-9}}, int64[1] one = {{1}}> {{
         {made}  y = Reshape(x, s) }}""")
     assert rank_of("y", scope_of(without_stated(model))) == (rank[0] if rank else None)
+
+
+def test_how_many_sizes_are_listed_says_nothing_of_what_they_are_taken_from() -> None:
+    scope = scope_of(without_stated(parser.parse_model(TABLE["traced"])))
+    with calls_of(Resolver.ask, Telling.told) as calls:
+        assert rank_of("v", scope) == 4
+    assert {"x", "h", "h3"}.isdisjoint(call.get("name") for _, call in calls)
+    assert "told" not in {function for function, _ in calls}, "onnx's inference takes several times as long"
+
+
+def test_a_constant_tells_the_element_type_of_what_it_is_computed_with() -> None:
+    model = parser.parse_model("""<ir_version: 7, opset_import: ["": 13]> g (float[2] x) => (y)
+        <float[2] bias = {1, 2}> { h = Exp(x)  y = Add(h, bias) }""")
+    scope = scope_of(without_stated(model))
+    with calls_of(Resolver.ask) as calls:
+        assert scope.ground.resolver.element_type("y", scope) == TensorProto.FLOAT
+    assert {call["name"] for _, call in calls} == {"y"}
 
 
 def test_a_value_may_be_made_of_thousands() -> None:
