@@ -75,8 +75,6 @@ class CaseFeatures:
         scope = GraphScope(
             ground_of(source.message, source, Target(self._opset), Settings()), graph, self._opset, "graph", key=()
         )
-        for index, name, node in scope.node_list.constants():
-            scope.constants.nodes[name] = (index, node)
         return Features(graph.node[-1], NodeScope(scope, None))
 
     def __getattr__(self, name: str) -> Any:

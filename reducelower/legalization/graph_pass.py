@@ -146,7 +146,6 @@ class GraphPass:
         self.edits.append(edit)
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
-        self._note_constants(scope)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
         operators = set(nodes.operators()) - {"Constant"}
         doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, nodes)}
@@ -182,15 +181,6 @@ class GraphPass:
                     self._memo.put(outcome, edit, index, read)
             elif node.op_type != "Constant":
                 self._work_out("operators", edit, index, read, node, partial(self._settle, treatment))
-
-    def _note_constants(self, scope: GraphScope) -> None:
-        """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
-        known = set[int]()
-        for index, name, node in scope.node_list.constants():
-            scope.constants.nodes[name] = (index, node)
-            if id(node) not in known:
-                known.add(id(node))
-                self.occurring.note_constant(node)
 
     def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
         operands = [name for name in (*node.input, *node.output) if name]
@@ -261,15 +251,18 @@ class GraphPass:
     # After the pass
 
     def _treat_constants(self) -> None:
+        """Legalize the Constant nodes that are still read."""
         for edit in self.edits:
-            scope = edit.scope
-            treatment = self._rewriter.table(scope.opset)["Constant"] if scope.constants.nodes else None
+            scope, nodes = edit.scope, edit.scope.node_list
+            treatment = self._rewriter.table(scope.opset)["Constant"] if "Constant" in nodes.operators() else None
             if treatment is None or treatment.is_nothing:
                 continue
-            positions = [index for index, _ in scope.constants.nodes.values() if index not in edit.replaced]
-            nodes = zip(positions, map(scope.node_list.original, positions), strict=True)
-            for index, read in self._memo.repeat("constants", edit, nodes):
-                self._work_out("constants", edit, index, read, in_blanks(read), partial(self._settle, treatment))
+            positions = [index for index in nodes.positions("Constant".__eq__) if index not in edit.replaced]
+            originals = zip(positions, map(nodes.original, positions), strict=True)
+            for index, read in self._memo.repeat("constants", edit, originals):
+                node = in_blanks(read)
+                if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and any(node.output):
+                    self._work_out("constants", edit, index, read, node, partial(self._settle, treatment))
 
     # Element types, handled last
 

@@ -12,7 +12,6 @@ from functools import cache
 from onnx import AttributeProto, GraphProto, NodeProto, defs
 
 from reducelower.model.attributes import NAMING_TYPES
-from reducelower.model.constants import element_type_of_constant
 from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
 from reducelower.scope.graph import GraphScope
@@ -96,17 +95,13 @@ class OccurringTypes:
         self._types: set[str] = set()
         self._nodes: list[NodeList] = []
 
-    def note_constant(self, node: NodeProto) -> None:
-        """Add the type of a Constant node."""
-        if found := element_type_of_constant(node):
-            self._types.add(f"tensor({element_type_name(found)})")
-
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
-        """Add the types of inputs, initializers and value_info."""
+        """Add the types of inputs, initializers, Constant nodes and value_info."""
         for scope in scopes:
             holder, element_types = scope.holder, scope.stated.element_types
             self._nodes.append(scope.node_list)
-            self._types.update(f"tensor({element_type_name(found)})" for found in element_types if found)
+            of_tensors = {*element_types, *scope.node_list.types_of_constants()}
+            self._types.update(f"tensor({element_type_name(found)})" for found in of_tensors if found)
             for value in holder.value_info if 0 in element_types else ():
                 self._note(type_string(value.type))
             if isinstance(holder, GraphProto):

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from onnx import FunctionProto, GraphProto
 
+from reducelower.model.constants import HELD_IN
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "graph_head",
     "graph_of",
     "inputs_of",
+    "types_of_constants",
 ]
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -43,66 +45,72 @@ _GRAPH, _NODE, _OP_TYPE = 7, 1, 4
 _BEFORE_GRAPH = 64
 """How many fields of a ModelProto are searched for the graph; protobuf writes at most six before it."""
 
-# Field numbers of NodeProto in onnx.proto, per group of columns.
-_COLUMNS: Mapping[str, Mapping[str, int]] = {
-    "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
-    "Readers": {"input": 1},
-    "Yielders": {"output": 2},
-    "Named": {"name": 3},
-}
-
-_OTHER = "other_"
 _OTHERS = (1, 2, 3, 5, 6)
 """Other common fields of NodeProto. They are declared as singular, so that each overwrites the one before. That is
 faster than keeping all of them, which protobuf does with unknown fields."""
 
+_OTHER = "other_"
+
+_Fields: TypeAlias = "Mapping[str, tuple[int, str]]"
+"""Fields by name: the number in onnx.proto, and a kind of `_KINDS` or the message."""
+
+_KINDS: Mapping[str, tuple[Any, Any]] = {
+    "all": (_Field.LABEL_REPEATED, _Field.TYPE_BYTES),
+    "all numbers": (_Field.LABEL_REPEATED, _Field.TYPE_INT32),
+    "the last": (_Field.LABEL_OPTIONAL, _Field.TYPE_BYTES),
+}
+
+
+def _columns(**numbers: int) -> _Fields:
+    """Some fields of NodeProto as columns."""
+    others = {f"{_OTHER}{number}": (number, "the last") for number in _OTHERS if number not in numbers.values()}
+    return {**{name: (number, "all") for name, number in numbers.items()}, **others}
+
+
+_MESSAGES: Mapping[str, _Fields] = {
+    "Apart": {"graph": (_GRAPH, "ApartGraph")},
+    "ApartGraph": {"node": (_NODE, "all")},
+    "NodesGraph": {"node": (_NODE, "Nodes")},
+    "Nodes": _columns(op_type=_OP_TYPE, domain=7, overload=8, metadata_props=9),
+    "ReadersGraph": {"node": (_NODE, "Readers")},
+    "Readers": _columns(input=1),
+    "YieldersGraph": {"node": (_NODE, "Yielders")},
+    "Yielders": _columns(output=2),
+    "NamedGraph": {"node": (_NODE, "Named")},
+    "Named": _columns(name=3),
+    "ConstantsGraph": {"node": (_NODE, "Constants")},
+    "Constants": {"attribute": (5, "Held")},
+    "Held": {"name": (1, "all"), "t": (5, "HeldTensors"), "sparse_tensor": (22, "HeldSparse")},
+    "HeldSparse": {"values": (1, "HeldTensors")},
+    "HeldTensors": {"data_type": (2, "all numbers"), "raw_data": (9, "the last")},
+    "StatedModel": {"graph": (_GRAPH, "StatedGraph")},
+    "StatedGraph": {"value_info": (13, "StatedValues")},
+    "StatedValues": {"name": (1, "all"), "type": (2, "StatedTypes")},
+    "StatedTypes": {"tensor_type": (1, "StatedTensors")},
+    "StatedTensors": {"elem_type": (1, "all numbers"), "shape": (2, "the last")},
+}
+"""What bytes are parsed as: ``Apart`` for a model with its nodes left serialized, and one message per group of
+columns."""
+
 
 @cache
 def _class(name: str) -> Any:
-    """A message type: ``Apart`` for a model, ``ApartGraph`` for a graph, and one graph type per group of columns."""
+    """A message type of `_MESSAGES`."""
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"reducelower.{name}"))
 
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
     file = descriptor_pb2.FileDescriptorProto(name="census.proto", package="reducelower", syntax="proto2")
-    for kind, columns in _COLUMNS.items():
-        message = file.message_type.add(name=f"Columns{kind}")
-        for column, number in columns.items():
-            message.field.add(name=column, number=number, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
-        for number in _OTHERS:
-            if number not in columns.values():
-                other = f"{_OTHER}{number}"
-                message.field.add(name=other, number=number, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_BYTES)
-        _add_singular(file, f"{kind}Graph", "node", 1, message.name)
-    apart = file.message_type.add(name="ApartGraph")
-    apart.field.add(name="node", number=_NODE, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
-    _add_singular(file, "Apart", "graph", _GRAPH, "ApartGraph")
-    _add_singular(file, "StatedModel", "graph", _GRAPH, "StatedGraph")
-    _add_singular(file, "StatedGraph", "value_info", 13, "StatedValues")
-    _add_singular(file, "StatedValues", "type", 2, "StatedTypes").add(
-        name="name", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES
-    )
-    _add_singular(file, "StatedTypes", "tensor_type", 1, "StatedTensors")
-    tensors = file.message_type.add(name="StatedTensors").field
-    tensors.add(name="elem_type", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_INT32)
-    tensors.add(name="shape", number=2, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_BYTES)
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, (number, kind) in fields.items():
+            label, of_type = _KINDS.get(kind, (_Field.LABEL_OPTIONAL, _Field.TYPE_MESSAGE))
+            of_message = None if kind in _KINDS else f".reducelower.{kind}"
+            message.field.add(name=field, number=number, label=label, type=of_type, type_name=of_message)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool
-
-
-def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -> Any:
-    """Add a message type with one singular field, and return its fields."""
-    fields = file.message_type.add(name=message).field
-    fields.add(
-        name=field,
-        number=number,
-        label=_Field.LABEL_OPTIONAL,
-        type=_Field.TYPE_MESSAGE,
-        type_name=f".reducelower.{kind}",
-    )
-    return fields
 
 
 def graph_of(nodes: Iterable[bytes]) -> Any:
@@ -208,6 +216,13 @@ class Columns:
 def inputs_of(nodes: bytes) -> Sequence[bytes]:
     """As `Columns.inputs`, for the bytes of a graph that holds only nodes."""
     return _class("ReadersGraph").FromString(nodes).node.input  # type: ignore[no-any-return]
+
+
+def types_of_constants(nodes: bytes) -> Collection[int]:
+    """The element types of what Constant nodes hold, for the bytes of a graph that holds only such nodes."""
+    held = _class("ConstantsGraph").FromString(nodes).node.attribute
+    short = (HELD_IN[name][0] for name in map(bytes.decode, set(held.name)) if name in HELD_IN)
+    return {*held.t.data_type, *held.sparse_tensor.values.data_type, *short}
 
 
 class Census(Columns):

@@ -14,8 +14,16 @@ from typing import TypeAlias
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from reducelower.model.census import NAME, OUTPUT, Census, Columns, field_head, graph_from, graph_of, inputs_of
-from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, schema
+from reducelower.model.census import (
+    Census,
+    Columns,
+    field_head,
+    graph_from,
+    graph_of,
+    inputs_of,
+    types_of_constants,
+)
+from reducelower.model.schemas import latest_opset, schema
 
 __all__ = ["NodeList", "Replacement", "count_of", "nodes_of"]
 
@@ -24,9 +32,6 @@ _MARK = bytes(range(255, 207, -1))
 """Marks replaced nodes. No prefix of it is also a suffix, so marks cannot overlap; searching is fastest for this
 length."""
 
-
-_OP_TYPE = b"\x22"
-"""The tag of `op_type` in a serialized NodeProto."""
 
 Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
 """Nodes that replace another: messages, or the bytes of a GraphProto that holds only nodes."""
@@ -47,28 +52,6 @@ def count_of(replacement: Replacement) -> int:
 def _yields_one(op_type: str) -> bool:
     found = schema(op_type, latest_opset())
     return found is not None and found.max_output == 1
-
-
-def _only_output(data: bytes) -> tuple[bytes, bytes]:
-    """The output of a serialized node without inputs, and the bytes after its output and name; both empty for other
-    nodes.
-
-    Neither name may be longer than 127 bytes.
-    """
-    try:
-        output_end = end = data[1] + 2
-        length = data[1] or 128
-        if data[end] == NAME:
-            length |= data[end + 1]
-            end += 2 + data[end + 1]
-    except IndexError:
-        return b"", b""
-    is_such = data[0] == OUTPUT and length < 128 and data[end : end + 1] == _OP_TYPE
-    return (data[2:output_end], data[end:]) if is_such else (b"", b"")
-
-
-def _is_constant(node: NodeProto) -> bool:
-    return node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and bool(node.output and node.output[0])
 
 
 def _serialized(replacement: Replacement) -> bytes:
@@ -97,6 +80,7 @@ class NodeList:
         self._parsed: dict[int, NodeProto] = {}
         self._parsed_sources: dict[int, NodeProto] = {}
         self._edited: set[int] = set()
+        self._producers: dict[str, NodeProto | None] = {}
         self._is_spliced = False
         # These two are called most often, so they are bound methods of the containers.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
@@ -142,25 +126,17 @@ class NodeList:
         """Positions of the nodes whose operator is wanted, or all if operator types do not identify operators."""
         return self.census.positions(is_wanted) if self.census.is_plain else range(len(self))
 
-    def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
-        """Yield position, output name and node of every Constant node with an output.
+    def types_of_constants(self) -> Collection[int]:
+        """The element types of Constant nodes before any edit; it may include types of others."""
+        constants = graph_of(map(self._sources.__getitem__, self.census.positions("Constant".__eq__)))
+        return types_of_constants(constants.SerializeToString())
 
-        Call it before any edit. Constants with the same value share one node object.
-        """
-        alike: dict[bytes, NodeProto] = {}
-        for index in self.positions("Constant".__eq__):
-            data = self.original(index)
-            if b"Constant" not in data:
-                continue
-            name, rest = _only_output(data)
-            node = alike.get(rest) if name else None
-            if node is None:
-                node = NodeProto.FromString(data)
-                if not _is_constant(node):
-                    continue
-                if name:
-                    alike[rest] = node
-            yield index, name.decode() or node.output[0], node
+    def producer(self, name: str) -> NodeProto | None:
+        """The node that computes a value, before any edit; None if no node does."""
+        if name not in self._producers:
+            index = self.position(name)
+            self._producers[name] = None if index is None else self.source(index)
+        return self._producers[name]
 
     def position(self, name: str) -> int | None:
         """The position of the node that computes a value; None if no node does."""

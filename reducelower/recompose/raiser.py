@@ -10,7 +10,7 @@ from onnx import ModelProto
 from reducelower.legalization.edits import Edit
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.schemas import opset_of
 from reducelower.plan import Site
 from reducelower.recompose.composing import Composed, Finder, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
@@ -55,9 +55,6 @@ class Raiser:
         surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
         nodes = surroundings.nodes
         self.nodes += len(nodes)
-        for index in surroundings.positions({"Constant"}):
-            if nodes[index].domain in DEFAULT_DOMAINS:
-                scope.constants.nodes[nodes[index].output[0]] = (index, nodes[index])
         taken: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         reductions = tuple(self._expansions.of_reductions(scope.opset, manners, present))

@@ -62,9 +62,9 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
     """Remove initializers and Constant nodes, and the stated types of removed values."""
     if not names:
         return
-    for name in names & home.constants.nodes.keys():
-        index = home.constants.nodes[name][0]
-        if index >= 0:
+    for name in names:
+        index = home.node_list.position(name)
+        if index is not None and home.constants.node(name) is not None:
             _remove_node(edit, index)
     if isinstance(home.holder, GraphProto):
         remove_named(home.holder.initializer, names, home.constants.places)

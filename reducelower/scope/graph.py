@@ -188,7 +188,7 @@ class GraphScope(GraphView):
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
         home = self.home(name)
-        if name in home.constants.nodes:
+        if home.constants.node(name) is not None:
             return "constant"
         if home.constants.has_initializer(name):
             return "dynamic" if home.constants.is_overridable(name) else "initializer"

@@ -10,6 +10,8 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from reducelower.model.attributes import refuse_reference
 from reducelower.model.constants import tensor_of
+from reducelower.model.nodelist import NodeList
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import LARGEST_KEPT
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground
@@ -26,21 +28,21 @@ class GraphConstants:
     """Initializers and Constant nodes of one graph, and what was added to them.
 
     Attributes:
-        nodes: Constant nodes and their positions, by what they yield.
         adopted: tensors that were made the values of names since.
         inputs: the names of the inputs of the graph or function.
         is_main: whether this is the main graph.
     """
 
-    def __init__(self, ground: Ground, holder: GraphProto | FunctionProto, *, is_main: bool) -> None:
-        """Take a graph or function; its Constant nodes are put into `nodes` by whoever goes through them."""
-        self.nodes: dict[str, tuple[int, NodeProto]] = {}
+    def __init__(self, ground: Ground, holder: GraphProto | FunctionProto, nodes: NodeList, *, is_main: bool) -> None:
+        """Take a graph or function and its nodes."""
         self.inputs = frozenset(value if isinstance(value, str) else value.name for value in holder.input)
         self.is_main = is_main
         self._ground = ground
+        self._nodes = nodes
+        self._has_nodes = "Constant" in nodes.operators()
+        self._found: dict[str, NodeProto | None] = {}
         self._initializers = holder.initializer if isinstance(holder, GraphProto) else ()
         self.adopted: dict[str, TensorProto] = {}
-        self._numbers: dict[int, int] = {}
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -56,7 +58,17 @@ class GraphConstants:
         return name in self.adopted or name in self.places
 
     def __contains__(self, name: str) -> bool:
-        return name in self.nodes or self.has_initializer(name)
+        return self.has_initializer(name) or self.node(name) is not None
+
+    def node(self, name: str) -> NodeProto | None:
+        """The Constant node that yields a value, before any edit; None if none does."""
+        if not self._has_nodes:
+            return None
+        if name not in self._found:
+            made = self._nodes.producer(name)
+            is_constant = made is not None and made.op_type == "Constant" and made.domain in DEFAULT_DOMAINS
+            self._found[name] = made if is_constant else None
+        return self._found[name]
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
@@ -65,7 +77,8 @@ class GraphConstants:
     def tensor(self, name: str) -> TensorProto | None:
         """What an initializer or Constant node holds; None if there is none of that name."""
         found = self._initializer(name)
-        return tensor_of(self.nodes[name][1]) if found is None and name in self.nodes else found
+        node = self.node(name) if found is None else None
+        return found if node is None else tensor_of(node)
 
     def _initializer(self, name: str) -> TensorProto | None:
         found = self.adopted.get(name)
@@ -80,7 +93,8 @@ class GraphConstants:
         """
         ground, tensor = self._ground, self._initializer(name)
         if tensor is None:
-            return self._number_of_node(self.nodes[name][1]) if name in self.nodes else 0
+            node = self.node(name)
+            return 0 if node is None else self._number_of_node(node)
         if self.is_overridable(name):
             if not ground.freeze_defaults:
                 return 0
@@ -101,15 +115,11 @@ class GraphConstants:
         return self._ground.values[self.number(name)]
 
     def _number_of_node(self, node: NodeProto) -> int:
-        """The number of a Constant node's value; equal nodes may share one object."""
-        key = id(node)
-        if key not in self._numbers:
-            number = 0
-            if node.attribute:
-                attribute = node.attribute[0]
-                refuse_reference(attribute)
-                dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
-                if prod(dims) <= LARGEST:
-                    number = self._ground.values.number_of_attribute(attribute, self._ground.data_folder)
-            self._numbers[key] = number
-        return self._numbers[key]
+        """The number of a Constant node's value."""
+        if not node.attribute:
+            return 0
+        attribute = node.attribute[0]
+        refuse_reference(attribute)
+        dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
+        is_small = prod(dims) <= LARGEST
+        return self._ground.values.number_of_attribute(attribute, self._ground.data_folder) if is_small else 0

@@ -57,7 +57,7 @@ class GraphView:
         self.opset = opset
         self.parent = parent
         self.place = key
-        self.constants = GraphConstants(ground, holder, is_main=key == ())
+        self.constants = GraphConstants(ground, holder, self.node_list, is_main=key == ())
         self.inputs = self.constants.inputs
         self.stated = StatedTypes(holder, ground.stated if key == () else None)
 
@@ -83,8 +83,7 @@ class GraphView:
 
     def producer(self, name: str) -> NodeProto | None:
         """The node of this graph that computes a value, before any rewrite."""
-        index = self.node_list.position(name)
-        return None if index is None else self.node_list.source(index)
+        return self.node_list.producer(name)
 
     def whole(self, name: str) -> Array | None:
         """The value of an initializer or Constant node of this graph; None for anything else."""

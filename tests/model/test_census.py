@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
 
 from reducelower.model.census import Census, Stated
+from reducelower.model.nodelist import NodeList
 from reducelower.model.wire import varint
 
 NODES = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z"], name="n")]
@@ -139,3 +141,35 @@ def test_models_of_exporters(models: Path) -> None:
         assert sorted(taken.operators) == sorted(set(expected))
         for name in taken.operators:
             assert taken.positions(name.__eq__) == [at for at, each in enumerate(expected) if each == name]
+
+
+@pytest.mark.parametrize(
+    ("held", "element_type"),
+    [
+        ({"value": helper.make_tensor("", TensorProto.INT8, [2], [1, 2])}, TensorProto.INT8),
+        (
+            {
+                "sparse_value": helper.make_sparse_tensor(
+                    helper.make_tensor("", TensorProto.DOUBLE, [1], [1.0]),
+                    helper.make_tensor("", TensorProto.INT64, [1], [2]),
+                    [4],
+                )
+            },
+            TensorProto.DOUBLE,
+        ),
+        ({"value_int": 3}, TensorProto.INT64),
+        ({"value_ints": [3]}, TensorProto.INT64),
+        ({"value_float": 1.0}, TensorProto.FLOAT),
+        ({"value_floats": [1.0]}, TensorProto.FLOAT),
+        ({"value_string": "a"}, TensorProto.STRING),
+        ({"value_strings": ["a"]}, TensorProto.STRING),
+    ],
+    ids=lambda held: next(iter(held)) if isinstance(held, dict) else "",
+)
+def test_the_element_types_of_constants_are_known_however_they_are_held(
+    held: dict[str, Any], element_type: int
+) -> None:
+    shared = helper.make_node("Constant", [], ["f"], value=helper.make_tensor("", TensorProto.FLOAT16, [], [1.0]))
+    nodes = [shared, *NODES, helper.make_node("Constant", [], ["c"], **held), shared]
+    found = NodeList.of_holder(GraphProto(node=nodes)).types_of_constants()
+    assert set(found) == {TensorProto.FLOAT16, element_type}

@@ -95,8 +95,6 @@ def _fold(document: Document, settings: Settings) -> None:
     graph, opset = model.graph, opset_of(model)
     ground = ground_of(model, document.with_message(deepcopy(model)), Target(opset), settings)
     scope = GraphScope(ground, graph, opset, "graph", key=())
-    for index, name, node in scope.node_list.constants():
-        scope.constants.nodes[name] = (index, node)
     edit = Edit(scope)
     constant: set[str] = set()
     kept = set(read_outside_nodes(graph))

@@ -1,0 +1,28 @@
+"""A graph knows its constants, whether initializers or Constant nodes hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import parser
+
+from tests.scope.test_ranks import scope_of
+
+
+def test_constant_nodes_are_found_like_initializers() -> None:
+    scope = scope_of(
+        parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "my": 1]> g (float[2] x) => (y)
+        <int64[1] held = {3}> {
+            made = Constant<value_ints = [3]>()  spelled = ai.onnx.Constant<value = int64[1] {3}>()
+            foreign = my.Constant<value = int64[1] {3}>()  sum = Add(held, made)  y = Neg(x) }""")
+    )
+    for name in ("held", "made", "spelled", "sum"):
+        np.testing.assert_array_equal(scope.constant(name), [6 if name == "sum" else 3])
+    assert [scope.constant(name) for name in ("foreign", "x", "y")] == [None] * 3
+    written = {name: scope.written_as(name) for name in ("held", "made", "spelled", "foreign", "sum")}
+    assert written == {
+        "held": "initializer",
+        "made": "constant",
+        "spelled": "constant",
+        "foreign": "dynamic",
+        "sum": "dynamic",
+    }
