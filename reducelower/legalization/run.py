@@ -29,7 +29,7 @@ from reducelower.legalization.run_versions import (
     source_opset,
     with_opset,
 )
-from reducelower.legalization.zeros import assumes_none, notes_about_zeros
+from reducelower.legalization.zeros import told_about_zeros
 from reducelower.model.census import Stated
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE
@@ -105,8 +105,7 @@ def run(
         try:
             graph_pass.run(opset)
             unmended = graph_pass.unmended
-            is_conditional = assumes_none(graph_pass.edits)
-            about_zeros = [*notes_about_zeros(graph_pass.edits, goal, is_asked=target.assume_nonempty)]
+            is_conditional, about_zeros = told_about_zeros(graph_pass.edits, goal, is_asked=target.assume_nonempty)
         finally:
             ground.clear_caches()
     notes = (

@@ -77,7 +77,8 @@ def with_opset(target: Target, own: int) -> Target:
     for name in target.without_types:
         parse_element_type(name)
     assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
-    return replace(target, opset=opset, assume_nonempty=assumes)
+    is_said = (opset, assumes) == (target.opset, target.assume_nonempty)
+    return target if is_said else replace(target, opset=opset, assume_nonempty=assumes)
 
 
 def fit_ir_version(draft: Draft, target: Target) -> Refusal | None:

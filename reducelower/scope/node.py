@@ -65,6 +65,7 @@ class NodeScope(Scope):
         adopted: tensors that become the value of operands, by number.
         derived: new names in order: stem, tail, name.
         types: types to state for new values.
+        operands: how many distinct operands the node has; 0 if it uses the names of the model.
         zeros: ``heeded`` if the result asks at run time whether a dimension is zero, ``assumed`` if it would.
     """
 
@@ -88,6 +89,7 @@ class NodeScope(Scope):
         self.derived: list[tuple[str, str, str]] = []
         self.types: dict[str, TypeProto] = {}
         self.zeros: set[Literal["assumed", "heeded"]] = set()
+        self.operands = len(operands or ())
         self._operands = operands
         self._numbers: dict[Hashable, str] = {}
         self._declared: dict[str, int] = {}

@@ -6,7 +6,7 @@ infer each replacement once per combination of operand types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
@@ -49,6 +49,7 @@ def operands_of(nodes: Iterable[NodeProto], added: Sequence[tuple[str, Added]]) 
 
 def alone(
     nodes: Sequence[NodeProto],
+    read: Collection[str],
     added: Sequence[tuple[str, Added]],
     opset: int,
     known: Mapping[str, Described],
@@ -59,14 +60,14 @@ def alone(
 
     Args:
         nodes: the nodes.
+        read: what they read; see `operands_of`.
         added: constants that are added for them, by name.
         opset: their opset version.
         known: types and values of the operands.
         values: the values behind the numbers in `known`.
         stated: types of new values that inference may not find.
     """
-    read = operands_of(nodes, added)
-    if not known.keys() >= read or any(node.domain for node in nodes):
+    if not known.keys() >= set(read) or any(node.domain for node in nodes):
         return _NOTHING
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(version=opset)

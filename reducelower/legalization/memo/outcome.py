@@ -50,6 +50,7 @@ class Outcome:
         unmended: sentences about problems on the target runtime that no form avoids.
         zeros: see `NodeScope`.
         trail: every question that led to it, with the answer; its scope's.
+        operands: how many distinct operands its nodes have.
     """
 
     op_type: str
@@ -67,15 +68,14 @@ class Outcome:
     unmended: Sequence[str] = ()
     zeros: Collection[str] = ()
     trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
+    operands: int = 0
     _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
-    _templates: dict[int, Template] = field(default_factory=dict, repr=False)
 
-    def template(self, operands: int) -> Template:
-        """What is written for a node with a number of distinct operands, which is the same for all its nodes."""
-        if operands not in self._templates:
-            added = frozenset(name for name, _ in self.added)
-            self._templates[operands] = Template(self.nodes or (), self.derived, added, operands, is_bare=self.in_place)
-        return self._templates[operands]
+    @cached_property
+    def template(self) -> Template:
+        """What is written for a node."""
+        added = [name for name, _ in self.added]
+        return Template(self.nodes or (), self.derived, added, self.operands, is_bare=self.in_place)
 
     @cached_property
     def reads(self) -> Sequence[int]:
@@ -100,8 +100,10 @@ class Outcome:
         if found is None:
             if len(self._alone) >= _TYPES_KEPT:
                 self._alone.clear()
-            known = {name: each for name, each in zip(blanks(len(given)), given, strict=True) if each is not None}
-            found = self._alone[given] = alone(self.nodes or (), self.added, opset, known, values, self.types)
+            names = blanks(len(given))
+            known = {name: each for name, each in zip(names, given, strict=True) if each is not None}
+            read = [names[number] for number in self.reads]
+            found = self._alone[given] = alone(self.nodes or (), read, self.added, opset, known, values, self.types)
         return found
 
     @classmethod
@@ -145,6 +147,7 @@ class Outcome:
             unmended=unmended,
             zeros=frozenset(scope.zeros),
             trail=scope.trail,
+            operands=scope.operands,
             types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
         )
 

@@ -1,19 +1,20 @@
-"""The nodes of an outcome with blanks for names, taken apart once and filled for every node that gets the outcome."""
+"""The nodes of an outcome as bytes with blanks, so that thousands of equal nodes are written without messages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from onnx import NodeProto
 
-from reducelower.legalization.memo.format import Format, Piece
-from reducelower.model.census import INPUT, NAME, OUTPUT
+from reducelower.model.census import INPUT, NAME, OUTPUT, field_head
 from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
-from reducelower.scope.blanks import blank
+from reducelower.scope.blanks import blank, blanks
 
 __all__ = ["MARKS", "NAME_BLANK", "Template", "fill", "is_in_blanks"]
 
@@ -24,18 +25,35 @@ MARKS = blank("marks")
 """The doc string of a node in blanks: doc string and metadata of the original go to the new node that has it."""
 
 _BLANK = re.compile(r"⟦\w+⟧")
-_OPERAND = re.compile(r"⟦(\d+)⟧")
 
-_FORMATS_KEPT = 8
+_FORMS_KEPT = 256
+"""For how many combinations of lengths a template keeps its form."""
 
-_Pieces: TypeAlias = "Sequence[Piece | str]"
-"""A node in pieces; names of new values and added constants are strings."""
+_Piece: TypeAlias = "bytes | int"
+"""A part of a node: constant bytes, or a blank, by the number of the text that fills it."""
+
+
+class _Apart(NamedTuple):
+    """A node: the size of its constant bytes, its blanks, and the bytes between them."""
+
+    size: int
+    blanks: Sequence[int]
+    around: Sequence[bytes]
+
+
+class _NoBytesError(Exception):
+    """A node has subgraphs, or names of another form, so it is written as a message."""
 
 
 class Template:
     """What is the same for every node with an outcome, in whatever graph and model it stands.
 
-    The texts that fill the blanks are the operands of the node, its name, its marks, and then the new names.
+    The texts that fill the blanks are the operands of the node, its name, its marks, new names, and the names of the
+    constants that are added. Each name and each node is preceded by its length, so there is one form per combination of
+    lengths; forms are cached.
+
+    Attributes:
+        is_bytes: whether the nodes can be written as bytes: none has subgraphs or a name of another form.
     """
 
     def __init__(
@@ -47,80 +65,109 @@ class Template:
         *,
         is_bare: bool,
     ) -> None:
-        """Take the nodes of an outcome; nothing is taken apart yet.
+        """Take apart the nodes of an outcome.
 
         Args:
             nodes: the nodes, with blanks for names.
             derived: new names in order: stem, tail, name.
-            added: the blanks of added constants.
+            added: the blanks of added constants, in order.
             operands: how many distinct operands the replaced node has.
-            is_bare: see `Format`.
+            is_bare: whether it is one node without tag and length before it; else as in a GraphProto.
         """
-        self._nodes = nodes
-        self._derived = derived
-        self._added = added
-        self._name_at = operands
-        self._marks_at = operands + 1
-        self._numbers = {name: operands + 2 + at for at, (_, _, name) in enumerate(derived)}
+        texts = (*blanks(operands), NAME_BLANK, MARKS, *(name for _, _, name in derived), *added)
+        self._numbers = {text: number for number, text in enumerate(texts)}
         self._is_bare = is_bare
-        self._formats: dict[tuple[str, ...], Format] = {}
+        self._forms: dict[tuple[int, ...], bytes] = {}
+        try:
+            self._nodes = [_apart(self._pieces(node)) for node in nodes]
+            self.is_bytes = True
+        except _NoBytesError:
+            self._nodes = []
+            self.is_bytes = False
+        self._pick = _picking([number for node in self._nodes for number in node.blanks])
 
-    @property
-    def is_bytes(self) -> bool:
-        """Whether the nodes can be written as bytes: none has subgraphs or a name of another form."""
-        return self._pieces is not None
+    def fill(self, texts: tuple[bytes, ...]) -> bytes:
+        """The nodes with these texts in their blanks."""
+        lengths = tuple(map(len, texts))
+        form = self._forms.get(lengths)
+        if form is None:
+            if len(self._forms) >= _FORMS_KEPT:
+                self._forms.clear()
+            form = self._forms[lengths] = b"".join(chain.from_iterable(self._parts(lengths)))
+        filled: bytes = form % self._pick(texts)
+        return filled
 
-    def format(self, constants: Mapping[str, str]) -> Format:
-        """The nodes as bytes with blanks; `constants` are names in the graph of added constants, by their blanks."""
-        key = tuple(constants.values())
-        if key not in self._formats:
-            if len(self._formats) >= _FORMATS_KEPT:
-                self._formats.clear()
-            coded = {name: _coded(given) for name, given in constants.items()}
-            known: dict[str, Piece] = {**self._numbers, **coded}
-            nodes = [[known[each] if isinstance(each, str) else each for each in node] for node in self._pieces or ()]
-            self._formats[key] = Format(nodes, self._marks_at, is_bare=self._is_bare)
-        return self._formats[key]
+    def _parts(self, lengths: Sequence[int]) -> list[list[bytes]]:
+        """The form for texts of these lengths, in parts."""
+        parts, marks = [], self._numbers[MARKS]
+        for size, numbers, around in self._nodes:
+            heads = []
+            for number in numbers:
+                length = lengths[number]
+                taken, head = (length, b"%b") if number == marks else _length_head(length)  # marks are whole fields
+                size += taken
+                heads.append(head)
+            head = b"" if self._is_bare else _plain(field_head(size))
+            parts.append([head, around[0], *chain.from_iterable(zip(heads, around[1:], strict=True))])
+        return parts
 
-    @cached_property
-    def _pieces(self) -> Sequence[_Pieces] | None:
-        nodes = []
-        for node in self._nodes:
-            pieces = self._pieces_of(node)
-            if pieces is None:
-                return None
-            nodes.append(pieces)
-        return nodes
-
-    def _pieces_of(self, node: NodeProto) -> _Pieces | None:
-        """A node in pieces: its names, operator and attributes, everything else; None if it has names elsewhere."""
+    def _pieces(self, node: NodeProto) -> Sequence[_Piece]:
+        """A node in pieces: its names, operator and attributes, everything else."""
         if any(True for _ in subgraphs(node)):
-            return None
-        pieces: list[Piece | str] = []
+            raise _NoBytesError
+        pieces: list[_Piece] = []
         for tag, names in ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else [])):
             for name in names:
-                piece = self._piece_of(name)
-                if piece is None:
-                    return None
-                pieces += [bytes([tag]), piece]
+                pieces += [bytes([tag]), self._piece_of(name)]
         pieces.append(NodeProto(op_type=node.op_type, attribute=node.attribute).SerializeToString())
         if node.doc_string == MARKS:
-            pieces.append(self._marks_at)
+            pieces.append(self._numbers[MARKS])
         behind = NodeProto.FromString(node.SerializeToString())
         for cleared in ("input", "output", "name", "op_type", "attribute", "doc_string"):
             behind.ClearField(cleared)
         pieces.append(behind.SerializeToString())
         return pieces
 
-    def _piece_of(self, name: str) -> Piece | str | None:
-        if name == NAME_BLANK:
-            return self._name_at
-        if name in self._numbers or name in self._added:
-            return name
-        if not is_in_blanks(name):
-            return _coded(name)
-        found = _OPERAND.fullmatch(name)
-        return int(found[1]) if found else None
+    def _piece_of(self, name: str) -> _Piece:
+        number = self._numbers.get(name)
+        if number is not None:
+            return number
+        if is_in_blanks(name):
+            raise _NoBytesError
+        text = name.encode()
+        return varint(len(text)) + text
+
+
+def _apart(pieces: Sequence[_Piece]) -> _Apart:
+    size, numbers, around = 0, list[int](), [b""]
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            size += len(piece)
+            around[-1] += _plain(piece)
+        else:
+            numbers.append(piece)
+            around.append(b"")
+    return _Apart(size, numbers, around)
+
+
+def _picking(numbers: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
+    """A function that picks the texts of some numbers, as a tuple."""
+    # With a single number, itemgetter would return the item instead of a tuple.
+    if not numbers:
+        return lambda texts: ()
+    return itemgetter(*numbers) if len(numbers) > 1 else lambda texts: (texts[numbers[0]],)
+
+
+@cache
+def _length_head(length: int) -> tuple[int, bytes]:
+    """How many bytes a name takes with its length, and that length followed by a placeholder for the name."""
+    head = varint(length)
+    return len(head) + length, _plain(head) + b"%b"
+
+
+def _plain(text: bytes) -> bytes:
+    """Text escaped for a form."""
+    return text.replace(b"%", b"%%")
 
 
 def is_in_blanks(text: str) -> bool:
@@ -131,9 +178,3 @@ def is_in_blanks(text: str) -> bool:
 def fill(text: str, real: Mapping[str, str]) -> str:
     """Replace the blanks in a text by names."""
     return _BLANK.sub(lambda found: real.get(found[0], found[0]), text)
-
-
-def _coded(name: str) -> bytes:
-    """A name as protobuf writes it after the tag: length, then UTF-8."""
-    text = name.encode()
-    return varint(len(text)) + text

@@ -6,13 +6,11 @@ The result is bytes: thousands of nodes are written from one template.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.alone import alone, operands_of
-from reducelower.legalization.memo.format import Format
 from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
@@ -46,10 +44,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     if made and graph.is_graph:
         operands = operands_of(nodes, outcome.added)
         known = {name: found for name in operands if (found := graph.described(name)) is not None}
-        types = {
-            **alone(nodes, outcome.added, graph.ground.opset, known, graph.ground.values, types.items()).types,
-            **types,
-        }
+        opset, values = graph.ground.opset, graph.ground.values
+        types = {**alone(nodes, operands, outcome.added, opset, known, values, types.items()).types, **types}
     added = {name: _add(each, graph, {}) for name, each in outcome.added}
     for node in nodes:
         if added:
@@ -77,13 +73,12 @@ class Writing:
         self._graph = graph
         self._doubts = doubts
         self._names = graph.ground.names
-        self._operands = len(read.names) - 1
         # A constant may be named after an operand; the first node that reads it decides.
         real = real_names(read)
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
-        self._template = outcome.template(self._operands)
-        self._is_bytes = self._template.is_bytes
-        self._makes_names = bool(outcome.derived) or not self._is_bytes
+        self._constants = tuple(map(str.encode, self._fixed.values()))
+        self._template = outcome.template
+        self._makes_names = bool(outcome.derived) or not self._template.is_bytes
         self._makes_values = bool(outcome.new_values) and graph.is_graph
         if outcome.nodes and self._inferred(read) is None and self._needs_types():
             doubts.append(outcome.op_type)
@@ -103,7 +98,7 @@ class Writing:
         names = self._real_names(read) if self._makes_names else {}
         if outcome.nodes is None:
             pass
-        elif not self._is_bytes:
+        elif not self._template.is_bytes:
             nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes]
             if outcome.in_place:
                 graph.node_list.overwrite(index, nodes[0].SerializeToString())
@@ -111,7 +106,7 @@ class Writing:
                 edit.replaced[index] = nodes
         else:
             new = [names[name].encode() for _, _, name in outcome.derived] if names else ()
-            written = self._format.fill((*read.names, read.marks, *new))
+            written = self._template.fill((*read.names, read.marks, *new, *self._constants))
             if outcome.in_place:
                 graph.node_list.overwrite(index, written)
             else:
@@ -128,11 +123,6 @@ class Writing:
         for number, tensor in outcome.adopted:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
-    @cached_property
-    def _format(self) -> Format:
-        """The nodes with a blank for every new name, after those of names and marks."""
-        return self._template.format(self._fixed)
-
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
         outcome, graph = self.outcome, self._graph
@@ -142,7 +132,7 @@ class Writing:
             if described is None:  # mostly the first operand tells
                 return None
             known[number] = described
-        names = enumerate(read.names[: self._operands])
+        names = enumerate(read.names[:-1])
         given = tuple([known.get(number) or graph.described(name.decode()) for number, name in names])
         found = outcome.alone(graph.ground.opset, given, graph.ground.values)
         if found.objection:
