@@ -29,6 +29,8 @@ FAR_UP, FAR_DOWN = "far above one", "far below one"
 _ROOM = 48  # elements, which the inputs of a region have in all
 _EPSILON = 1e-3  # below, a constant is taken for one
 _SUMMED = 64  # integers whose sum is to be in range
+_POWER = 8  # of which powers of integers are to be in range, beside those of a digit
+_LEAST_HIGHEST = 9
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
 
@@ -278,6 +280,9 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     info = np.iinfo(dtype)
     # The lowest integer has no negative, and dividing it by -1 ends some processes.
     lowest, highest = (info.min + 1 if info.min and filling.limits.divisors else info.min), info.max
+    if filling.limits.open_to_overflow:
+        highest = max(int(highest ** (1 / _POWER)), _LEAST_HIGHEST)
+        lowest = -highest if info.min else 0
 
     def drawn(least: int, most: int) -> Maker:
         def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:

@@ -51,6 +51,7 @@ class Limits:
         vectors: inputs that have one dimension, where their rank is not known.
         held: the shapes of constants, by name.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
+        open_to_overflow: whether an operator leaves open what integers become that their type does not hold.
         rounds_to_integers: whether floats are rounded to integers, which is undefined for those that no integer stands
             for.
         cast_to: the integer types that values are cast to.
@@ -76,6 +77,7 @@ class Limits:
     vectors: set[str] = field(default_factory=set)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     open_to_special: str = ""
+    open_to_overflow: bool = False
     rounds_to_integers: bool = False
     cast_to: set[int] = field(default_factory=set)
     constants: tuple[float, ...] = ()
@@ -109,6 +111,10 @@ class Limits:
             found.append(f"{_names(self.divisors)}: never fed zero, by which integers are divided or what becomes one.")
         if self.open_to_special:
             found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
+        if self.open_to_overflow:
+            found.append(
+                "Integers were fed of which a power of eight is in the range of their type, and single digits."
+            )
         if self.rounds_to_integers:
             found.append("NaN and floats beyond the range of integers were not fed, to which they are rounded.")
         return tuple(found)
@@ -209,6 +215,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
     limits.least = max(limits.least, window(node))
     if not limits.open_to_special and _leaves_open(node):
         limits.open_to_special = node.op_type
+    limits.open_to_overflow |= node.op_type in of_kind("open to overflow")
     if node.op_type == "Cast":
         limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
     limits.rounds_to_integers |= node.op_type in of_kind("rounding")

@@ -40,7 +40,9 @@ class Pow(op_pow.Pow):
 
     def _run(self, a: Array, b: Array) -> tuple[Array]:
         with np.errstate(all="ignore"):
-            found = np.where((a == -np.inf) & (b == 0.5), np.inf, np.power(a, b))
+            found = np.power(a, b)
+            if a.dtype.kind not in "iu":
+                found = np.where((a == -np.inf) & (b == 0.5), np.inf, found)
         return (found.astype(a.dtype),)
 
 

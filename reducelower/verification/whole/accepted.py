@@ -29,6 +29,7 @@ _ENOUGH = 2  # sets of inputs with different sizes, that give every output eleme
 _DRAWS = 4  # of indices and sizes that fit
 _WIDE = 50.0
 _OF_WEIGHTS = 12  # sizes
+_OF_PICTURES = 100
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
 
 
@@ -172,7 +173,7 @@ class Accepted:
 
     def _of_other_kinds(self, sizes: Mapping[str, int], free: Sequence[str]) -> None:
         """Sets that differ in kind; of these, the source takes what it takes, and of empty ones one is enough."""
-        others = ((feeds, False) for feeds in chain(self._of_values(), self._of_masks(sizes)))
+        others = ((feeds, False) for feeds in chain(self._of_values(), self._of_integers(sizes)))
         for feeds, is_enough in chain(others, ((feeds, True) for feeds in self._without_elements(sizes, free))):
             if self._is_over():
                 return
@@ -196,17 +197,17 @@ class Accepted:
         changes += [{name: np.full_like(first[name], truth) for name in bools} for truth in (False, True)]
         yield from ({**first, **changed} for changed in changes if changed)
 
-    def _of_masks(self, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-        """Integers that are zero or one, where an output has no number in any run, and integers of one.
+    def _of_integers(self, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+        """Integers of zero and one, of one and of a hundred, where an output has no number in any run.
 
-        Integers may be a mask, of which other values overflow.
+        Integers may be a mask, of which other values overflow, or the size that a picture is to have.
         """
         whole = [spec.name for spec in self.specs if spec.element_type in INTEGERS]
-        for at in range(2 if whole else 0):
+        for at, number in enumerate((None, 1, _OF_PICTURES) if whole else ()):
             if _tells_numbers(self.run.results):
                 return
             feeds = self._made(sizes, "small", 104, at)
-            yield {**feeds, **{name: np.ones_like(feeds[name]) for name in whole}} if at else feeds
+            yield feeds if number is None else {**feeds, **{name: np.full_like(feeds[name], number) for name in whole}}
 
     def _without_elements(self, sizes: Mapping[str, int], free: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Some inputs without elements; none where a kernel may object to it."""
