@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reducelower.conformance.distilling import Distilled
     from reducelower.conformance.from_models import FromModels
     from reducelower.conformance.process import Subject
-    from reducelower.conformance.running import How
+    from reducelower.conformance.running import How, Workers
     from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["command"]
@@ -91,6 +91,7 @@ def command(**options: Any) -> int:
       reducelower probe exported/ --runtime openvino -o ours.toml --keep-failing parts
     """
     from reducelower.conformance.process import UnusableError
+    from reducelower.conformance.running import Workers
     from reducelower.report.plain import runtime_line
 
     subject = _subject(options)
@@ -101,9 +102,12 @@ def command(**options: Any) -> int:
     for name, value in (("--known", options["known"]), ("--keep-failing", options["kept"])):
         if value and not options["models"]:
             raise click.UsageError(f"{name} goes with models; the suite starts from nothing")
+    if options["known"] and not options["name"]:
+        subject = replace(subject, name=_target(options["known"]).name)
     measure = _by_models if options["models"] else _by_suite
     try:
-        distilled, text = measure(subject, options)
+        with Workers(subject, options["time_limit"], options["jobs"]) as workers:
+            distilled, text = measure(workers, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
@@ -122,11 +126,10 @@ def command(**options: Any) -> int:
 def _how(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How:
     from reducelower.conformance.running import How
 
-    keep = Path(options["results"]) if options["results"] else None
-    return How(options["time_limit"], options["jobs"], keep, advance)
+    return How(Path(options["results"]) if options["results"] else None, advance)
 
 
-def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled, str]:
+def _by_suite(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """What the suite shows, and then the pairs of operators that exporters write."""
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
@@ -142,19 +145,19 @@ def _by_suite(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled, 
         cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
     with progress("models", len(cases), quiet=options["quiet"]) as advance:
         how = _how(options, advance)
-        probed = probe(subject, cases, how, version=options["version"], tolerance=options["tolerance"])
+        probed = probe(workers, cases, how, version=options["version"], tolerance=options["tolerance"])
     distilled = distil(probed, date.today())
     with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-        runtime, changes = mended(subject, probed, distilled.runtime, replace(how, advance=advance))
+        runtime, changes = mended(workers, probed, distilled.runtime, replace(how, advance=advance))
     left = tuple(change.case for change in changes if change.is_bad)
     if not options["operators"]:
-        found = _from_models(subject, exporter_cases(), runtime, options)
+        found = _from_models(workers, exporter_cases(), runtime, options)
         runtime, left = found.runtime, (*left, *found.left)
     distilled = replace(distilled, runtime=runtime, untold=left)
     return distilled, as_text(probed, distilled)
 
 
-def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled, str]:
+def _by_models(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """What models of the user show, beside what is known."""
     from reducelower.batch.inputs import find_models
     from reducelower.conformance.distilling import Distilled
@@ -163,7 +166,7 @@ def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled,
     from reducelower.report.probe import models_text
     from reducelower.verification.running.source import CannotRunError
 
-    known = _known(subject, options)
+    known = _known(workers, options)
     models = find_models(options["models"])
     is_short = len({model.relative for model in models}) == len(models)  # two folders may hold models of one name
     cases, left_out = [], {}
@@ -174,45 +177,44 @@ def _by_models(subject: Subject, options: Mapping[str, Any]) -> tuple[Distilled,
             left_out[model.path] = str(error)
     if not cases:
         raise SettingError(f"none of the models can be run: {next(iter(left_out.values()))}")
-    name = options["name"] or known.name
-    found = _from_models(replace(subject, name=name), cases, replace(known, name=name), options)
+    found = _from_models(workers, cases, replace(known, name=workers.name), options)
     if options["kept"]:
         _keep(found, Path(options["kept"]))
     distilled = Distilled(found.runtime, found.left, ())
     return distilled, models_text(found, left_out)
 
 
-def _known(subject: Subject, options: Mapping[str, Any]) -> Runtime:
+def _known(workers: Workers, options: Mapping[str, Any]) -> Runtime:
     """What is known before models run: the target that the user names, or that of the runtime at its version."""
-    from reducelower.conformance.process import Worker
-    from reducelower.runtimes import TargetError, load_runtime
-
-    name = options["known"] or options["runtime"]
+    if options["known"]:
+        return _target(options["known"])
+    name = options["runtime"]
     if name is None:
         raise SettingError("--known names the target to start from, such as one that probe wrote of the suite")
+    found = _target(name)
     try:
-        found = load_runtime(name)
-        if options["known"]:
-            return found
-        with Worker(subject, options["time_limit"]) as worker:
-            worker.start()
-            version = options["version"] or worker.version
-        try:
-            return load_runtime(f"{name}@{version}")
-        except TargetError:
-            return found  # a version that is no number, such as that of a build
+        return _target(f"{name}@{options['version'] or workers.first.version}")
+    except SettingError:
+        return found  # a version that is no number, such as that of a build
+
+
+def _target(name: str) -> Runtime:
+    from reducelower.runtimes import TargetError, load_runtime
+
+    try:
+        return load_runtime(name)
     except TargetError as error:
         raise SettingError(str(error)) from None
 
 
-def _from_models(subject: Subject, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
+def _from_models(workers: Workers, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
     from reducelower.cli.progress import progress
     from reducelower.conformance.from_models import facts_from_models
     from reducelower.pipeline.model_cases import inside
 
     with progress("models", len(cases), quiet=options["quiet"]) as advance:
         return facts_from_models(
-            subject,
+            workers,
             cases,
             known,
             inside,

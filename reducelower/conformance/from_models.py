@@ -19,8 +19,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge_whole
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Transform, compare, fitted
 from reducelower.conformance.narrow_facts import narrow_fact
-from reducelower.conformance.process import Subject, Worker
-from reducelower.conformance.running import AS_USUAL, How, Probed, probe
+from reducelower.conformance.running import AS_USUAL, How, Probed, Workers, probe
 from reducelower.runtimes.facts import Evidence, Fact
 from reducelower.runtimes.runtime import Runtime
 
@@ -62,7 +61,7 @@ class FromModels:
 
 
 def facts_from_models(
-    subject: Subject,
+    workers: Workers,
     cases: Sequence[Case],
     known: Runtime,
     look: Look,
@@ -78,47 +77,46 @@ def facts_from_models(
         UnusableError: the runtime cannot be run at all.
     """
     how = replace(how, judge=judge_whole)
-    probed = probe(subject, cases, how, version=version, tolerance=tolerance)
+    probed = probe(workers, cases, how, version=version, tolerance=tolerance)
     measured = f"{probed.runtime} {probed.version}".strip()
     verdicts: dict[tuple[str, bytes], Verdict] = {}
     parts: dict[tuple[str, bytes], Part | None] = {}
     untrue: dict[Fact, str] = {}
     runtime = known
-    with Worker(subject, how.time_limit) as worker:
-        worker.start()
-        allowed = worker.tolerance if tolerance is None else tolerance
+    worker = workers.first
+    allowed = worker.tolerance if tolerance is None else tolerance
 
-        def run(case: Case) -> Verdict:
-            return judge_whole(case, worker.run(case.model, case.inputs), allowed)
+    def run(case: Case) -> Verdict:
+        return judge_whole(case, worker.run(case.model, case.inputs), allowed)
 
-        asked = probed
-        for _ in range(_ROUNDS):
-            convert = cache(fitted(runtime))
-            changes = compare(subject, asked, convert, how, known=verdicts)
-            facts = dict.fromkeys(runtime.facts)
-            for change in changes:
-                if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-                    wrongly = [fact for fact in facts if fact.told in change.after.detail]
-                    untrue.update((fact, change.case.name) for fact in wrongly)
-            for whole in _failing(changes, convert):
-                key = (whole.name, whole.model)
-                if key not in parts:
-                    inside = look(ModelProto.FromString(whole.model), whole)
-                    part = parts[key] = smallest_part(whole, inside, run)
-                    fact = None if part is None else _fact(part, whole, inside, run, measured, on)
-                    if fact is not None and not any(replace(each, evidence=fact.evidence) == fact for each in facts):
-                        facts[fact] = None
-            kept = tuple(fact for fact in facts if fact not in untrue)
-            if kept != runtime.facts:
-                # A new fact may be true of nodes of every model, which the last round sees; it takes the longest.
-                asked = _those(probed, {change.case.name for change in changes if change.is_bad})
-                runtime = replace(runtime, facts=kept)
-            elif asked is not probed:
-                asked = probed
-            else:
-                break
+    asked = probed
+    for _ in range(_ROUNDS):
+        convert = cache(fitted(runtime))
+        changes = compare(workers, asked, convert, how, known=verdicts)
+        facts = dict.fromkeys(runtime.facts)
+        for change in changes:
+            if change.after.kind == TOOL_REFUSED and change.before.word == "right":
+                wrongly = [fact for fact in facts if fact.told in change.after.detail]
+                untrue.update((fact, change.case.name) for fact in wrongly)
+        for whole in _failing(changes, convert):
+            key = (whole.name, whole.model)
+            if key not in parts:
+                inside = look(ModelProto.FromString(whole.model), whole)
+                part = parts[key] = smallest_part(whole, inside, run)
+                fact = None if part is None else _fact(part, whole, inside, run, measured, on)
+                if fact is not None and not any(replace(each, evidence=fact.evidence) == fact for each in facts):
+                    facts[fact] = None
+        kept = tuple(fact for fact in facts if fact not in untrue)
+        if kept != runtime.facts:
+            # A new fact may be true of nodes of every model, which the last round sees; it takes the longest.
+            asked = _those(probed, {change.case.name for change in changes if change.is_bad})
+            runtime = replace(runtime, facts=kept)
+        elif asked is not probed:
+            asked = probed
         else:
-            changes = compare(subject, probed, fitted(runtime), how, known=verdicts)
+            break
+    else:
+        changes = compare(workers, probed, fitted(runtime), how, known=verdicts)
     found = {name: part for (name, _), part in parts.items() if part is not None}
     return FromModels(probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), found, untrue)
 

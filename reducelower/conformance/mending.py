@@ -12,9 +12,8 @@ from reducelower.api import legalize
 from reducelower.conformance.case import Case, CaseFeatures
 from reducelower.conformance.conditions import TOLD
 from reducelower.conformance.judging import Verdict
-from reducelower.conformance.process import Subject
 from reducelower.conformance.results import Result
-from reducelower.conformance.running import AS_USUAL, How, Probed, probe
+from reducelower.conformance.running import AS_USUAL, How, Probed, Workers, probe
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site
@@ -93,7 +92,7 @@ def fitted(runtime: Runtime) -> Transform:
 
 
 def compare(
-    subject: Subject,
+    workers: Workers,
     probed: Probed,
     transform: Transform,
     how: How = AS_USUAL,
@@ -119,7 +118,7 @@ def compare(
         replace(case, model=made[name].model) for name, case in changed.items() if (name, made[name].model) not in known
     ]
     if new:
-        again = probe(subject, new, how, version=probed.version, tolerance=tolerance)
+        again = probe(workers, new, how, version=probed.version, tolerance=tolerance)
         known.update(((case.name, case.model), result.verdict) for case, result in zip(new, again.results, strict=True))
     found = []
     for case, result in zip(probed.cases, probed.results, strict=True):
@@ -134,7 +133,7 @@ def compare(
     return found
 
 
-def mended(subject: Subject, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
+def mended(workers: Workers, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that exclude forms that are no better, and the result for every case.
 
     A form that breaks right nodes, or fails more nodes than it repairs, is excluded for the nodes of that fact, or for
@@ -142,7 +141,7 @@ def mended(subject: Subject, probed: Probed, runtime: Runtime, how: How = AS_USU
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
-        changes = compare(subject, probed, fitted(runtime), how, known=known)
+        changes = compare(workers, probed, fitted(runtime), how, known=known)
         facts = _corrected(runtime, changes)
         if facts == runtime.facts:
             break

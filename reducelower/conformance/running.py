@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,26 +15,86 @@ from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer, Subject, UnusableError, Worker
 from reducelower.conformance.results import Result, read_results, results_of
 
-__all__ = ["AS_USUAL", "How", "Probed", "probe"]
+__all__ = ["AS_USUAL", "How", "Probed", "Workers", "probe"]
 
 _STARTS = 5
 """How often a worker may fail to start before the runtime is given up."""
 
 
-@dataclass(frozen=True)
-class How:
-    """How models are run.
+class Workers(AbstractContextManager["Workers"]):
+    """The worker processes of a runtime, which serve all that is run on it: starting one may take long.
 
     Attributes:
-        time_limit: seconds for one model.
-        jobs: number of parallel workers.
+        name: that of the runtime, for the results.
+    """
+
+    def __init__(self, subject: Subject, time_limit: float = 60.0, jobs: int = 1) -> None:
+        """Take the runtime, the seconds that a model may take, and how many processes run side by side."""
+        self.name = subject.name
+        self._each = [Worker(subject, time_limit) for _ in range(jobs)]
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._each:
+            each.__exit__(*error)
+
+    @property
+    def first(self) -> Worker:
+        """One of them, which runs.
+
+        Raises:
+            UnusableError: the runtime cannot be run at all.
+        """
+        self._each[0].start()
+        return self._each[0]
+
+    def answers(self, cases: Sequence[Case]) -> Generator[Answer, None, None]:
+        """Run cases, and yield the answers in their order.
+
+        Raises:
+            UnusableError: the runtime cannot be run at all.
+        """
+        with ThreadPoolExecutor(len(self._each)) as pool:
+            try:
+                yield from pool.map(self._runner(), cases)
+            except BaseException:
+                for each in self._each:
+                    each.kill()  # an interrupt does not wait for the running cases
+                raise
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _runner(self) -> Callable[[Case], Answer]:
+        """A function that runs a case in the next worker that is free."""
+        idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for each in self._each:
+            idle.put(each)
+        failed = threading.Semaphore(_STARTS)
+
+        def run(case: Case) -> Answer:
+            worker = idle.get()
+            try:
+                while True:
+                    try:
+                        return worker.run(case.model, case.inputs)
+                    except UnusableError:
+                        if not failed.acquire(blocking=False):
+                            raise
+            finally:
+                idle.put(worker)
+
+        return run
+
+
+@dataclass(frozen=True)
+class How:
+    """What is done with the answers.
+
+    Attributes:
         keep: file that results are added to; cases that it has results for are not run again.
         advance: called with the number of models done and the total.
         judge: decides whether an answer is right.
     """
 
-    time_limit: float = 60.0
-    jobs: int = 1
     keep: Path | None = None
     advance: Callable[[int, int], None] = lambda done, total: None
     judge: Callable[[Case, Answer, float], Verdict] = judge
@@ -58,11 +118,11 @@ class Probed:
 
 
 AS_USUAL = How()
-"""One model after the other, up to a minute each."""
+"""Answers are judged, and nothing is kept."""
 
 
 def probe(
-    subject: Subject,
+    workers: Workers,
     cases: Sequence[Case],
     how: How = AS_USUAL,
     *,
@@ -72,9 +132,9 @@ def probe(
     """Run every case on a runtime.
 
     Args:
-        subject: the runtime.
+        workers: those of the runtime.
         cases: the cases.
-        how: how they are run.
+        how: what is done with the answers.
         version: its version, if the runtime does not say it.
         tolerance: see `judge`; None for what the runtime's adapter asks for.
 
@@ -83,71 +143,28 @@ def probe(
         ValueError: the file of results holds something else.
         OSError: the file cannot be read or written.
     """
+    version = version or workers.first.version
+    tolerance = workers.first.tolerance if tolerance is None else tolerance
+    kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
+    known = dict(results_of(cases, workers.name, version, kept, tolerance))
+    missing = [case for case in cases if case.name not in known]
+    done = len(cases) - len(missing)
+    how.advance(done, len(cases))
     with ExitStack() as stack:
-        workers = [stack.enter_context(Worker(subject, how.time_limit)) for _ in range(how.jobs)]
-        workers[0].start()
-        version = version or workers[0].version
-        tolerance = workers[0].tolerance if tolerance is None else tolerance
-        kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
-        known = dict(results_of(cases, subject.name, version, kept, tolerance))
-        missing = [case for case in cases if case.name not in known]
-        done = len(cases) - len(missing)
-        how.advance(done, len(cases))
         file = None
         if how.keep is not None:
             _end_last_line(how.keep)
             file = stack.enter_context(how.keep.open("a", encoding="utf-8"))
-        for case, verdict in _verdicts(workers, missing, tolerance, how):
-            result = Result.of(case, subject.name, version, verdict, tolerance)
+        answers = stack.enter_context(closing(workers.answers(missing)))
+        for case, answer in zip(missing, answers, strict=True):
+            result = Result.of(case, workers.name, version, how.judge(case, answer, tolerance), tolerance)
             known[case.name] = result
             if file is not None:
                 file.write(result.line())
                 file.flush()
             done += 1
             how.advance(done, len(cases))
-    return Probed(subject.name, version, tuple(cases), tuple(known[case.name] for case in cases))
-
-
-def _verdicts(
-    workers: Sequence[Worker], cases: Sequence[Case], tolerance: float, how: How
-) -> Iterator[tuple[Case, Verdict]]:
-    """Run cases and judge them with a tolerance (see `judge`), in their order.
-
-    Raises:
-        UnusableError: the runtime cannot be run at all.
-    """
-    with ThreadPoolExecutor(how.jobs) as pool:
-        try:
-            for case, answer in zip(cases, pool.map(_runner(workers), cases), strict=True):
-                yield case, how.judge(case, answer, tolerance)
-        except BaseException:
-            for worker in workers:
-                worker.kill()  # an interrupt does not wait for the running cases
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _runner(workers: Iterable[Worker]) -> Callable[[Case], Answer]:
-    """A function that runs a case in the next worker that is free."""
-    idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-    for each in workers:
-        idle.put(each)
-    failed = threading.Semaphore(_STARTS)
-
-    def run(case: Case) -> Answer:
-        worker = idle.get()
-        try:
-            while True:
-                try:
-                    return worker.run(case.model, case.inputs)
-                except UnusableError:
-                    if not failed.acquire(blocking=False):
-                        raise
-        finally:
-            idle.put(worker)
-
-    return run
+    return Probed(workers.name, version, tuple(cases), tuple(known[case.name] for case in cases))
 
 
 def _end_last_line(path: Path) -> None:

@@ -17,7 +17,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.mending import mended
 from reducelower.conformance.reduce_cases import Depth, reduce_cases
-from reducelower.conformance.running import AS_USUAL, How, probe
+from reducelower.conformance.running import Workers, probe
 from reducelower.runtimes import Runtime, load_runtime, read_runtime
 from tests.conformance.made import DAY, fake
 from tests.conformance.test_process import RUNNER
@@ -45,11 +45,11 @@ def facts(found: Runtime) -> list[tuple[list[str], str, dict[str, Any]]]:
     ]
 
 
-def measured(function: str, cases: Sequence[Case], how: How = AS_USUAL) -> Runtime:
+def measured(function: str, cases: Sequence[Case], time_limit: float = 60) -> Runtime:
     """What the command makes of some cases of the suite."""
-    subject = fake(function)
-    probed = probe(subject, cases, how)
-    found, _ = mended(subject, probed, distil(probed, DAY).runtime, how)
+    with Workers(fake(function), time_limit) as workers:
+        probed = probe(workers, cases)
+        found, _ = mended(workers, probed, distil(probed, DAY).runtime)
     return found
 
 
@@ -96,7 +96,7 @@ def test_a_runtime_that_crashes_is_a_finding() -> None:
 
 
 def test_a_runtime_that_hangs_is_a_finding() -> None:
-    found = measured("hanging_on_fed_axes", few_with_fed_axes(), How(time_limit=1))
+    found = measured("hanging_on_fed_axes", few_with_fed_axes(), time_limit=1)
     assert facts(found) == [(["ReduceProd"], "refused", {"axes": ["dynamic"]})]
     assert found.facts[0].says == "ReduceProd with axes known at run time only does not end."
 

@@ -11,7 +11,7 @@ from onnx import helper, load_model_from_string
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.mending import Change, Converted, compare
-from reducelower.conformance.running import probe
+from reducelower.conformance.running import Workers, probe
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError, Refusal
 from tests.conformance.made import fake, reductions
@@ -46,8 +46,8 @@ def refused(model: bytes) -> bytes:
 
 
 def changes(transform: Callable[[bytes], bytes]) -> list[Change]:
-    subject = fake("without_keepdims_default")
-    return compare(subject, probe(subject, CASES), lambda model: Converted(transform(model)))
+    with Workers(fake("without_keepdims_default")) as workers:
+        return compare(workers, probe(workers, CASES), lambda model: Converted(transform(model)))
 
 
 def test_what_is_healed_and_what_is_left_alone() -> None:

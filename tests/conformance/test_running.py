@@ -8,41 +8,49 @@ from pathlib import Path
 
 import pytest
 
+from reducelower.conformance.case import Case
 from reducelower.conformance.process import Subject
-from reducelower.conformance.running import How, probe
+from reducelower.conformance.running import How, Probed, Workers, probe
 from tests.conformance.made import fake, reductions
 
 CASES = [case for case in reductions("ReduceMax") if case.opset == 18 and not case.tag]
 FEW = CASES[:12]
 
 
+def ran(function: str, cases: list[Case], how: How, jobs: int = 1) -> Probed:
+    with Workers(fake(function), jobs=jobs) as workers:
+        return probe(workers, cases, how)
+
+
 def test_results_come_in_the_order_of_the_cases_however_many_workers(tmp_path: Path) -> None:
     files = [tmp_path / f"{jobs}.jsonl" for jobs in (1, 3)]
-    ran = [probe(fake(), FEW, How(jobs=jobs, keep=file)) for jobs, file in zip((1, 3), files, strict=True)]
-    assert [result.case for result in ran[0].results] == [case.name for case in FEW]
-    assert ran[0] == ran[1]
+    one, other = (ran("right", FEW, How(file), jobs) for jobs, file in zip((1, 3), files, strict=True))
+    assert [result.case for result in one.results] == [case.name for case in FEW]
+    assert one == other
     assert files[0].read_text() == files[1].read_text()
-    assert {result.version for result in ran[0].results} == {"1.0"}
+    assert {result.version for result in one.results} == {"1.0"}
 
 
-def test_a_worker_starts_the_runtime_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_starts_once_for_all_that_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("counted.py").write_text("""with open("starts", "a") as file:
     file.write("one ")
 def run(model, inputs):
     return []
 """)
-    probe(Subject.of_function("fake", "counted:run"), CASES[:2])
+    with Workers(Subject.of_function("fake", "counted:run")) as workers:
+        probe(workers, CASES[:2])
+        probe(workers, CASES[2:4])
     assert Path("starts").read_text() == "one "
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
-    probe(fake(), FEW, How(keep=whole))
+    ran("right", FEW, How(whole))
     lines = whole.read_bytes().splitlines(keepends=True)
     part.write_bytes(b"".join(lines[:8]) + lines[8][:40])
     steps: list[int] = []
-    again = probe(fake(), FEW, How(keep=part, advance=lambda done, total: steps.append(done)))
+    again = ran("right", FEW, How(part, lambda done, total: steps.append(done)))
     assert steps[0] == 8
     assert len(steps) == len(FEW) - 8 + 1
     assert part.read_bytes() == whole.read_bytes()
@@ -51,8 +59,8 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     keep = tmp_path / "kept.jsonl"
-    probe(fake(), CASES, How(keep=keep))
-    again = probe(fake("leaving"), CASES, How(keep=keep))
+    ran("right", CASES, How(keep))
+    again = ran("leaving", CASES, How(keep))
     assert {result.word for result in again.results} == {"right", "refused"}
     assert sum(result.word == "refused" for result in again.results) == 3  # uint32, which onnxruntime lacks
 
@@ -60,10 +68,10 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("field", "value"), [("version", "0.9"), ("digest", "00"), ("runtime", "other")])
 def test_results_of_something_else_do_not_count(tmp_path: Path, field: str, value: str) -> None:
     keep = tmp_path / "kept.jsonl"
-    probe(fake("nothing"), FEW, How(keep=keep))
+    ran("nothing", FEW, How(keep))
     lines = [json.loads(line) | {field: value} for line in keep.read_text().splitlines()]
     keep.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    again = probe(fake(), FEW, How(keep=keep))
+    again = ran("right", FEW, How(keep))
     assert "wrong" not in {result.word for result in again.results}
 
 
@@ -76,8 +84,9 @@ def test_an_interrupt_does_not_wait_for_what_workers_are_at() -> None:
 
     hanging = [case for case in CASES if "axes" in case.inputs]
     others = [case for case in CASES if "axes" not in case.inputs]
-    with pytest.raises(KeyboardInterrupt):
-        probe(fake("hanging_on_fed_axes"), [*others[:1], *hanging[:1]], How(600, 2, advance=interrupted))
+    cases = [*others[:1], *hanging[:1]]
+    with Workers(fake("hanging_on_fed_axes"), 600, 2) as workers, pytest.raises(KeyboardInterrupt):
+        probe(workers, cases, How(advance=interrupted))
     assert threading.active_count() == 1 or not any("ThreadPool" in each.name for each in threading.enumerate())
 
 
@@ -85,4 +94,4 @@ def test_a_file_that_is_no_result_is_told(tmp_path: Path) -> None:
     keep = tmp_path / "kept.jsonl"
     keep.write_text('{"case": 1}\n')
     with pytest.raises(ValueError, match=r"kept\.jsonl: line 1 is not a result"):
-        probe(fake(), CASES, How(keep=keep))
+        ran("right", CASES, How(keep))

@@ -29,7 +29,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.judging import judge
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Converted, Transform, compare, fitted, mended
 from reducelower.conformance.process import Subject
-from reducelower.conformance.running import How, probe
+from reducelower.conformance.running import How, Workers, probe
 from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
 from reducelower.runtimes import load_runtime
@@ -170,16 +170,17 @@ def main() -> None:
         cases = sample(cases, given.sample)
     subject = Subject.of_runtime(given.runtime, given.interpreter)
     judging = judge_roughly if given.suite == "nodes" else judge
-    how = How(given.time_limit, given.jobs, given.results, _advance("before"), judging)
-    probed = probe(subject, cases, how)
-    how = replace(how, advance=_advance("after"))
+    how = How(given.results, _advance("before"), judging)
     name = given.target or given.runtime
-    if given.mend:
-        runtime, changes = mended(subject, probed, load_runtime(name), how)
-        given.mend.write_text(target_text(runtime))
-    else:
-        transform = by_function(given.transform) if given.transform else fitted(load_runtime(name))
-        changes = compare(subject, probed, transform, how)
+    with Workers(subject, given.time_limit, given.jobs) as workers:
+        probed = probe(workers, cases, how)
+        how = replace(how, advance=_advance("after"))
+        if given.mend:
+            runtime, changes = mended(workers, probed, load_runtime(name), how)
+            given.mend.write_text(target_text(runtime))
+        else:
+            transform = by_function(given.transform) if given.transform else fitted(load_runtime(name))
+            changes = compare(workers, probed, transform, how)
     report(changes)
     if given.changes:
         given.changes.write_text("".join(_record(change) + "\n" for change in changes))
