@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 
 from onnx import GraphProto, ModelProto, NodeProto
 
@@ -48,16 +50,16 @@ def _taken(model: ModelProto, nodes: NodeList | None) -> set[bytes]:
     others = [_of_nodes(map(nodes.source, holding)), _outside_nodes(model.graph)]
     for function in model.functions:
         others += [iter(function.input), iter(function.output), _of_nodes(function.node)]
-    names.update(name.encode() for each in others for name in each)
+    names.update(map(str.encode, chain.from_iterable(others)))
     return names
 
 
 def _outside_nodes(graph: GraphProto) -> Iterator[str]:
-    for values in (graph.input, graph.output, graph.value_info, graph.initializer):
-        for value in values:
-            yield value.name
-    for tensor in graph.sparse_initializer:
-        yield tensor.values.name
+    values = chain(graph.input, graph.output, graph.value_info, graph.initializer)
+    return chain(map(_NAME, values), map(_NAME_OF_SPARSE, graph.sparse_initializer))
+
+
+_NAME, _NAME_OF_SPARSE = attrgetter("name"), attrgetter("values.name")
 
 
 def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[str]:

@@ -212,7 +212,7 @@ class NodeList:
     def read(self, replaced: Mapping[int, Replacement]) -> Iterator[str]:
         """The inputs of nodes that are not replaced, and of replacements that are bytes; without those of subgraphs."""
         self._settle()
-        kept = graph_of(data for index, data in enumerate(self._graph.node) if index not in replaced)
+        kept = graph_of([data for index, data in enumerate(self._graph.node) if index not in replaced])
         made = [nodes for nodes in replaced.values() if isinstance(nodes, bytes)]
         return map(bytes.decode, inputs_of(b"".join([kept.SerializeToString(), *made])))
 

@@ -141,6 +141,11 @@ def sizes(value_type: TypeProto | None) -> tuple[int | None, ...] | None:
     return stated_type(value_type).numbers
 
 
-def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
-    """Whether two shapes can be equal, given the sizes that are known."""
-    return len(left) == len(right) and all(a == b or a is None or b is None for a, b in zip(left, right, strict=True))
+def may_be_of_one_shape(left: Sequence[object], right: Sequence[object]) -> bool:
+    """Whether two shapes can be equal; sizes that are no numbers rule nothing out."""
+    if len(left) != len(right):
+        return False
+    for one, other in zip(left, right, strict=True):
+        if isinstance(one, int) and isinstance(other, int) and one != other:
+            return False
+    return True

@@ -160,7 +160,7 @@ class BodyScope(Scope):
     def counted(self, name: str) -> Array | None:
         """The value of a small vector of sizes that these nodes compute, if all of them are known numbers."""
         resolver, nodes = self._types
-        return resolver.known(name, nodes).counted
+        return resolver.counted(name, nodes)
 
     # Everything else
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -37,7 +38,10 @@ def remove_unused(edits: Sequence[Edited]) -> None:
         for home, names in wanted.items():
             _remove(names - still_read[home], home, by_scope[home])
         return
-    uses = Counter((edit.scope.home(name), name) for edit in edits for name in _read(edit))
+    uses: Counter[tuple[GraphScope, str]] = Counter()
+    for edit in edits:
+        read = [*_read(edit)]
+        uses.update(zip(map(edit.scope.home, read), read, strict=True))
     removed: dict[GraphScope, set[str]] = {}
     open_ones = [(home, name) for home, names in wanted.items() for name in sorted(names)]
     while open_ones:
@@ -47,13 +51,13 @@ def remove_unused(edits: Sequence[Edited]) -> None:
         removed.setdefault(home, set()).add(name)
         if (home, name) not in computed:
             continue
-        for read in _remove_computed(name, home, by_scope[home], removed[home]):
-            around = home.home(read)
-            uses[around, read] -= 1
-            if not uses[around, read] and around in by_scope and read not in around.inputs:
+        for given in _remove_computed(name, home, by_scope[home], removed[home]):
+            around = home.home(given)
+            uses[around, given] -= 1
+            if not uses[around, given] and around in by_scope and given not in around.inputs:
                 # The inputs of a removed node may be unused now as well.
-                computed.add((around, read))
-                open_ones.append((around, read))
+                computed.add((around, given))
+                open_ones.append((around, given))
     for home, names in removed.items():
         _remove(names, home, by_scope[home])
 
@@ -109,12 +113,9 @@ def _read_among(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) 
 
 def _read(edit: Edited) -> Iterator[str]:
     """Every name that the edited graph or function body reads."""
-    yield from edit.scope.node_list.read(edit.replaced)
-    for replacement in edit.replaced.values():
-        if not isinstance(replacement, bytes):
-            for inner in replacement:
-                yield from read_by(inner)
-    yield from read_outside_nodes(edit.scope.holder)
+    made = [inner for nodes in edit.replaced.values() if not isinstance(nodes, bytes) for inner in nodes]
+    read = edit.scope.node_list.read(edit.replaced), *map(read_by, made), read_outside_nodes(edit.scope.holder)
+    return chain.from_iterable(read)
 
 
 def remove_named(values: Any, names: Collection[str], places: Mapping[str, int] | None = None) -> None:

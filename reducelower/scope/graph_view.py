@@ -143,4 +143,4 @@ class GraphView:
 
     def counted(self, name: str) -> Array | None:
         """The value of a small vector of sizes, if all of them are known numbers."""
-        return self.known(name).counted
+        return self.ground.resolver.counted(name, self)

@@ -21,7 +21,7 @@ from reducelower.types.known import COUNTING, Constant, Elements, Known, Questio
 from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
-from reducelower.types.sizes import numbers_of, of_text
+from reducelower.types.sizes import of_text
 from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
 from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
 
@@ -189,8 +189,7 @@ class Answers(ABC):
             shape = in_common("shape", home.handed(name), self.ask)
         if stated is None:
             return shape
-        may_be_right = shape in (None, stated) or may_be_of_one_shape(numbers_of(shape), numbers_of(stated))
-        if self.objects and not may_be_right:
+        if self.objects and shape is not None and not may_be_of_one_shape(shape, stated):
             raise ContradictionError(f"{name!r} is stated to be of another shape than it has")
         if shape is not None and None not in shape:
             return shape

@@ -22,7 +22,7 @@ __all__ = ["ELEMENTS"]
 
 def _sliced_elements(call: Call) -> Elements:
     elements = call.elements(0)
-    if len(call.shape(0)) != 1:
+    if call.rank(0) != 1:
         raise UnknownError
     for _, start, end, step in call.bounds():
         if not isinstance(start, int) or not isinstance(end, int) or step < 1:
@@ -33,7 +33,7 @@ def _sliced_elements(call: Call) -> Elements:
 
 def _gathered_elements(call: Call) -> Elements:
     elements, places = call.elements(0), call.numbers(1)
-    if len(call.shape(0)) != 1 or not all(-len(elements) <= place < len(elements) for place in places):
+    if call.rank(0) != 1 or not all(-len(elements) <= place < len(elements) for place in places):
         raise UnknownError
     return tuple(elements[place] for place in places)
 
@@ -141,7 +141,7 @@ def _expanded(call: Call) -> Elements:
 
 def _total(call: Call) -> Elements:
     elements = [each for each in call.elements(0) if each is not None]
-    if len(elements) < len(call.elements(0)) or len(call.shape(0)) != 1 or call.attribute("noop_with_empty_axes", 0):
+    if len(elements) < len(call.elements(0)) or call.rank(0) != 1 or call.attribute("noop_with_empty_axes", 0):
         raise UnknownError
     if call.node.op_type == "ReduceProd":
         return (prod(elements),)

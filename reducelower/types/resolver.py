@@ -9,7 +9,7 @@ stale shapes in value_info.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnx import TypeProto
 
@@ -18,6 +18,9 @@ from reducelower.types.answers import Answers, NodeRecord, ValueRecord
 from reducelower.types.known import UNKNOWN, Known, Question
 from reducelower.types.sizes import Size
 from reducelower.types.views import Atoms, Graph
+
+if TYPE_CHECKING:
+    from reducelower.model.numbers import Array
 
 __all__ = ["Resolver"]
 
@@ -59,6 +62,12 @@ class Resolver(Answers):
         """
         shape = self.ask(graph, "shape", name)
         return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
+
+    def counted(self, name: str, graph: Graph) -> Array | None:
+        """The value of a small vector of integers, if all of them are known numbers."""
+        if Known(elements=self.ask(graph, "elements", name)).numbers is None:
+            return None  # its shape and element type need not be followed
+        return self.known(name, graph).counted
 
     def element_type(self, name: str, graph: Graph) -> int:
         """The element type of a tensor (`TensorProto.DataType`); 0 if it is unknown or not a tensor."""

@@ -117,6 +117,13 @@ def test_a_constant_tells_the_element_type_of_what_it_is_computed_with() -> None
     assert {call["name"] for _, call in calls} == {"y"}
 
 
+def test_what_is_no_constant_is_asked_for_no_element_type() -> None:
+    scope = scope_of(parser.parse_model(TABLE["traced"]))
+    with calls_of(Resolver.ask) as calls:
+        assert scope.constant("b1") is None
+    assert "element_type" not in {call["question"] for _, call in calls}
+
+
 def test_a_value_may_be_made_of_thousands() -> None:
     model = helper.make_model(
         helper.make_graph(
