@@ -199,6 +199,8 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
         loss = loss or witness.as_specified(differing, found.elements)
         if loss:
             return "overflow", loss
+    if found.elements is not None and (loss := witness.overflow_alone(differing, found.elements)):
+        return "overflow", loss
     departure = witness.departure(differing)
     return ("departs", departure) if departure else (status, reason)
 

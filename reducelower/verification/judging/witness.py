@@ -77,6 +77,11 @@ class Witness:
         return InDouble.of(self._model)
 
     @cached_property
+    def _wider_replacement(self) -> Session | None:
+        """The replacement in double."""
+        return InDouble.of(self._result)
+
+    @cached_property
     def _body(self) -> Session | None:
         """The specification's own bodies of the operators of the source, where the replacement ran."""
         body = with_bodies(self._model)
@@ -142,6 +147,28 @@ class Witness:
         if not (told | ((~np.isfinite(other) | slight) & (told.mean() >= _MOST))).all():
             return ""
         return f"the source loses {int(where.sum())} values to its element type; the result is as exact or closer"
+
+    def overflow_alone(self, result: Differing, elements: Array) -> str:
+        """Why a difference on extreme inputs is one of the range of floats alone, as a sentence; empty where it is not.
+
+        The source overflows where the replacement does not, or each of them somewhere, and in double both give the same
+        finite numbers, up to rounding of the largest: a factor was moved into weights, say.
+        """
+        left, right = result.left, result.right
+        if not (is_float(left) and left.dtype == right.dtype and left.shape == right.shape and self._are_together):
+            return ""
+        if np.isfinite(left).all() or not are_extreme(result.feeds.values(), left.dtype):
+            return ""
+        one, other = result.within(self._wider), result.within(self._wider_replacement)
+        if not (
+            isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.shape == other.shape == left.shape
+        ):
+            return ""
+        bound = tolerance_for(element_type_of(left)).relative * np.abs(one[np.isfinite(one)]).max(initial=0)
+        with np.errstate(all="ignore"):
+            apart = np.abs(left.astype(np.float64) - right)
+            is_alike = (np.abs(one - other) <= bound) & ~(np.isfinite(apart) & (apart > bound))
+        return f"{int(elements.sum())} values overflow on one side alone" if is_alike[elements].all() else ""
 
     def _holds_more(self, result: Differing, where: Array) -> bool:
         """Whether the bodies of the specification, too, give finite values where the replacement does not.

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
+    op_batch_normalization,
     op_cast,
     op_cast_like,
     op_clip,
@@ -31,8 +32,20 @@ from reducelower.numerics.measure import Array
 __all__ = ["Evaluator"]
 
 _WITH_BOUNDS_AS_INPUTS = 11
+_WITH_TRAINING_MODE = 14
 _FEW_BITS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
 _FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
+
+
+class BatchNormalization(op_batch_normalization.BatchNormalization_14):
+    """Below opset 14 it mixes statistics of the data into those given, though one output says that none are wanted."""
+
+    def _run(self, x: Array, *statistics: Array, training_mode: int = 0, **said: Any) -> tuple[Array, ...]:
+        if self.run_params["opsets"][""] < _WITH_TRAINING_MODE and len(self.onnx_node.output) > 1:
+            raise NotImplementedError("onnx.reference does not train as the page says below opset 14")
+        given = {"epsilon": said["epsilon"], "momentum": said["momentum"], "training_mode": training_mode}
+        found: tuple[Array, ...] = super()._run(x, *statistics, **given)  # type: ignore[no-untyped-call]
+        return found
 
 
 class Pow(op_pow.Pow):
@@ -177,6 +190,7 @@ class Evaluator(ReferenceEvaluator):
 
 
 _RIGHT: list[type[OpRun]] = [
+    BatchNormalization,
     Cast,
     CastLike,
     Clip,
