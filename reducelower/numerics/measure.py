@@ -18,6 +18,7 @@ __all__ = [
     "Difference",
     "element_type_of",
     "exact_numbers",
+    "first_place",
     "holds_special",
     "identical",
     "is_float",
@@ -236,11 +237,11 @@ def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[
 
 
 def _special_sentence(before: Array, after: Array, special: Array) -> str:
-    where = np.argwhere(np.atleast_1d(special))[0]
+    where = first_place(special)
     names = (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf))
     for name, test in names:
         here, there = _holds(test, before), _holds(test, after)
-        if np.atleast_1d(here != there)[tuple(where)]:
+        if np.atleast_1d(here != there)[where]:
             return (
                 f"{name} stands at different positions: {int(here.sum())} before, {int(there.sum())} after; "
                 f"first at {_index(where, before)}: {_at(before, where)} before, {_at(after, where)} after"
@@ -251,17 +252,25 @@ def _special_sentence(before: Array, after: Array, special: Array) -> str:
 def _error_sentence(before: Array, after: Array, outside: Array) -> str:
     """The number of elements outside, and the one with the largest error."""
     wide = _wide(before.dtype)
-    places = np.argwhere(np.atleast_1d(outside))
     left, right = (np.atleast_1d(side)[np.atleast_1d(outside)] for side in (before, after))
     with np.errstate(invalid="ignore", over="ignore"):
         errors = np.abs(left.astype(wide) - right.astype(wide))
     at = int(errors.argmax())
-    where = places[at]
+    where = _place(int(np.flatnonzero(outside)[at]), outside)
     return (
         f"{int(outside.sum())} of {before.size} values differ; the largest error is "
         f"{float(errors[at]):.3g} at {_index(where, before)}: {_at(before, where)} before, "
         f"{_at(after, where)} after"
     )
+
+
+def first_place(mask: Array) -> tuple[int, ...]:
+    """The place of the first element of a mask that holds somewhere; (0,) in a mask of no axes."""
+    return _place(int(np.argmax(mask)), mask)
+
+
+def _place(at: int, array: Array) -> tuple[int, ...]:
+    return tuple(int(number) for number in np.unravel_index(at, np.atleast_1d(array).shape))
 
 
 def _holds(test: Any, array: Array) -> npt.NDArray[np.bool_]:
@@ -279,7 +288,7 @@ def _measure_exact(before: Array, after: Array, allowance: Array | float) -> Dif
             differ &= ~(np.abs(before.astype(np.longdouble) - after.astype(np.longdouble)) <= allowance)
     if not differ.any():
         return Difference()
-    where = np.argwhere(np.atleast_1d(differ))[0]
+    where = first_place(differ)
     largest_error = relative = 0.0
     if before.dtype.kind in "iuf":
         # int64 and uint64 need longdouble: a double cannot tell their largest values apart.
@@ -297,10 +306,10 @@ def _measure_exact(before: Array, after: Array, allowance: Array | float) -> Dif
     )
 
 
-def _index(where: npt.NDArray[np.intp], array: Array) -> str:
-    return str([int(step) for step in where]) if array.ndim else "[]"
+def _index(where: tuple[int, ...], array: Array) -> str:
+    return str(list(where)) if array.ndim else "[]"
 
 
-def _at(array: Array, where: npt.NDArray[np.intp]) -> str:
-    value = np.atleast_1d(array)[tuple(where)]
+def _at(array: Array, where: tuple[int, ...]) -> str:
+    value = np.atleast_1d(array)[where]
     return repr(value) if isinstance(value, str) else str(value)

@@ -11,6 +11,7 @@ import numpy as np
 from reducelower.numerics.measure import (
     Array,
     Difference,
+    first_place,
     is_float,
     measure,
     smallest_and_eps,
@@ -153,7 +154,7 @@ def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tupl
     )
     for status, mask, words in kinds:
         if mask.any():
-            where = tuple(np.argwhere(np.atleast_1d(mask))[0])
+            where = first_place(mask)
             shown = [str(np.atleast_1d(item)[where]) for item in (before, after, value)]
             return status, (
                 f"{int(mask.sum())} of {before.size} values {words}: {shown[0]} before, {shown[1]} after, "
