@@ -132,6 +132,8 @@ class _Aligner:
                 continue
             is_same = level.left_numbers[counterpart] == number
             site = sites.get(counterpart)
+            if not (is_same or site or self._rewrites.are_known or level.may_be_one(counterpart, name)):
+                continue  # optimizers give a name to another value
             is_told = site is not None and self._rewrites.are_known
             if not is_same or is_told or _is_tried(site, level.left, counterpart, node):
                 differing.append((counterpart, name))

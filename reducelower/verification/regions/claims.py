@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from reducelower.model.rewrites import Applied
+from reducelower.model.value_info import may_be_of_one_shape
 from reducelower.plan import Site
 from reducelower.verification.regions.numbering import Numbers
 from reducelower.verification.regions.places import Place
@@ -24,6 +25,12 @@ class Level:
     right: Place
     left_numbers: Numbers
     right_numbers: Numbers
+
+    def may_be_one(self, left: str, right: str) -> bool:
+        """Whether a value here and one there can be equal, as far as their types are known."""
+        kinds = {self.left.element_type(left), self.right.element_type(right)} - {None}
+        one, other = self.left.shape(left), self.right.shape(right)
+        return len(kinds) < 2 and (one is None or other is None or may_be_of_one_shape(one, other))
 
     @cached_property
     def shared(self) -> frozenset[int]:
