@@ -24,7 +24,8 @@ Its fields:
 - ``facts``: what is true of the runtime that it is fitted to, each as in a target file, or ``runtime``: the name of a
   shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
-  two values of different parameters meet, ``to`` among these. One that is called like a field stands for it.
+  two values of different parameters meet, ``to`` among these. One that is called like a field stands for it. Two
+  parameters that choose a rewrite together are one, of pairs, so that each pair meets every version.
 - ``let``: names for expressions; ``given``: the values that the nodes read, or of which a graph takes some. Expressions
   are Python, and have the names of numpy, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
