@@ -13,12 +13,11 @@ from typing import Any
 
 from onnx import load_model_from_string
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.api import legalize
 from reducelower.conformance.case import Case
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError
-from reducelower.model.schemas import latest_opset
+from reducelower.model.schemas import REDUCTIONS, latest_opset
 from reducelower.options import Target
 from reducelower.plan import Plan
 from reducelower.runtimes.facts import Fact, Is

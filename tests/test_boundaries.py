@@ -12,9 +12,8 @@ import pytest
 from reducelower.adapters import decompose, ops
 from reducelower.adapters import registry as crossings
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import Crossing
-from reducelower.model.schemas import all_operators, schema, versions
+from reducelower.model.schemas import REDUCTIONS, all_operators, schema, versions
 from reducelower.rulebook.boundaries import shipped
 
 TABLES = (MEANS_OTHERWISE, TAKES_MORE, SAME_IN_PRACTICE)

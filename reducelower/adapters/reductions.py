@@ -8,12 +8,7 @@ from reducelower.adapters.registry import Replacement, crossings
 from reducelower.model.attributes import make_node
 from reducelower.scope.body import AnyScope
 
-__all__ = ["REDUCTIONS", "elementwise"]
-
-REDUCTIONS = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSum", "ReduceSumSquare",
-)  # fmt: skip
+__all__ = ["elementwise"]
 
 
 def elementwise(node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto], int]:

@@ -9,7 +9,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import cast
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import Condition, holds
 from reducelower.conformance.feature_cases import OF_MODEL
@@ -18,6 +17,7 @@ from reducelower.conformance.patterns import Pattern
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import Probed
 from reducelower.conformance.sentences import overflow_sentence, sentence
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.runtimes.facts import Evidence, Fact, Is, ModelFeature, When
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime

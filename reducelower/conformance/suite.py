@@ -7,11 +7,10 @@ from functools import cache
 
 from onnx import helper
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.conformance.part_cases import PARTS, part_cases
 from reducelower.conformance.reduce_cases import Depth, reduce_cases
-from reducelower.model.schemas import latest_opset
+from reducelower.model.schemas import REDUCTIONS, latest_opset
 
 __all__ = ["OLDEST", "newest_official_opset", "suite"]
 

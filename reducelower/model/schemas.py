@@ -16,6 +16,7 @@ from onnx import FunctionProto, ModelProto, TensorProto, TypeProto, defs, helper
 __all__ = [
     "DEFAULT_DOMAINS",
     "EXPERIMENTAL",
+    "REDUCTIONS",
     "all_operators",
     "attribute_type",
     "default_attributes",
@@ -40,6 +41,13 @@ __all__ = [
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 """The two spellings of the default operator domain."""
+
+
+REDUCTIONS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+"""The Reduce operators, as their pages list them."""
 
 
 def plain_domain(domain: str) -> str:

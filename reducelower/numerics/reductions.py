@@ -14,13 +14,9 @@ import numpy.typing as npt
 
 from reducelower.numerics.measure import Array, is_float, smallest_and_eps
 
-__all__ = ["REDUCTIONS", "Reduction", "Truth", "axes_for", "evaluate"]
+__all__ = ["Reduction", "Truth", "axes_for", "evaluate"]
 
 Mask = npt.NDArray[np.bool_]
-
-REDUCTIONS = frozenset(
-    f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)
 
 _EXACT = 2.0**53
 _SAFETY = 4.0  # kernels add blocks, pairs or single values, and round exp and log by up to a few ULP

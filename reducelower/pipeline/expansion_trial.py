@@ -18,8 +18,7 @@ from reducelower.conformance.onnx_cases import cases_of
 from reducelower.conformance.reduce_cases import reduce_cases
 from reducelower.errors import ConversionError, RuleError
 from reducelower.model.numbers import FLOATS
-from reducelower.model.schemas import element_type_name, opset_of
-from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.model.schemas import REDUCTIONS, element_type_name, opset_of
 from reducelower.options import Target
 from reducelower.rulebook import Rule, RuleBook
 from reducelower.rulebook.validation import rule_types

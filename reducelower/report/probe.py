@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.distilling import Distilled
 from reducelower.conformance.from_models import FromModels
 from reducelower.conformance.judging import Word
 from reducelower.conformance.running import Probed
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.model.text import counted, shown
 
 __all__ = ["as_text", "heat", "models_text"]

@@ -8,10 +8,9 @@ import numpy as np
 from google.protobuf.message import Message
 from onnx import NodeProto
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
-from reducelower.model.schemas import default_attributes, element_type_name
+from reducelower.model.schemas import REDUCTIONS, default_attributes, element_type_name
 from reducelower.scope.scope import Scope
 from reducelower.types.sizes import Polynomial
 

@@ -11,8 +11,8 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.adapters import decompose
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS, schema
 from reducelower.types.call import Call, UnknownError
-from reducelower.types.shapes import ALIKE, BROADCASTING, REDUCTIONS, SAME_SHAPE
+from reducelower.types.shapes import ALIKE, BROADCASTING, SAME_SHAPE
 
 __all__ = ["CONTRIB", "UNLISTED", "Output", "listed", "rank_rule"]
 
@@ -48,7 +48,7 @@ RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(BROADCASTING, lambda call: max(call.ranks())),
     **dict.fromkeys(("MatMul", "MatMulInteger"), product),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda call: call.rank(0) - (not call.attribute("keepdims", 1))),
-    **{f"Reduce{name}": _reduced for name in REDUCTIONS},
+    **dict.fromkeys(REDUCTIONS, _reduced),
     "STFT": lambda call: 4,
     **dict.fromkeys(("Flatten", "Gemm", "MelWeightMatrix", "NonZero"), lambda call: 2),
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "Range", "Shape"), lambda call: 1),

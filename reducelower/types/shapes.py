@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import Elements, Shape
 from reducelower.types.sizes import Size, is_never_negative, numbers_of, over, quotient
 
-__all__ = ["ALIKE", "BROADCASTING", "REDUCTIONS", "SAME_SHAPE", "SHAPES", "broadcast"]
+__all__ = ["ALIKE", "BROADCASTING", "SAME_SHAPE", "SHAPES", "broadcast"]
 
 _END = 2**31 - 1
 """Bounds from here on mean the end of an axis."""
@@ -251,9 +252,6 @@ BROADCASTING = (
 )  # fmt: skip
 """Operators whose inputs are broadcast to one shape, which is that of the output."""
 
-REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-"""The Reduce operators, by what follows that word."""
-
 ALIKE = frozenset({"Split", "TopK"})
 """Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
 
@@ -270,7 +268,7 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "MatMul": _multiplied,
     "Pad": _padded,
     "Range": _ranged,
-    **{f"Reduce{name}": _reduced for name in REDUCTIONS},
+    **dict.fromkeys(REDUCTIONS, _reduced),
     "Reshape": _reshaped,
     "Resize": _resized,
     "Shape": lambda call: (len(range(call.rank(0))[call.part()]),),

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 from onnx import helper, load_model_from_string
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.mending import Change, Converted, compare
 from reducelower.conformance.running import Workers, probe
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError, Refusal
+from reducelower.model.schemas import REDUCTIONS
 from tests.conformance.made import fake, reductions
 from tools.conformance.proof import sample
 

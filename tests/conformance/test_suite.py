@@ -11,12 +11,11 @@ import onnxruntime
 import pytest
 from onnx import checker, load_model_from_string
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import judge
 from reducelower.conformance.process import Answer
 from reducelower.conformance.suite import suite
-from reducelower.model.schemas import latest_opset
+from reducelower.model.schemas import REDUCTIONS, latest_opset
 from tests.conformance.made import everything, reductions
 
 pytestmark = pytest.mark.xdist_group("the suite")

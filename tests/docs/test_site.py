@@ -16,8 +16,8 @@ import pytest
 import reducelower
 from reducelower import batch, ir, rulebook, verification
 from reducelower import runtimes as targets
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.cli.main import app
+from reducelower.model.schemas import REDUCTIONS
 
 from .shown import DOCS, ROOT
 

@@ -10,9 +10,8 @@ from functools import cache
 
 import pytest
 
-from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
-from reducelower.model.schemas import all_operators
+from reducelower.model.schemas import REDUCTIONS, all_operators
 from reducelower.runtimes import Fact, Runtime, load_runtime
 from tests.conformance.made import everything
 from tests.runtimes.measured import RUNTIMES, failures

@@ -12,8 +12,7 @@ import pytest
 from onnx import ModelProto, defs, helper, parser
 
 from reducelower import ConversionError, Target, legalize
-from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.model.schemas import versions
+from reducelower.model.schemas import REDUCTIONS, versions
 from reducelower.runtimes import Runtime, load_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.facts import LATER
 

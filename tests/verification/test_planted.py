@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto
 
 from reducelower.batch import Outcome, Settings, Task, convert_file
-from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.options import Target
 from tests.table import rows
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.model.schemas import REDUCTIONS
 from tests.table import combinations, rows
 
 from .planned import rewrite

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from reducelower import expand
-from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.model.schemas import REDUCTIONS
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.recompose.run import raise_with_plan

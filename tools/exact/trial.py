@@ -16,9 +16,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
 from reducelower.errors import RuleError
-from reducelower.model.schemas import element_type_name
+from reducelower.model.schemas import REDUCTIONS, element_type_name
 from reducelower.model.text import one_line
-from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.book import Rule, RuleBook, bind
 from reducelower.rulebook.validation import rule_types

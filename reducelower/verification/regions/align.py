@@ -16,8 +16,7 @@ from functools import cached_property
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from reducelower.model.graph import function_path, inner_path, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.reductions import REDUCTIONS
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.plan import Plan, Site
 from reducelower.types import Inference
 from reducelower.verification.operators import of_kind

@@ -30,9 +30,8 @@ from reducelower.model.calls import (
 )
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
-from reducelower.numerics.reductions import REDUCTIONS
 from reducelower.plan import Site
 from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.regions.numbering import attributes
