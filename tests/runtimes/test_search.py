@@ -13,6 +13,7 @@ from onnx import ModelProto, checker, parser
 
 from reducelower import ConversionError, Plan, Refusal, Target, check, legalize
 from reducelower.conformance.case import Case
+from reducelower.errors import RuleError
 from reducelower.legalization.memo.memory import forget
 from reducelower.model.schemas import opset_of
 from reducelower.runtimes import Runtime
@@ -194,6 +195,16 @@ def test_no_version_is_tried_at_which_an_operator_is_what_it_was_refused_as() ->
     goal = Target(runtime=runtime('operators = ["ReduceSum"]\nis = "absent"\nopsets = "12-21"'))
     assert opset_for(goal, 20, attempt).opset == 20
     assert tried == [20, 13, 12, 11, 10]
+
+
+def test_a_version_at_which_a_rule_is_broken_is_none_to_choose() -> None:
+    def attempt(target: Target) -> Plan:
+        if target.opset == 12:
+            raise RuleError("this rule is not asked for at any other version")
+        refusals = (Refusal("graph", "sum", "ReduceSum", "it is missing"),)
+        return Plan(20, target, refusals=() if target.opset == 11 else refusals)
+
+    assert opset_for(Target(runtime=runtime()), 20, attempt).opset == 11
 
 
 def test_weights_of_a_constant_are_not_written_out_as_text() -> None:
