@@ -82,14 +82,13 @@ def _elsewhere(
     The second trial waits until no other job runs. A worker takes everything that it holds along when a model kills it,
     and executors blame all of that.
     """
-    from concurrent.futures import wait  # only where there is an executor
-
     futures: list[Future[Result]] = []
     try:
         futures.extend(_submitted(executor, work, job) for job in jobs)
         for at, job in enumerate(jobs):
-            if futures[at].exception() is not None:
-                wait(futures)
+            if not _has_result(futures[at]):
+                for other in futures:
+                    _has_result(other)
                 futures[at] = _submitted(executor, work, job)
             try:
                 result = futures[at].result()
@@ -100,6 +99,15 @@ def _elsewhere(
     finally:
         for future in futures:
             future.cancel()
+
+
+def _has_result(future: Future[Any]) -> bool:
+    """Wait for a job; whether it has a result, rather than an error or none since it was cancelled."""
+    try:
+        future.result()
+    except Exception:
+        return False
+    return True
 
 
 def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result]:

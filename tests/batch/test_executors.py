@@ -125,14 +125,24 @@ class _Asked(Future[Any]):
         self.executor.run()
         return super().result(timeout)
 
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        self.executor.run()
-        return super().exception(timeout)
-
 
 def test_a_model_that_kills_its_worker_is_the_only_one_lost() -> None:
     jobs = ["good", "deadly", "fine"]
     assert list(run_all(str, jobs, 1, lambda job, why: "lost", executor=_OneWorker())) == ["good", "lost", "fine"]
+
+
+class _Cancels(Executor):
+    """An executor that cancels what it took, as one does that is shut down or that lost its scheduler."""
+
+    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.cancel()
+        return future
+
+
+def test_a_job_that_is_cancelled_is_lost() -> None:
+    found = list(run_all(str, ["one", "two"], 1, lambda job, why: f"{job}: {why}", executor=_Cancels()))
+    assert found == [f"{job}: the executor gave up on it (CancelledError: )" for job in ("one", "two")]
 
 
 def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
