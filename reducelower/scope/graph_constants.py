@@ -40,7 +40,6 @@ class GraphConstants:
         self._ground = ground
         self._nodes = nodes
         self._has_nodes = "Constant" in nodes.operators()
-        self._found: dict[str, NodeProto | None] = {}
         self._initializers = holder.initializer if isinstance(holder, GraphProto) else ()
         self.adopted: dict[str, TensorProto] = {}
 
@@ -62,13 +61,9 @@ class GraphConstants:
 
     def node(self, name: str) -> NodeProto | None:
         """The Constant node that yields a value, before any edit; None if none does."""
-        if not self._has_nodes:
-            return None
-        if name not in self._found:
-            made = self._nodes.producer(name)
-            is_constant = made is not None and made.op_type == "Constant" and made.domain in DEFAULT_DOMAINS
-            self._found[name] = made if is_constant else None
-        return self._found[name]
+        made = self._nodes.producer(name) if self._has_nodes else None
+        is_constant = made is not None and made.op_type == "Constant" and made.domain in DEFAULT_DOMAINS
+        return made if is_constant else None
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
