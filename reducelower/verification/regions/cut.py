@@ -18,9 +18,8 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.claims import Claim, Level
-from reducelower.verification.regions.keys import keyed
 from reducelower.verification.regions.numbering import Numbers, read_by
-from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, free_input
+from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, free_input, keyed
 from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import renamed
 from reducelower.verification.running.source import CannotRunError

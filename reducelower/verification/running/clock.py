@@ -1,13 +1,20 @@
-"""What is left of the time that verification may take."""
+"""Limits of time: what is left of a budget, and runs that are ended when theirs is over."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from reducelower.model.text import counted
 from reducelower.verification.running.source import OutOfTimeError
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "terminated_after"]
+
+_INTERVAL = 0.05
+"""Seconds between two looks at the runs that take place."""
 
 
 class Clock:
@@ -40,3 +47,42 @@ class Clock:
         """Raise OutOfTimeError when the budget is used up."""
         if self.over:
             raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
+
+
+# One thread ends all runs that take too long: starting a thread takes longer than most runs.
+_starting = threading.Lock()
+_running: dict[int, tuple[float, Any]] = {}
+_watchdog: threading.Thread | None = None
+
+
+@contextmanager
+def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
+    """Within the block, set ``options.terminate`` of an ``onnxruntime.RunOptions`` when the time is over."""
+    if seconds is None:
+        yield
+        return
+    if seconds <= 0:  # the run could be over before the thread is awake
+        options.terminate = True
+    _running[id(options)] = time.monotonic() + seconds, options
+    if _watchdog is None or not _watchdog.is_alive():  # a forked process does not have the thread
+        _start()
+    try:
+        yield
+    finally:
+        del _running[id(options)]
+
+
+def _start() -> None:
+    global _watchdog
+    with _starting:
+        if _watchdog is None or not _watchdog.is_alive():
+            _watchdog = threading.Thread(target=_watch, name="reducelower deadlines", daemon=True)
+            _watchdog.start()
+
+
+def _watch() -> None:
+    while True:
+        for deadline, options in list(_running.values()):
+            if deadline <= time.monotonic():
+                options.terminate = True
+        time.sleep(_INTERVAL)

@@ -15,9 +15,8 @@ from onnx import ModelProto
 
 from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
+from reducelower.verification.running.clock import terminated_after
 from reducelower.verification.running.conditions import conditions
-from reducelower.verification.running.counted import evaluator_bytes, shape_told
-from reducelower.verification.running.deadlines import terminated_after
 from reducelower.verification.running.isolated import IsolatedSession
 from reducelower.verification.running.memory import (
     SHRINKING,
@@ -27,6 +26,7 @@ from reducelower.verification.running.memory import (
     of_arena,
     with_arena,
 )
+from reducelower.verification.running.sizes import evaluator_bytes, shape_told
 from reducelower.verification.running.source import (
     CannotRunError,
     OutOfTimeError,

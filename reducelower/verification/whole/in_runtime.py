@@ -21,8 +21,15 @@ from reducelower.verification.running.reference_gaps import no_evidence
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.borders import at_borders, first_difference
-from reducelower.verification.whole.looks import as_regions, random_outputs, without_slight
-from reducelower.verification.whole.question import Question, compared, differ, where_run
+from reducelower.verification.whole.question import (
+    Question,
+    as_regions,
+    compared,
+    differ,
+    random_outputs,
+    where_run,
+    without_slight,
+)
 from reducelower.verification.whole.runs import Request, Run, inner_values, run_result, run_source
 
 __all__ = ["SourceRuns", "interface_mismatch", "names_of", "verify_in"]
