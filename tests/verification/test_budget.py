@@ -16,8 +16,8 @@ from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.foreign import ForeignRuntime
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import OutOfTimeError, Source
+from reducelower.verification.whole.comparison import Comparison
 from reducelower.verification.whole.in_runtime import SourceRuns, verify_in
-from reducelower.verification.whole.question import Question
 from reducelower.verification.whole.runs import Request
 
 from .clocks import Looked
@@ -34,8 +34,8 @@ OTHER_ELSEWHERE = model(f"{GRAPH} {{ y = AveragePool <kernel_shape = [1, 1]> (x)
 def within(budget: float | None, after: ModelProto, runtime: str = "onnxruntime") -> tuple[Verification, float]:
     """What both models as a whole gave within so many looks at the clock, and how many there were."""
     source, clock = Source(SOURCE), Looked(budget)
-    question = Question(source, Source(after), runtime, Request({}, 0, {}), (), None, clock, None)
-    return verify_in(question, SourceRuns(source)), clock.gone
+    comparison = Comparison(source, Source(after), runtime, Request({}, 0, {}), (), None, clock, None)
+    return verify_in(comparison, SourceRuns(source)), clock.gone
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_no_time_was_left_to_explain_is_no_difference() -> None:
     regions = verify_regions(source, made.model, made.plan, checker=Checker(clock=Looked(0.0)))
     assert not regions.findings
     sides = Source(source), Source(made.model)
-    question = Question(*sides, "onnxruntime", Request({}, 0, {}), (), None, Clock(1000.0), regions)
-    found = verify_in(question, SourceRuns(sides[0]))
+    comparison = Comparison(*sides, "onnxruntime", Request({}, 0, {}), (), None, Clock(1000.0), regions)
+    found = verify_in(comparison, SourceRuns(sides[0]))
     assert found.verdict == "not shown"
     assert "ended before it was clear what explains the difference" in found.why

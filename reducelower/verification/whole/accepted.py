@@ -1,4 +1,4 @@
-"""Sets of inputs that a whole model takes: of several sizes, of other kinds, and without elements."""
+"""Finds inputs that a whole model accepts: several sizes, several kinds of values, and tensors without elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_WITHOUT = 3  # sizes that are zero one at a time
 
 @dataclass(frozen=True)
 class Request:
-    """What the caller wants the source to be run on."""
+    """The inputs, sizes and seed that the caller chose."""
 
     given: Mapping[str, Any]
     seed: int
@@ -47,8 +47,8 @@ class Run:
     """One side: the runtime that took it, and what it returned for each set of inputs.
 
     Attributes:
-        session: the model loaded; it gives what is watched inside after the outputs.
-        inside: by name, what was watched inside on the first set of inputs.
+        session: the loaded model; after its outputs it gives the inner values that are watched.
+        inside: the inner values that are watched, by name, on the first set of inputs.
     """
 
     runtime: str
@@ -60,15 +60,15 @@ class Run:
 
 @dataclass
 class Accepted:
-    """Looks for sets of inputs, and runs the source on each; what it accepts is added to the run.
+    """Makes sets of inputs, and runs the source on each; adds to the run those that it accepts.
 
     Attributes:
         run: the source, loaded.
         model: the source.
         specs: its inputs.
-        request: what they are given.
-        clock: how long that may take.
-        notes: sentences for a reader, which are added to.
+        request: the inputs that the caller gives.
+        clock: the time left.
+        notes: sentences for a reader, to be added to.
     """
 
     run: Run
@@ -81,7 +81,7 @@ class Accepted:
     _too_large: TooLargeError | None = None
 
     def find(self) -> None:
-        """Add what is accepted to the run; a CannotRunError where nothing is."""
+        """Add accepted inputs to the run; raise a CannotRunError if there are none."""
         fixed = {**_given_sizes(self.specs, self.request.given), **self.request.dims}
         self.specs = [spec for spec in self.specs if spec.name not in self.request.given]
         sizes = self._of_sizes(fixed, STRATEGIES if self.specs else STRATEGIES[:1], {})
@@ -95,9 +95,9 @@ class Accepted:
     def _of_sizes(
         self, fixed: Mapping[str, int], ways: Sequence[Values], roles: Mapping[str, Role]
     ) -> Mapping[str, int] | None:
-        """Several sizes, with gentler values where some are rejected; the first sizes that are accepted.
+        """Try several sizes, with gentler values where some are rejected; return the first sizes that are accepted.
 
-        What says where or how many in other inputs is drawn so that it fits them, where `roles` say what it is.
+        Indices and counts are drawn so that they fit the other inputs, as far as `roles` says what they refer to.
         """
         first: Mapping[str, int] | None = None
         gentle: set[str] = set()
@@ -131,7 +131,7 @@ class Accepted:
         return first
 
     def _of_weights(self, fixed: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-        """Sizes of weights, as nodes read them, where no other ones were accepted."""
+        """Sizes of weights, in the order in which nodes read them, if no other sizes were accepted."""
         if self.run.cases:
             return
         shapes = {tensor.name: tensor.dims for tensor in self.model.graph.initializer}
@@ -151,7 +151,7 @@ class Accepted:
                 feeds[name] = np.asarray(found, feeds[name].dtype)
 
     def _is_over(self) -> bool:
-        """Whether the time is over, and something was accepted; an OutOfTimeError where nothing was."""
+        """Whether the time is over and something was accepted; an OutOfTimeError if nothing was."""
         if self.clock.over and self.run.cases:
             self.notes.append(self.clock.allowed(len(self.run.cases)))
             return True
@@ -159,7 +159,7 @@ class Accepted:
         return False
 
     def _refusal_of(self, feeds: dict[str, Any]) -> CannotRunError | None:
-        """Why the source does not take inputs; None where it does, and they are added to the run."""
+        """Add inputs to the run if the source accepts them; return why it does not, else None."""
         try:
             results = self.run.session.run(feeds, self.clock.left)
         except CannotRunError as error:
@@ -172,7 +172,7 @@ class Accepted:
         return None
 
     def _of_other_kinds(self, sizes: Mapping[str, int], free: Sequence[str]) -> None:
-        """Sets that differ in kind; of these, the source takes what it takes, and of empty ones one is enough."""
+        """Add sets of other kinds of values, as far as the source accepts them; one without elements is enough."""
         others = ((feeds, False) for feeds in chain(self._of_values(), self._of_integers(sizes)))
         for feeds, is_enough in chain(others, ((feeds, True) for feeds in self._without_elements(sizes, free))):
             if self._is_over():
@@ -184,12 +184,12 @@ class Accepted:
                 return
 
     def _is_full(self) -> bool:
-        """Whether there is no room for another set of inputs, and for what both sides make of it."""
+        """Whether memory has no room for another set of inputs and the results of both sides."""
         each = held_bytes(self.run.cases[0].values()) + 2 * held_bytes(self.run.results[0])
         return (len(self.run.cases) + 1) * each > allowed_bytes()
 
     def _of_values(self) -> Iterator[dict[str, Any]]:
-        """Wide values, and both truths."""
+        """Wide values, and both truth values."""
         first, rng = self.run.cases[0], np.random.default_rng([self.request.seed, 101])
         drawn = {spec.name: _wide(first[spec.name], rng) for spec in self.specs}
         bools = [spec.name for spec in self.specs if spec.element_type == TensorProto.BOOL]
@@ -198,9 +198,9 @@ class Accepted:
         yield from ({**first, **changed} for changed in changes if changed)
 
     def _of_integers(self, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-        """Integers of zero and one, of one and of a hundred, where an output has no number in any run.
+        """Integers of zero and one, of one, and of a hundred, if an output has no finite number in any run.
 
-        Integers may be a mask, of which other values overflow, or the size that a picture is to have.
+        Integers may be a mask, whose other values overflow, or the size that a picture should have.
         """
         whole = [spec.name for spec in self.specs if spec.element_type in INTEGERS]
         for at, number in enumerate((None, 1, _OF_PICTURES) if whole else ()):
@@ -210,7 +210,7 @@ class Accepted:
             yield feeds if number is None else {**feeds, **{name: np.full_like(feeds[name], number) for name in whole}}
 
     def _without_elements(self, sizes: Mapping[str, int], free: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Some inputs without elements; none where a kernel may object to it."""
+        """Some inputs without elements, unless a kernel may object to them."""
         if not (free and conditions().feeds_empty) or not takes_any(all_nodes(self.model)):
             return
         for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
@@ -235,7 +235,7 @@ def _tells_numbers(results: Sequence[Sequence[Any]]) -> bool:
 
 
 def _wide(value: Any, rng: np.random.Generator) -> Array | None:
-    """Floats beyond what activations saturate at, and integers below zero; None for what has neither."""
+    """Floats beyond the saturation of activations, and negative integers; None for other types."""
     if not isinstance(value, np.ndarray) or value.dtype.hasobject or value.dtype.kind not in "fi":
         return None
     drawn = rng.integers(-9, 10, value.shape) if value.dtype.kind == "i" else rng.uniform(-_WIDE, _WIDE, value.shape)

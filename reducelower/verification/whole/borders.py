@@ -1,7 +1,7 @@
-"""Where two whole models part: what rewritten nodes were given in a run, and the first value that diverges.
+"""Why two whole models differ: each region again on exactly what it was given, and the first value that differs.
 
-Both sides of each region are fed exactly what the first model computes there. If they give the same, what differs in
-the end is rounding that the models amplify, since all between the regions is the same by construction.
+If both sides of every region give the same for what the source computes there, the difference of the outputs is
+rounding that the models amplify, since everything between the regions is the same by construction.
 """
 
 from __future__ import annotations
@@ -26,65 +26,70 @@ from reducelower.verification.regions.cut import Region, cut_region
 from reducelower.verification.regions.numbering import content
 from reducelower.verification.result import Departure
 from reducelower.verification.running.memory import TooLargeError
+from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.source import CannotRunError
+from reducelower.verification.whole.comparison import Comparison, far_apart
 from reducelower.verification.whole.kept import keep_first
-from reducelower.verification.whole.question import Question, compared_at, differ, far_apart, in_evaluator
-from reducelower.verification.whole.runs import Run, inner_values, values_of
+from reducelower.verification.whole.runs import inner_values, run_result, values_of
 
 __all__ = ["at_borders", "first_difference"]
 
 
-def at_borders(question: Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
-    """Accept what regions explain that give the same of exactly what they are given, or differ in the runtime alone.
+def at_borders(comparison: Comparison, outputs: list[OutputComparison]) -> list[OutputComparison]:
+    """Accept differences that are only in the last digits, or that the regions explain.
 
-    They are not asked about the last digits of an output.
+    Regions explain a difference if both sides of each give the same on what the source computes there, or differ only
+    because the runtime diverges from the specification.
     """
-    assert question.regions is not None
-    if not far_apart(question, left, right, is_near=is_of_last_digits) and not question.tolerances:
+    assert comparison.regions is not None
+    if not comparison.far_apart(is_near=is_of_last_digits) and not comparison.tolerances:
         return [replace(item, verdict="equal") if item.verdict == "different" else item for item in outputs]
-    cases = range(min(len(left.results), len(right.results)))
-    differing = [at for at in cases if differ(compared_at(question, left, right, at))]
     try:
-        findings = _findings(question, question.regions.alignment, left, differing)
+        findings = _findings(comparison, comparison.regions.alignment)
     except CannotRunError as error:
         reason = f"it could not be seen what its parts were given: {error.reason}"
         return withdrawn(outputs, reason, with_difference=True)
-    models = question.before.proto, question.after.proto
+    models = comparison.before.proto, comparison.after.proto
     if not all(finding.ok for finding in findings) or len(set(map(_defaults, models))) > 1:
         return outputs
-    told = [item for item in outputs if item.verdict == "different"]
-    by_source = _sided_with(question, left, right, told) if far_apart(question, left, right) else []
+    differing = [item for item in outputs if item.verdict == "different"]
+    by_source = _sided_with(comparison, differing) if comparison.far_apart() else []
     outputs = [replace(item, verdict="equal") if item in by_source else item for item in outputs]
-    told = [item for item in told if item not in by_source]
+    differing = [item for item in differing if item not in by_source]
     unseen = [finding for finding in findings if finding.status == "not run"]
-    if told and unseen:
+    if differing and unseen:
         return withdrawn(outputs, f"{unseen[0].place}: {unseen[0].reason}", with_difference=True)
     departed = [f"{finding.place}: {finding.reason}" for finding in findings if finding.status == "departs"]
-    question.departed.extend(departed if told else ())
-    question.departs.extend(item.name for item in told if departed)
-    question.notes.extend(
-        f"Output {item.name!r} differs by up to {item.max_absolute:.3g}; each rewritten part gives the same of what it "
-        "was given there, so that is rounding which the model amplifies."
-        for item in told
-        if not departed
-    )
+    if departed and differing:
+        comparison.departed += departed
+        comparison.departs += [item.name for item in differing]
+    else:
+        comparison.notes += [
+            f"Output {item.name!r} differs by up to {item.max_absolute:.3g}; each rewritten part gives the same of "
+            "what it was given there, so that is rounding which the model amplifies."
+            for item in differing
+        ]
     return [replace(item, verdict="equal") if item.verdict == "different" else item for item in outputs]
 
 
-def _sided_with(question: Question, left: Run, right: Run, told: Sequence[OutputComparison]) -> list[OutputComparison]:
-    """The outputs of which the evaluator gives of the source what the runtime gives of the result, which are noted."""
-    found = in_evaluator(question, question.before, left)
-    if found is None:
+def _sided_with(comparison: Comparison, differing: Sequence[OutputComparison]) -> list[OutputComparison]:
+    """The outputs for which the evaluator gives, for the source, what the runtime gives for the result; noted."""
+    if wrong_in_reference(comparison.before.proto):
         return []
-    sided = far_apart(question, found, left) - far_apart(question, found, right)
-    agreed = [item for item in told if item.name in sided]
-    untold = [item for item in agreed if item.name not in question.departs]
-    question.departs.extend(item.name for item in untold)
-    if untold:
-        first = untold[0]
-        likewise = f" ({counted(len(untold) - 1, 'more output')} likewise)" if len(untold) > 1 else ""
+    try:
+        evaluated = run_result(comparison.before, ("reference",), comparison.left, comparison.clock, [])
+    except CannotRunError:
+        return []
+    names = comparison.output_names
+    sided = far_apart(names, evaluated, comparison.left) - far_apart(names, evaluated, comparison.right)
+    agreed = [item for item in differing if item.name in sided]
+    new = [item for item in agreed if item.name not in comparison.departs]
+    comparison.departs += [item.name for item in new]
+    if new:
+        first = new[0]
+        likewise = f" ({counted(len(new) - 1, 'more output')} likewise)" if len(new) > 1 else ""
         how = "in shape" if first.shape_before != first.shape_after else f"by up to {first.max_absolute:.3g}"
-        question.departed.append(
+        comparison.departed.append(
             f"onnxruntime diverges from the specification on output {first.name!r} of the source {how}; "
             f"onnx.reference agrees with the converted model{likewise}"
         )
@@ -92,32 +97,33 @@ def _sided_with(question: Question, left: Run, right: Run, told: Sequence[Output
 
 
 def _defaults(model: ModelProto) -> frozenset[object]:
-    """The values of inputs that a caller may override, which are taken for inputs."""
+    """The values of inputs that a caller may override; the regions are fed others."""
     inputs = {value.name for value in model.graph.input}
     return frozenset((item.name, content(item)) for item in model.graph.initializer if item.name in inputs)
 
 
-def _findings(question: Question, alignment: Alignment, run: Run, cases: Sequence[int]) -> list[SiteVerification]:
-    """What each region of the main graph gives of what it is given in some runs, those together that are alike.
+def _findings(comparison: Comparison, alignment: Alignment) -> list[SiteVerification]:
+    """What the regions of the main graph give on what they are given in the runs that differ, like regions together.
 
-    What they are given is kept for as many at once as memory allows.
+    Their inputs are captured for as many regions at once as memory allows.
     """
-    before = question.before
+    cases = comparison.differing_cases()
 
     def inside(at: int, names: Sequence[str]) -> dict[str, Any]:
-        return {**run.cases[at], **inner_values(before, run, at, names, question.clock)}
+        given = comparison.left.cases[at]
+        return {**given, **inner_values(comparison.before, comparison.left, at, names, comparison.clock)}
 
     groups: dict[object, list[Region]] = {}
     for claim in _in_main_graph(alignment):
-        question.clock.check()
+        comparison.clock.check()
         region = cut_region(claim)
         groups.setdefault(region.pair.identity, []).append(region)
-    checker = Checker(question.request.seed, question.tolerances, question.clock)
+    checker = Checker(comparison.request.seed, comparison.tolerances, comparison.clock)
 
     def settled(groups: Sequence[Sequence[Region]]) -> list[SiteVerification]:
         inputs = {item.name for regions in groups for region in regions for item in region.pair.inputs}
         try:
-            seen = [values_of(before.proto, partial(inside, at), inputs) for at in cases]
+            captured = [values_of(comparison.before.proto, partial(inside, at), inputs) for at in cases]
         except TooLargeError:
             if len(groups) < 2:
                 raise
@@ -125,29 +131,27 @@ def _findings(question: Question, alignment: Alignment, run: Run, cases: Sequenc
             return settled(groups[:half]) + settled(groups[half:])
         findings = []
         for regions in groups:
-            given = [_given(region, values, regions[0]) for region in regions for values in seen]
-            found = checker.settle(regions[0].pair, given, alone=True)
-            if not found.ok and _lose_digits_inside(question, regions[0]):
-                reason = (
-                    f"graphs inside lose digits as definitions of operators do, which may explain it: {found.reason}"
-                )
-                found = replace(found, status="not run", reason=reason)
-            findings.append(replace(found, nodes=nodes_of(region.pair.site for region in regions)))
+            samples = [_inputs_of(region, values, regions[0]) for region in regions for values in captured]
+            finding = checker.settle(regions[0].pair, samples, alone=True)
+            if not finding.ok and _lose_digits_inside(comparison, regions[0]):
+                loss = "graphs inside lose digits as definitions of operators do, which may explain it"
+                finding = replace(finding, status="not run", reason=f"{loss}: {finding.reason}")
+            findings.append(replace(finding, nodes=nodes_of(region.pair.site for region in regions)))
         return findings
 
     return settled(list(groups.values()))
 
 
-def _lose_digits_inside(question: Question, region: Region) -> bool:
-    """Whether a region holds graphs, in some of which rewrites are only as exact as definitions are."""
+def _lose_digits_inside(comparison: Comparison, region: Region) -> bool:
+    """Whether a region holds graphs in which some rewrites are only as exact as the definition of the operator."""
     holds_graphs = any(True for node in region.pair.nodes for _ in subgraphs(node))
-    findings = () if question.regions is None else question.regions.findings
+    findings = () if comparison.regions is None else comparison.regions.findings
     inside = (finding for finding in findings if any(graph != "graph" for graph, _ in finding.nodes))
     return holds_graphs and any(finding.status == "overflow" for finding in inside)
 
 
-def _given(region: Region, values: Mapping[str, Any], first: Region) -> dict[str, Any]:
-    """The inputs of a region, by the names that they have in one that is alike."""
+def _inputs_of(region: Region, values: Mapping[str, Any], first: Region) -> dict[str, Any]:
+    """The inputs of a region, by the names that they have in the first region of its group."""
     names = zip(first.pair.inputs, region.pair.inputs, strict=True)
     try:
         return {item.name: values[own.name] for item, own in names}
@@ -156,7 +160,7 @@ def _given(region: Region, values: Mapping[str, Any], first: Region) -> dict[str
 
 
 def _in_main_graph(alignment: Alignment) -> Iterator[Claim]:
-    """The claims of the main graph, and for those in graphs and functions inside, that the nodes around are equal."""
+    """The claims of the main graph; for claims in graphs and functions inside, that the nodes around them are equal."""
     main = alignment.levels[0]
     inner = {claim.level.path for claim in alignment.claims} - {main.path}
     yield from (claim for claim in alignment.claims if claim.level is main)
@@ -179,45 +183,43 @@ def _holds(node: NodeProto, at: int, path: str, inner: set[str]) -> bool:
     return calls or any(each == one or each.startswith(f"{one}/") for each in inner for one in paths)
 
 
-def first_difference(question: Question, left: Run, right: Run) -> Departure | None:
-    """The first value of the source, in the order of its nodes, that the other model computes otherwise.
+def first_difference(comparison: Comparison) -> Departure | None:
+    """The first value of the source, in the order of its nodes, that the other model computes differently.
 
-    It is looked for on the first set of inputs on which an output differs, among the values that have a counterpart; in
-    one runtime, among those that are not the same by construction. None where no such value is off by more than two
-    runtimes may be, where the models take no more outputs, or where no time is left.
+    It is looked for on the first inputs on which an output differs, among the values that have a counterpart; in one
+    runtime, among those that are not the same by construction. None if no such value differs by more than two runtimes
+    may, if the models take no more outputs, or if no time is left. The part that shows it is kept, if that is asked.
     """
-    if question.regions is None:
+    if comparison.regions is None:
         return None
-    level = question.regions.alignment.levels[0]
-    claims = [claim for claim in question.regions.alignment.claims if claim.level is level]
+    level = comparison.regions.alignment.levels[0]
+    claims = [claim for claim in comparison.regions.alignment.claims if claim.level is level]
     pairs = [pair for claim in claims for pair in claim.pairs]
-    if left.runtime != right.runtime:
+    if not comparison.are_together:
         same = {number: name for name, number in level.right_numbers.items() if name in level.right.positions}
         pairs += [(name, same[number]) for name, number in level.left_numbers.items() if number in same]
     positions = level.left.positions
     paired = dict(sorted((pair for pair in pairs if pair[0] in positions), key=lambda pair: positions[pair[0]]))
-    cases = range(min(len(left.results), len(right.results)))
-    at = next((at for at in cases if differ(compared_at(question, left, right, at))), None)
+    at = next(iter(comparison.differing_cases()), None)
     if at is None or not paired:
         return None
+    left, right, clock = comparison.left, comparison.right, comparison.clock
     try:
-        before = inner_values(question.before, left, at, list(paired), question.clock)
-        after = inner_values(question.after, right, at, list(dict.fromkeys(paired.values())), question.clock)
+        before = inner_values(comparison.before, left, at, list(paired), clock)
+        after = inner_values(comparison.after, right, at, list(dict.fromkeys(paired.values())), clock)
     except CannotRunError:
         return None
-    there = {name: after[counterpart] for name, counterpart in paired.items()}
-    found = compare_outputs(
-        list(paired), list(before.values()), list(there.values()), runtime="", widen=APART, by_tensor=True
-    )
-    wrong = {item.name: item.reason for item in found if item.verdict == "different"}
+    there = [after[counterpart] for counterpart in paired.values()]
+    compared = compare_outputs(list(paired), list(before.values()), there, runtime="", widen=APART, by_tensor=True)
+    wrong = {item.name: item.reason for item in compared if item.verdict == "different"}
     name = next((name for name in paired if name in wrong), None)
     if name is None:
         return None
     node = level.left.holder.node[positions[name]]
     named = node.name or f"{node.op_type}#{positions[name]}"
-    if question.keep is not None:
+    if comparison.keep is not None:
         pair = name, paired[name]
         claim = next((claim for claim in claims if pair in claim.pairs), Claim(level, [pair]))
-        sides = (question.before, question.after), (left, right)
-        question.kept[:] = keep_first(question.keep, claim, *sides, at, question.clock)
+        sides = (comparison.before, comparison.after), (left, right)
+        comparison.kept = keep_first(comparison.keep, claim, *sides, at, clock)
     return Departure(named, node.op_type, positions[name], name, wrong[name])

@@ -21,22 +21,14 @@ from reducelower.verification.running.reference_gaps import no_evidence
 from reducelower.verification.running.runtimes import OnnxRuntime, try_load
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.whole.borders import at_borders, first_difference
-from reducelower.verification.whole.question import (
-    Question,
-    as_regions,
-    compared,
-    differ,
-    random_outputs,
-    where_run,
-    without_slight,
-)
+from reducelower.verification.whole.comparison import Comparison, as_regions, differ, without_random, without_slight
 from reducelower.verification.whole.runs import Request, Run, inner_values, run_result, run_source
 
 __all__ = ["SourceRuns", "interface_mismatch", "names_of", "verify_in"]
 
 
 def names_of(runtime: str, *, is_of_one: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """Where the source runs and where the result does, if that is to be compared in a runtime: each in the first."""
+    """The runtimes to try for the source and for the result, in order, to compare them in a runtime."""
     if is_of_one:
         return tuple(name for name in ("onnxruntime", "reference") if name != runtime), (runtime,)
     left = ("reference",) if runtime == "reference" else ("onnxruntime", "reference")
@@ -44,14 +36,14 @@ def names_of(runtime: str, *, is_of_one: bool) -> tuple[Sequence[str], Sequence[
 
 
 class SourceRuns:
-    """Runs of the source, each made once."""
+    """Runs of the source, each done once."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._runs: dict[tuple[Sequence[str], int], tuple[Run, list[str]]] = {}
 
     def seen(self, names: Sequence[str], request: Request, clock: Clock, watched: Sequence[str]) -> Mapping[str, Any]:
-        """Values of the main graph by name, as the first inputs give them that the source takes; none if none are."""
+        """Values of the main graph by name, on the first inputs that the source accepts; empty if it accepts none."""
         outputs = [value.name for value in self._source.proto.graph.output]
         try:
             run = self.run(names, request, clock, [], [name for name in watched if name not in outputs])
@@ -65,7 +57,7 @@ class SourceRuns:
     def run(
         self, names: Sequence[str], request: Request, clock: Clock, notes: list[str], watched: Sequence[str] = ()
     ) -> Run:
-        """As `run_source`, with what is watched inside where the first runtime gives it."""
+        """As `run_source`; with the inner values that are watched, if the first runtime gives them."""
         key = names, id(request)
         if key not in self._runs:
             said: list[str] = []
@@ -78,40 +70,40 @@ class SourceRuns:
         return run
 
 
-def verify_in(question: Question, left_runs: SourceRuns) -> Verification:
-    """Compare in one runtime, with the reference evaluator where onnxruntime cannot."""
-    before, after, notes = question.before, question.after, question.notes
+def verify_in(comparison: Comparison, left_runs: SourceRuns) -> Verification:
+    """Run both models in one runtime, and compare them; in the reference evaluator what onnxruntime cannot run."""
+    before, after, notes = comparison.before, comparison.after, comparison.notes
     reason = interface_mismatch(before.proto, after.proto)
     if reason:
         return _not_run("different", reason, notes)
-    left_names, right_names = names_of(question.runtime, is_of_one=question.is_of_one)
+    left_names, right_names = names_of(comparison.runtime, is_of_one=comparison.is_of_one)
     try:
-        left = left_runs.run(left_names, question.request, question.clock, notes)
+        left = comparison.left = left_runs.run(left_names, comparison.request, comparison.clock, notes)
     except CannotRunError as error:
-        said, advice = (
+        failed, advice = (
             "the source model could not be run",
             "give inputs that it takes with --input, --dim or --test-data",
         )
         if isinstance(error, OutOfTimeError):
-            said, advice = "no time was left for the whole models", "raise --verify-budget"
+            failed, advice = "no time was left for the whole models", "raise --verify-budget"
         elif isinstance(error, TooLargeError):
-            said, advice = "the whole models were not run", "raise it, or set smaller sizes with --dim"
-        told = two_sizes(before.proto, question.request.given)
-        return _not_run("not shown", f"{said}: {error.reason}{told}", notes, advice)
+            failed, advice = "the whole models were not run", "raise it, or set smaller sizes with --dim"
+        sizes_given = two_sizes(before.proto, comparison.request.given)
+        return _not_run("not shown", f"{failed}: {error.reason}{sizes_given}", notes, advice)
     reason = next(filter(None, (refused_input(after.proto, feeds) for feeds in left.cases)), "")
     if reason:
         return _not_run("different", reason, notes)
     try:
-        right = run_result(after, right_names, left, question.clock, notes)
+        right = comparison.right = run_result(after, right_names, left, comparison.clock, notes)
     except CannotRunError as error:
-        said = f"the source runs in {left.runtime}, but "
+        failed = f"the source runs in {left.runtime}, but "
         is_over = isinstance(error, OutOfTimeError)
-        said += "no time was left for the converted model" if is_over else "the converted model does not"
-        is_open = error.unsupported and not _alone_fails(question, right_names, left, error)
-        return _not_run("not shown" if is_open else "different", f"{said}: {error.reason}", notes)
-    if right.runtime == "onnxruntime" and not question.clock.over:
+        failed += "no time was left for the converted model" if is_over else "the converted model does not"
+        is_open = error.unsupported and not _alone_fails(comparison, right_names, error)
+        return _not_run("not shown" if is_open else "different", f"{failed}: {error.reason}", notes)
+    if right.runtime == "onnxruntime" and not comparison.clock.over:
         notes.extend(_by_default(before, after))
-    return _judge(question, left, right)
+    return _judge(comparison)
 
 
 def _not_run(verdict: Verdict, reason: str, notes: Sequence[str], advice: str = "") -> Verification:
@@ -121,7 +113,7 @@ def _not_run(verdict: Verdict, reason: str, notes: Sequence[str], advice: str = 
 
 
 def _by_default(before: Source, after: Source) -> Iterator[str]:
-    """Whether onnxruntime loads the result as users do by default: some of its optimizations stumble."""
+    """A note if onnxruntime cannot load the result with its default optimizations, though it can load the source."""
     session = OnnxRuntime(optimizes=True)
     try:
         session.load(after)
@@ -133,19 +125,19 @@ def _by_default(before: Source, after: Source) -> Iterator[str]:
             )
 
 
-def _alone_fails(question: Question, names: Sequence[str], left: Run, error: CannotRunError) -> bool:
-    """Whether the runtime that the result is for, and that does not take it, runs the source on the same inputs."""
-    if question.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError | TooLargeError):
+def _alone_fails(comparison: Comparison, names: Sequence[str], error: CannotRunError) -> bool:
+    """Whether the target runtime does not take the result, but runs the source on the same inputs."""
+    if comparison.runtime in ("onnxruntime", "reference") or isinstance(error, OutOfTimeError | TooLargeError):
         return False
     try:
-        run_result(question.before, names, left, question.clock, [])
+        run_result(comparison.before, names, comparison.left, comparison.clock, [])
     except CannotRunError:
         return False
     return True
 
 
 def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
-    """Why the models cannot be compared at all; empty when their inputs and outputs match."""
+    """Why the models cannot be compared at all; empty if their inputs and outputs match."""
     outputs = [[value.name for value in model.graph.output] for model in (before, after)]
     if outputs[0] != outputs[1]:
         return f"the outputs are {outputs[0]} before and {outputs[1]} after"
@@ -155,71 +147,79 @@ def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
     return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
 
 
-def _judge(question: Question, left: Run, right: Run) -> Verification:
-    outputs = compared(question, left, right)
+def _judge(comparison: Comparison) -> Verification:
+    left, right, clock = comparison.left, comparison.right, comparison.clock
+    outputs = comparison.outputs()
     if differ(outputs):
-        outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
-    outputs = as_regions(outputs, question.regions)
-    if differ(outputs) and question.holds and not question.is_of_one and right.runtime in ("onnxruntime", "reference"):
-        outputs = at_borders(question, left, right, outputs)
-    doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
+        outputs = without_random(comparison, outputs)
+    outputs = as_regions(outputs, comparison.regions)
+    is_checked = comparison.holds and not comparison.is_of_one
+    if differ(outputs) and is_checked and right.runtime in ("onnxruntime", "reference"):
+        outputs = at_borders(comparison, outputs)
+    doubt = no_evidence([(left.runtime, comparison.before.proto), (right.runtime, comparison.after.proto)])
     if doubt:
         outputs = withdrawn(outputs, doubt)
-    if differ(outputs) and (left.runtime != right.runtime or question.is_open):
-        outputs = without_slight(question, left, right, outputs)
-    if differ(outputs) and (question.clock.over or question.is_cut_short):
-        ended = f"the budget of {question.clock.budget:g} s ended before it was clear what explains the difference"
+    if differ(outputs) and (not comparison.are_together or comparison.is_open):
+        outputs = without_slight(comparison, outputs)
+    if differ(outputs) and (clock.over or comparison.is_cut_short):
+        ended = f"the budget of {clock.budget:g} s ended before it was clear what explains the difference"
         outputs = withdrawn(outputs, f"{ended}; raise --verify-budget", with_difference=True)
-    first = first_difference(question, left, right) if differ(outputs) else None
-    if question.expected:
-        outputs += _against_expected(question, left, right)
+    if differ(outputs):
+        comparison.first = first_difference(comparison)
+    if comparison.expected:
+        outputs += _against_expected(comparison)
     are_compared = any(item.verdict != "not compared" for item in outputs)
     reason = "" if are_compared or not outputs else f"no output can be compared: {outputs[0].reason}"
-    unseen = [
-        f"output {item.name!r} was not compared: {item.reason}" for item in outputs if item.verdict == "not compared"
-    ]
-    are_empty = {value.name for value in question.before.proto.graph.output if 0 in (sizes(value.type) or ())}
-    unseen += [
-        f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; give inputs "
-        "that tell more with --input, --dim or --test-data"
-        for item in outputs
-        if item.verdict == "equal" and not item.tells and item.element_type and item.name not in are_empty
-    ]
-    if len(right.cases) < len(left.cases):
-        unseen.append(f"the budget of {question.clock.budget:g} s ended early; raise --verify-budget")
+    unseen = list(_unseen(comparison, outputs))
     verdict: Verdict = "different" if differ(outputs) else "not shown" if unseen or reason else "equivalent"
     return Verification(
         verdict,
         not reason,
-        where_run(left, right),
+        comparison.runtimes,
         tuple(outputs),
         reason,
-        tuple(question.notes),
+        tuple(comparison.notes),
         cases=len(right.cases),
         unseen=tuple(unseen),
-        departs=tuple(question.departs),
-        departed=tuple(question.departed),
-        first=first,
-        kept="".join(question.kept),
+        departs=tuple(comparison.departs),
+        departed=tuple(comparison.departed),
+        first=comparison.first,
+        kept=comparison.kept,
     )
 
 
-def _against_expected(question: Question, left: Run, right: Run) -> list[OutputComparison]:
+def _unseen(comparison: Comparison, outputs: Sequence[OutputComparison]) -> Iterator[str]:
+    """What was not compared, and why."""
+    for item in outputs:
+        if item.verdict == "not compared":
+            yield f"output {item.name!r} was not compared: {item.reason}"
+    are_empty = {value.name for value in comparison.before.proto.graph.output if 0 in (sizes(value.type) or ())}
+    for item in outputs:
+        if item.verdict == "equal" and not item.tells and item.element_type and item.name not in are_empty:
+            yield (
+                f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; give "
+                "inputs that tell more with --input, --dim or --test-data"
+            )
+    if len(comparison.right.cases) < len(comparison.left.cases):
+        yield f"the budget of {comparison.clock.budget:g} s ended early; raise --verify-budget"
+
+
+def _against_expected(comparison: Comparison) -> list[OutputComparison]:
     """Compare both sides with the outputs that came with the inputs."""
-    expected = list(question.expected)
-    names = question.output_names[: len(expected)]
+    expected = list(comparison.expected)
+    names = comparison.output_names[: len(expected)]
     found = []
-    for side, run in (("source", left), ("converted model", right)):
+    for side, run in (("source", comparison.left), ("converted model", comparison.right)):
         for item in compare_outputs(
             names,
             expected,
             run.results[0][: len(expected)],
             runtime=f"{run.runtime} against the expected one",
-            tolerances=question.tolerances,
+            tolerances=comparison.tolerances,
             widen=APART,
             by_tensor=True,
         ):
             found.append(item)
             if item.verdict == "different":
-                question.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
+                comparison.notes.append(f"The {side} does not give the expected {item.name!r}: {item.reason}.")
     return found

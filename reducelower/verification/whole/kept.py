@@ -1,4 +1,4 @@
-"""The smallest part of two models that shows their first difference, in files for whoever maintains the runtime."""
+"""Writes the smallest part of two models that shows their first difference, to send to the runtime's maintainers."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class _Part:
 def keep_first(
     folder: Path, claim: Claim, sources: tuple[Source, Source], runs: tuple[Run, Run], at: int, clock: Clock
 ) -> str:
-    """Write the part in which a claim fails on one of the sets of inputs of both runs; where, or nothing.
+    """Write the part in which a claim fails, and return where; empty if no part shows the difference.
 
-    First the nodes that compute what is claimed are tried, on what the first model gives them, then all that stands
+    First the nodes that compute the claimed values are tried, on what the first model gives them, then everything
     before them, on the inputs of the model.
 
     Args:
         folder: where to write; it is made.
         claim: the values that differ.
         sources: both models.
-        runs: both whole models.
+        runs: the runs of both.
         at: the number of the set of inputs.
-        clock: how long that may take.
+        clock: the time left.
 
     Raises:
         OSError: it cannot be written.
@@ -67,7 +67,7 @@ def keep_first(
 
 
 def keep_region(folder: Path, regions: Regions, checker: Checker) -> str:
-    """Write the first region that differs by itself, with values that show it; where, or nothing.
+    """Write the first region that differs by itself, with values that show it, and return where; empty if none does.
 
     Raises:
         OSError: it cannot be written.
@@ -96,7 +96,7 @@ def _nodes_alone(claim: Claim, source: Source, run: Run, at: int, clock: Clock) 
         )
         return _Part(_sides(pair), {name: values[name] for name in names})
     except (CannotRunError, KeyError):
-        return None  # a weight is too large for a small model, or a value is one of the second model alone
+        return None  # a weight is too large for a small model, or only the second model has a value
 
 
 def _as_far_as(claim: Claim, sources: tuple[Source, Source], feeds: Mapping[str, Any]) -> _Part:
@@ -105,7 +105,7 @@ def _as_far_as(claim: Claim, sources: tuple[Source, Source], feeds: Mapping[str,
 
 
 def _ending_with(source: Source, name: str) -> Source:
-    """The model with no more than one value needs, which it gives."""
+    """The part of a model that computes one value, with that value as its output."""
     model = giving(source.complete(), [name])
     kept = nodes_needed(model.graph.node, [name])
     needed = {name}.union(*map(read_by, kept))

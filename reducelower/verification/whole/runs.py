@@ -1,4 +1,4 @@
-"""Runs of whole models: each in the first runtime that takes it, on sets of inputs that the source accepts."""
+"""Runs whole models, each in the first runtime that takes it, on inputs that the source accepts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ def run_source(
     notes: list[str],
     watched: Sequence[str] = (),
 ) -> Run:
-    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError.
+    """Run the source in the first of the runtimes that takes it, on inputs that it accepts.
 
-    What is `watched` inside is told by the same session, which has to give it.
+    The same session gives the inner values that are `watched`.
+
+    Raises:
+        CannotRunError: no runtime takes it.
     """
     shown = source
     if watched:
@@ -61,12 +64,12 @@ def run_source(
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
     """Run the converted model on the source's inputs, in the first of the runtimes that takes it.
 
-    Where the budget ends after the first set of inputs, the result holds those that it was run on: a difference that
-    they show is not to be lost.
+    If the budget ends after the first set of inputs, the run holds the sets that were done, so that a difference that
+    they show is not lost.
 
     Raises:
-        CannotRunError: none takes it, or the budget does not last for one set of inputs; ``unsupported`` when that
-            says nothing against the model.
+        CannotRunError: none takes it, or the budget does not last for one set of inputs; ``unsupported`` if that says
+            nothing against the model.
     """
     reasons: list[str] = []
     accepted = {value.name for value in source.proto.graph.input}
@@ -92,7 +95,7 @@ def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, 
 
 
 def _results(session: Session, cases: Sequence[Mapping[str, Any]], clock: Clock) -> list[list[Any]]:
-    """What a model returns for each set of inputs, or for as many as the budget allows, but one at least."""
+    """The results for each set of inputs, or for as many as the budget allows, at least one."""
     results: list[list[Any]] = []
     for feeds in cases:
         try:
@@ -106,7 +109,7 @@ def _results(session: Session, cases: Sequence[Mapping[str, Any]], clock: Clock)
 
 
 def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock: Clock) -> dict[str, Any]:
-    """What a model computes inside, by name, on one of the sets of inputs of a run, in the runtime of that."""
+    """Inner values of a model by name, on one of the sets of inputs of a run, in the same runtime."""
     clock.check()
     accepted = {value.name for value in source.proto.graph.input}
     shown = Source(giving(source.proto, names), source.folder, weights=source.weights)
@@ -118,7 +121,7 @@ def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock:
 def values_of(
     before: ModelProto, seen: Callable[[Sequence[str]], Mapping[str, Any]], names: Collection[str]
 ) -> dict[str, Any]:
-    """Values of the main graph by name: those of initializers as they are, others in a run of the source."""
+    """Values of the main graph by name: initializers as they are, other values from a run of the source."""
     held = {tensor.name: tensor for tensor in before.graph.initializer if tensor.name in names}
     produced = [name for node in before.graph.node for name in node.output if name in names]
     # numpy gives numbers of rank 0 where arrays are meant
@@ -126,6 +129,6 @@ def values_of(
         name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in seen(produced).items()
     }
     for name, tensor in held.items():
-        with suppress(Exception):  # data in another file, and element types that numpy lacks
+        with suppress(Exception):  # data in another file, or an element type that numpy lacks
             values.setdefault(name, held_array(tensor) if is_held(tensor) else numpy_helper.to_array(tensor))
     return values

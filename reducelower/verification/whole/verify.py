@@ -1,4 +1,4 @@
-"""Verifies two models: every region in which they differ by itself, then both whole on the same inputs."""
+"""Verifies two models: each region in which they differ by itself, then both whole models on the same inputs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from reducelower.verification.running.conditions import DEFAULT_MEMORY, conditio
 from reducelower.verification.running.providers import provider_named, require_onnxruntime
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import Source
+from reducelower.verification.whole.comparison import Comparison, differ
 from reducelower.verification.whole.in_runtime import SourceRuns, interface_mismatch, names_of, verify_in
 from reducelower.verification.whole.kept import keep_region
-from reducelower.verification.whole.question import Question, differ
 from reducelower.verification.whole.runs import Request, values_of
 
 __all__ = ["compare_models", "verify"]
@@ -61,42 +61,42 @@ def verify(
     keep_failing: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
 ) -> Verification:
-    """Run every region in which two models differ by itself, then both whole models, and compare every output.
+    """Run each region in which two models differ by itself, then both whole models, and compare every output.
 
-    The models are aligned by what they compute; only the names of inputs and outputs matter. What is
-    computed otherwise is run by itself on ordinary and edge values. Both whole models run in onnxruntime with graph
-    optimizations off. A side that onnxruntime has no kernel or no opset support for runs in
+    The models are aligned by what they compute; only the names of inputs and outputs matter. Each region that is
+    computed differently runs by itself on ordinary and edge values. Both whole models run in onnxruntime with graph
+    optimizations off. A side that onnxruntime cannot run, since it lacks a kernel or the opset version, runs in
     ``onnx.reference.ReferenceEvaluator``, and the notes say so.
 
     Args:
         before: the model that is right by definition, in any form (see `reducelower.legalize`); a path is run from that
             path, so that external data is found.
-        after: the model to compare with it; None to compare the first with itself in each of the runtimes, beside
-            onnxruntime, or beside the reference evaluator where onnxruntime does not run it or is the one in question.
-        inputs: values by input name; those not given are made.
+        after: the model to compare with it; None to compare the first with itself in each of the runtimes, against
+            onnxruntime, or against the reference evaluator if onnxruntime cannot run it or is itself in question.
+        inputs: values by input name; the others are made.
         expected: outputs that both models should give, in graph order (from a test-data folder), for the given inputs.
         seed: seed for the values that are made.
-        dims: sizes of symbolic dimensions, by symbol; the others are bound to several sizes.
+        dims: sizes of symbolic dimensions, by symbol; the others take several sizes.
         runtimes: where `after` runs. `before` runs in onnxruntime, except that ``reference`` runs both sides.
         tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
-        budget: seconds for running regions and whole models; None for no limit. Three quarters of it are for the
-            regions, and each runtime has what these leave for the whole models. A look at a difference, and a run in
-            the reference evaluator, is not stopped once it began; reading and aligning the models is not
-            counted in, but takes from it.
-        memory: GB that a run and the comparison of its outputs may take; None for no limit. What takes more is
-            ended there, and smaller inputs are tried where sizes are free. Weights are
-            not counted in.
-        plan: what a conversion did; its rewrites are then named in what is found.
+        budget: seconds for running regions and whole models; None for no limit. The regions get three quarters of it,
+            and each runtime has what they leave for the whole models. Once begun, the examination of a difference and
+            a run in the reference evaluator are not stopped. Reading and aligning the models is not limited, but uses
+            up the budget.
+        memory: GB that a run and the comparison of its outputs may use, without weights; None for no limit. A run
+            that needs more ends there, and smaller inputs are tried if sizes are free.
+        plan: what a conversion did, so that findings name its rewrites.
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
-        strict: take a runtime that diverges from the specification for a reason not to say ``equivalent``.
-        provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
-        keep_failing: a folder for the smallest part of both models that shows their first difference, as before.onnx
-            and after.onnx, with what it is fed in inputs.npz; `Verification.kept` says whether there is one.
-        cache: a folder in which it is kept what held, so that no other process runs it again with the same versions.
+        strict: do not say ``equivalent`` if a runtime diverges from the specification.
+        provider: execution provider of onnxruntime, such as ``cuda``; the CPU if it is empty.
+        keep_failing: a folder for the smallest part of both models that shows their first difference: before.onnx,
+            after.onnx, and the inputs in inputs.npz. `Verification.kept` says whether there is one.
+        cache: a folder that remembers which regions held, so that no other process runs them again with the same
+            versions.
 
     Returns:
-        The verdict, what every region and every output gave, and what was not seen.
+        The verdict, the findings for every region and output, and what was not seen.
 
     Raises:
         UnreadableModelError: a path is missing or not an ONNX model.
@@ -141,7 +141,7 @@ def verify(
 
 
 def _source_of(side: AnyModel, name: str, folder: str | os.PathLike[str] | None) -> Source:
-    # What is in a file is read from there, large weights where they are.
+    # A model in a file is read from there, and its large weights stay where they are.
     return Source.of(side if isinstance(side, str | os.PathLike) else take(side, name=name).document, folder).light()
 
 
@@ -199,8 +199,10 @@ def compare_models(
             found.append([])
             for name in runtimes:
                 remaining = Clock(budget, clock.left)
-                question = Question(source, result, name, request, data.outputs, tolerances, remaining, regions, folder)
-                found[-1].append(verify_in(question, left_runs))
+                comparison = Comparison(
+                    source, result, name, request, data.outputs, tolerances, remaining, regions, folder
+                )
+                found[-1].append(verify_in(comparison, left_runs))
                 if found[-1][-1].kept:
                     folder = None  # which has what shows the first difference
         whole = _combined([item for each in found for item in each], regions)
@@ -211,9 +213,9 @@ def compare_models(
 
 
 def _in_order(source: Source, result: Source) -> Source:
-    """The source with what TopK finds in order, where the result has no TopK that leaves the order open.
+    """The source with every TopK sorted, if the result has no TopK that leaves the order open.
 
-    Any order is right of such a TopK, and before opset 11 there is none.
+    With ``sorted=0`` any order is right; before opset 11 there is no such attribute.
     """
     if not any(map(_is_unordered, all_nodes(source.proto))) or any(map(_is_unordered, all_nodes(result.proto))):
         return source
@@ -231,10 +233,10 @@ def _is_unordered(node: NodeProto) -> bool:
 def _without_released(
     data_sets: Sequence[TestDataSet], before: ModelProto, after: ModelProto
 ) -> tuple[Sequence[TestDataSet], list[str]]:
-    """The data sets without values for what is no input of the second model, and what to say of these.
+    """The data sets without values for constants that are no longer inputs, and a note for each of these.
 
-    In a model of IR version 3 every initializer has to be an input. From version 4 on it would be one that a caller may
-    override, and so it is an input no more.
+    In a model of IR version 3 every initializer must be an input. From IR version 4 on, callers could override it, so
+    it is an input no more.
     """
     if before.ir_version >= DEFAULTS_SINCE:
         return data_sets, []
@@ -248,7 +250,7 @@ def _without_released(
 
 
 def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
-    """One verdict from what the whole models gave in each runtime, and from their regions, if they can be compared."""
+    """One verdict from the whole models in each runtime, and from their regions if they could be aligned."""
     sites = () if regions is None else regions.findings
     outputs = tuple(output for item in found for output in item.outputs)
     unseen = dict.fromkeys(note for item in found for note in item.unseen)
@@ -286,5 +288,5 @@ def _combined(found: Sequence[Verification], regions: Regions | None) -> Verific
 
 
 def _cannot_be_same(item: Verification) -> bool:
-    """Whether the models differ in what they take or give, or the second does not run."""
+    """Whether the models have different inputs or outputs, or the second does not run."""
     return item.verdict == "different" and not item.ran
