@@ -1,4 +1,4 @@
-"""How one input of a region is filled: ordinary and edge values of its type, and either side of every constant."""
+"""Fills one input of a region: ordinary and edge values of its type, and values on both sides of every constant."""
 
 from __future__ import annotations
 
@@ -21,25 +21,22 @@ __all__ = ["FAR_DOWN", "FAR_UP", "WIDE", "Case", "Filling", "sprinkled"]
 Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
 
 WIDE = 50.0
-"""Beyond what activations saturate at."""
+"""Activations are saturated there."""
 
 FAR_UP, FAR_DOWN = "far above one", "far below one"
-"""Values whose products with each other are ordinary, and whose squares are not."""
+"""A product of one of each is ordinary; the square of either over- or underflows."""
 
-_ROOM = 48  # elements, which the inputs of a region have in all
-_EPSILON = 1e-3  # below, a constant is taken for one
-_SUMMED = 64  # integers whose sum is to be in range
-_POWER = 8  # of which powers of integers are to be in range, beside those of a digit
-_LEAST_HIGHEST = 9
-_REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
+_CHUNK = 48  # numbers fed at a time: an input of a region mostly has room for so many
+_EPSILON = 1e-3  # smaller constants count as an epsilon
+_SUMMED = 64  # so many integers have a sum in range
+_POWER = 8  # this power of the integers fed is in range, where powers are computed
+_LEAST_HIGHEST = 9  # single digits are fed anyway
+_REPEATED = 16_381  # elements, a prime number, after which the values of a large tensor repeat
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs, and what it tries in words.
-
-    It is special where NaN or infinities are fed.
-    """
+    """One set of inputs, with a label that says what it tries; it is special if it has NaN or infinities."""
 
     label: str
     feeds: dict[str, Array]
@@ -48,31 +45,31 @@ class Case:
 
 @dataclass(frozen=True)
 class Filling:
-    """One input, and what limits say of the region, which decides the values that it is fed."""
+    """Makes values for one input within the limits of its region."""
 
     spec: InputSpec
     limits: Limits
 
     @property
     def nonzero(self) -> bool:
-        """Whether this input is never zero."""
+        """Whether this input is never fed zero."""
         return self.spec.name in self.limits.divisors
 
     @property
     def kinds(self) -> Sequence[str]:
-        """What is tried, in words; ``random`` first."""
-        return tuple(self._ways)
+        """The kinds of values to try, as words for a label; ``random`` first."""
+        return tuple(self._makers)
 
     def values(self, kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """A tensor of a kind, or a random one where there is no such kind."""
-        make = self._ways.get(kind, self._ways["random"])
+        """A tensor of this kind; a random one if the input has no such kind."""
+        make = self._makers.get(kind, self._makers["random"])
         if prod(shape) > _REPEATED:
             return np.resize(make((_REPEATED,), rng), shape)
-        return np.asarray(make(shape, rng))  # numpy gives numbers of rank 0
+        return np.asarray(make(shape, rng))  # numpy returns scalars for rank 0
 
     @cached_property
-    def _ways(self) -> dict[str, Maker]:
-        return _ways(self)
+    def _makers(self) -> dict[str, Maker]:
+        return _makers(self)
 
 
 def _plain(element_type: int, values: Values) -> Maker:
@@ -80,7 +77,7 @@ def _plain(element_type: int, values: Values) -> Maker:
 
 
 def sprinkled(*specials: float) -> Maker:
-    """Ordinary doubles with special values at a fifth of the places, and each of them once where there is room."""
+    """Ordinary doubles, a fifth of them replaced by special values; each of these occurs if the shape has room."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         count = int(np.prod(shape))
@@ -92,14 +89,14 @@ def sprinkled(*specials: float) -> Maker:
     return draw
 
 
-def _ways(filling: Filling) -> dict[str, Maker]:
-    """Ways to fill a tensor: of strings, of truths, as floats (of `is_float`), as integers of eight bits and more."""
+def _makers(filling: Filling) -> dict[str, Maker]:
+    """A maker for each kind of values that the element type has."""
     if filling.spec.element_type == TensorProto.STRING:
-        made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
+        makers: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
         pool = np.array([*filling.limits.texts, *map(str.swapcase, filling.limits.texts)], object)
         if filling.limits.texts:
-            made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
-        return made | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
+            makers["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
+        return makers | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.spec.element_type))
     if dtype == np.bool_:
         return {
@@ -115,7 +112,7 @@ def _ways(filling: Filling) -> dict[str, Maker]:
 
 
 def _joined(pool: Array) -> Maker:
-    """Strings of up to thirty others, next to one another."""
+    """Strings that are up to thirty strings of the pool joined."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         made = ["".join(rng.choice(pool, rng.integers(1, 31))) for _ in range(prod(shape))]
@@ -125,6 +122,7 @@ def _joined(pool: Array) -> Maker:
 
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
+    limits = filling.limits
     subnormal, eps, largest = smallest_and_eps(dtype)
     tiny = subnormal / eps
 
@@ -143,9 +141,9 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
 
         return made(draw)
 
-    near = _near(filling.limits.constants, dtype)
+    near = _near(limits.constants, dtype)
     pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
-    found: dict[str, Maker] = {
+    makers: dict[str, Maker] = {
         "random": made(lambda shape, rng: rng.standard_normal(shape)),
         "mixed": mixed(*pool),
         "wide": made(lambda shape, rng: rng.uniform(-WIDE, WIDE, shape)),
@@ -155,40 +153,40 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "zeros": made(lambda shape, rng: np.zeros(shape)),
         "ones": made(lambda shape, rng: np.ones(shape)),
     }
-    if filling.limits.has_steps:
-        found["off steps"] = made(_beside(_steps(filling.limits.constants)))
-        found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.limits.constants)), shape))
-    if filling.limits.tables:
-        found["from tables"] = made(_beside(filling.limits.tables))
-        found |= {f"above tables, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.tables, 1 + 1e-5)}
-        found |= {f"below tables, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.tables, 1 - 1e-5)}
-    found |= {f"keys, {at}": made(_in_order(part)) for at, part in _parts(filling.limits.keys)}
-    halfway = [number for number in _between_all(filling.limits.constants) if abs(number) < largest / 4]
-    if filling.limits.has_steps and halfway:
-        # None of them lies on a step, where rounding decides.
-        found["between constants"] = made(lambda shape, rng: rng.choice(np.array(halfway), shape))
+    if limits.has_steps:
+        makers["off steps"] = made(_beside(_steps(limits.constants)))
+        makers["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(limits.constants)), shape))
+    if limits.tables:
+        makers["from tables"] = made(_beside(limits.tables))
+        makers |= {f"above tables, {at}": made(_in_order(part)) for at, part in _chunks(limits.tables, 1 + 1e-5)}
+        makers |= {f"below tables, {at}": made(_in_order(part)) for at, part in _chunks(limits.tables, 1 - 1e-5)}
+    makers |= {f"keys, {at}": made(_in_order(part)) for at, part in _chunks(limits.keys)}
+    halfway = [number for number in _between_all(limits.constants) if abs(number) < largest / 4]
+    if limits.has_steps and halfway:
+        # No value lies on a step, where rounding decides.
+        makers["between constants"] = made(lambda shape, rng: rng.choice(np.array(halfway), shape))
     if near:
-        found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
-    for constant in filling.limits.constants[:4]:
+        makers["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
+    for constant in limits.constants[:4]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
-            found[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
-            found[f"above {constant:g}"] = made(_scaled(constant + step))
-            found[f"below {constant:g}"] = made(_scaled(constant - step))
-        if filling.limits.has_steps and not float(constant).is_integer():
-            found[f"ties of {constant:g}"] = made(_ties(constant))
-    for constant in filling.limits.constants:
+            makers[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
+            makers[f"above {constant:g}"] = made(_scaled(constant + step))
+            makers[f"below {constant:g}"] = made(_scaled(constant - step))
+        if limits.has_steps and not float(constant).is_integer():
+            makers[f"ties of {constant:g}"] = made(_ties(constant))
+    for constant in limits.constants:
         if 0 < constant < _EPSILON:
-            # An epsilon is added to a mean of squares.
-            found[f"roots of {constant:g}"] = made(_normal(constant**0.5))
-    for element_type in sorted(filling.limits.cast_to):
+            # Such an epsilon is added to a mean of squares.
+            makers[f"roots of {constant:g}"] = made(_normal(constant**0.5))
+    for element_type in sorted(limits.cast_to):
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
-        # float16 has infinities for most of them, which are a kind of their own.
+        # Most bounds are infinite in float16, and infinities are a kind of their own.
         bounds = np.clip(np.array(lowest_and_highest(integer), np.float64), -largest, largest)
-        found[f"over {integer.name}"] = made(_between(*bounds))
-    if not filling.limits.rounds_to_integers:
+        makers[f"over {integer.name}"] = made(_between(*bounds))
+    if not limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
-        found |= {
+        makers |= {
             "small": made(lambda shape, rng: rng.choice([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5], shape)),
             "mixed magnitudes": made(
                 lambda shape, rng: 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
@@ -201,20 +199,20 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
             FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),
         }
-        if not filling.limits.open_to_special:
-            found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
-            found["only NaN"] = made(lambda shape, rng: np.full(shape, np.nan))  # a maximum may lose one among others
-    return found
+        if not limits.open_to_special:
+            makers |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
+            makers["only NaN"] = made(lambda shape, rng: np.full(shape, np.nan))  # a maximum may drop a single NaN
+    return makers
 
 
-def _parts(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int, Array]]:
-    """So many values at a time as an input has room for, each times a factor."""
-    for start in range(0, len(values), _ROOM):
-        yield start, np.array(values[start : start + _ROOM]) * factor
+def _chunks(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int, Array]]:
+    """The values in chunks, each with its start; every value is multiplied by the factor."""
+    for start in range(0, len(values), _CHUNK):
+        yield start, np.array(values[start : start + _CHUNK]) * factor
 
 
 def _in_order(values: Array) -> Maker:
-    """The values in their order, over and over."""
+    """The values in order, repeated to fill the shape."""
     return lambda shape, rng: np.resize(values, shape)
 
 
@@ -227,24 +225,24 @@ def _normal(deviation: float) -> Callable[[tuple[int, ...], np.random.Generator]
 
 
 def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
-    """Values up to an end in every element, so that sums and means are on one side of a constant too."""
+    """Values just within an end, so that their means too lie on one side of a constant."""
     return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
 
 
 def _ties(step: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
-    """A half of a step and a few times that, whose quotients by the step are exact, so that rounding breaks no ties."""
+    """Small multiples of half a step: dividing them by the step is exact, so rounding breaks no ties."""
     pool = step * np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])
     return lambda shape, rng: rng.choice(pool, shape, p=[0.3, 0.3, *[0.4 / 6] * 6])
 
 
 def _steps(constants: Sequence[float]) -> list[float]:
-    """Steps and halves of steps, by one and by the constants."""
+    """Multiples of a half, and of half of each constant."""
     steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
     return [step * count / 2 for step in steps for count in range(-9, 10)]
 
 
 def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
-    """Values off others by a tenth to a millionth of their own size."""
+    """Values that are off by a tenth to a millionth of their size."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
@@ -254,33 +252,29 @@ def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Gen
 
 
 def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
-    """Every constant, and values on either side of it."""
-    found: list[float] = []
+    """Every constant, and values on both sides of it."""
+    values: list[float] = []
     _, eps, largest = smallest_and_eps(dtype)
     for constant in constants:
         if abs(constant) < largest:
             steps = abs(constant) * eps * 2, abs(constant) * 0.05 + 0.01, abs(constant) * 0.5 + 1
             beside = (constant + sign * step for step in steps for sign in (-1, 1))
-            found += [constant, -constant, *(value for value in beside if abs(value) < largest)]
-    return found
+            values += [constant, -constant, *(value for value in beside if abs(value) < largest)]
+    return values
 
 
 def _between_all(constants: Sequence[float]) -> list[float]:
-    """Values halfway between neighbouring constants, and one beyond either end."""
-    known = sorted(constants)
-    ends = [known[0] - abs(known[0]) / 2 - 1, known[-1] + abs(known[-1]) / 2 + 1] if known else []
-    return [*ends, *(low / 2 + high / 2 for low, high in pairwise(known))]
-
-
-def _whole(values: Sequence[float], lowest: int, highest: int) -> list[float]:
-    return [value for value in values if lowest <= value <= highest and value == round(value)]
+    """Values halfway between neighbouring constants, and one beyond each end."""
+    ordered = sorted(constants)
+    ends = [ordered[0] - abs(ordered[0]) / 2 - 1, ordered[-1] + abs(ordered[-1]) / 2 + 1] if ordered else []
+    return [*ends, *(low / 2 + high / 2 for low, high in pairwise(ordered))]
 
 
 def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
-    info = np.iinfo(dtype)
-    # The lowest integer has no negative, and dividing it by -1 ends some processes.
-    lowest, highest = (info.min + 1 if info.min and filling.limits.divisors else info.min), info.max
-    if filling.limits.open_to_overflow:
+    limits, info = filling.limits, np.iinfo(dtype)
+    # The lowest integer has no negative, and in some runtimes dividing it by -1 ends the process.
+    lowest, highest = (info.min + 1 if info.min and limits.divisors else info.min), info.max
+    if limits.open_to_overflow:
         highest = max(int(highest ** (1 / _POWER)), _LEAST_HIGHEST)
         lowest = -highest if info.min else 0
 
@@ -295,12 +289,9 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         kept = [item for item in pool if lowest <= item <= highest and (item or not filling.nonzero)] or [1]
         return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
 
-    limits = chosen(lowest, highest, 0, 1, lowest + 1, highest - 1)
-    held = [constant for constant in filling.limits.constants if abs(constant) < 2**53]
-    near = [round(constant) + step for constant in held for step in (-1, 0, 1)]
-    wholes = () if filling.nonzero else filling.limits.wholes
-    fitting = [whole for whole in wholes if all(lowest <= number <= highest for number in whole)]
-    found = {
+    constants = [constant for constant in limits.constants if abs(constant) < 2**53]
+    near = [round(constant) + step for constant in constants for step in (-1, 0, 1)]
+    makers = {
         "random": drawn(0, 9),
         "mixed": chosen(*range(-4, 5), 100, -100, *near),
         "wide": drawn(-100, 100),
@@ -309,12 +300,17 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "ones": chosen(1),
     }
     if near:
-        found |= {"around constants": chosen(*near), "constants": chosen(*map(round, held))}
-    if filling.limits.tables:
-        found["from tables"] = chosen(*map(round, filling.limits.tables))
-    for at, part in _parts(_whole(filling.limits.keys, lowest, highest)):
-        found[f"keys, {at}"] = _in_order(part.astype(dtype))
-    for at, whole in enumerate(fitting):
-        found[f"as held, {at}"] = _in_order(np.array(whole, dtype))
-    few = drawn(lowest // _SUMMED, highest // _SUMMED)  # of which sums are in range
-    return found | {"limits": limits, "whole range": drawn(lowest, highest), "part of the range": few}
+        makers |= {"around constants": chosen(*near), "constants": chosen(*map(round, constants))}
+    if limits.tables:
+        makers["from tables"] = chosen(*map(round, limits.tables))
+    keys = [key for key in limits.keys if lowest <= key <= highest and key == round(key)]
+    for at, part in _chunks(keys):
+        makers[f"keys, {at}"] = _in_order(part.astype(dtype))
+    vectors = () if filling.nonzero else limits.integer_vectors
+    for at, vector in enumerate(each for each in vectors if lowest <= min(each) and max(each) <= highest):
+        makers[f"as held, {at}"] = _in_order(np.array(vector, dtype))
+    return makers | {
+        "limits": chosen(lowest, highest, 0, 1, lowest + 1, highest - 1),
+        "whole range": drawn(lowest, highest),
+        "part of the range": drawn(lowest // _SUMMED, highest // _SUMMED),  # so that sums are in range
+    }

@@ -1,4 +1,4 @@
-"""The numbers and strings that either side of a region holds, which values are tried beside."""
+"""The numbers and strings that the two sides of a region hold; inputs near these are tried."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from reducelower.verification.regions.pairs import Pair
 __all__ = ["FEW", "constants_of", "held_in", "keys_of", "tables_of", "texts_of", "vectors_of"]
 
 FEW = 8
-"""How many numbers a small constant has at most, each of which is tried."""
+"""A small constant has at most so many numbers; each is tried."""
 _COMPUTED = of_kind("any rank", "converting") - RANDOM - {"ConstantOfShape", "Range"}
-"""What gives about as many values as it is given, the same each time."""
+"""Operators whose results are about as large as their inputs, and the same each time."""
 _OF_TABLE = 256  # numbers
 _OF_KEYS = 1000
 _KEYS = ("cats_", "keys_", "pool_")
@@ -28,7 +28,7 @@ _VECTORS = 4
 
 
 def held_in(pair: Pair) -> Iterator[Array]:
-    """What either side holds: constants, what it computes from small ones alone, and numeric attributes of nodes."""
+    """All that the two sides hold: constants, values computed from small constants alone, and attributes of nodes."""
     sides = (pair.nodes, pair.before), (pair.replacement, pair.after)
     for constants, (nodes, place) in zip(pair.constants, sides, strict=True):
         yield from constants.values()
@@ -47,57 +47,57 @@ def held_in(pair: Pair) -> Iterator[Array]:
 
 def _computed(nodes: Iterable[NodeProto], constants: Mapping[str, Array], opset: int) -> Iterator[Array]:
     """The small values that nodes compute from small constants alone."""
-    known = {name: value for name, value in constants.items() if value.size <= FEW}
+    small = {name: value for name, value in constants.items() if value.size <= FEW}
     for node in nodes:
         if node.op_type == "Constant":
             held = held_by(node)
             if held is not None and held.data_location != TensorProto.EXTERNAL:
-                known[node.output[0]] = numpy_helper.to_array(held)
+                small[node.output[0]] = numpy_helper.to_array(held)
             continue
-        given = {name: known[name] for name in node.input if name in known}
-        if node.domain or node.op_type not in _COMPUTED or not given or not known.keys() >= {*filter(None, node.input)}:
+        operands = dict.fromkeys(filter(None, node.input))
+        if node.domain or node.op_type not in _COMPUTED or not operands or not small.keys() >= operands.keys():
             continue
         outputs = [name for name in node.output if name]
         from reducelower.verification.running.evaluator import Evaluator  # slow to import, and seldom needed
 
         with suppress(Exception):  # the evaluator raises what numpy raises, and lacks versions
             alone = GraphProto(name="alone", node=[node], output=[ValueInfoProto(name=name) for name in outputs])
-            alone.initializer.extend(numpy_helper.from_array(value, name) for name, value in given.items())
+            alone.initializer.extend(numpy_helper.from_array(small[name], name) for name in operands)
             model = helper.make_model(alone, opset_imports=[helper.make_opsetid("", opset)])
-            results = Evaluator(model).run(None, {})
-            found = {name: value for name, value in zip(outputs, results, strict=True) if isinstance(value, np.ndarray)}
-            known.update((name, value) for name, value in found.items() if value.size <= FEW)
-            yield from (value for value in found.values() if value.size <= FEW)
+            computed = zip(outputs, Evaluator(model).run(None, {}), strict=True)
+            results = {name: value for name, value in computed if isinstance(value, np.ndarray) and value.size <= FEW}
+            small |= results
+            yield from results.values()
 
 
 def texts_of(held: Iterable[Array]) -> tuple[str, ...]:
     """Some of the strings among constants and attributes."""
-    found = (item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist())
-    return tuple(dict.fromkeys(found))[:_OF_TABLE]
+    texts = (item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist())
+    return tuple(dict.fromkeys(texts))[:_OF_TABLE]
 
 
 def constants_of(held: Sequence[Array]) -> tuple[float, ...]:
     """The smallest numbers among small constants."""
-    found = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
-    finite = [value for value in found if value == value and abs(value) < 1e300]
+    numbers = dict.fromkeys(float(item) for value in held if value.size <= FEW for item in value.ravel().tolist())
+    finite = [value for value in numbers if value == value and abs(value) < 1e300]
     return tuple(sorted(finite, key=abs)[:FEW])
 
 
 def keys_of(nodes: Iterable[NodeProto]) -> tuple[float, ...]:
-    """The numbers that operators map to others, and one that is none of them: of labels, categories and n-grams."""
+    """The keys that operators map to labels, categories or n-grams, and one number that is no key."""
     named = (item for node in nodes for item in node.attribute if item.name.startswith(_KEYS))
-    found = dict.fromkeys(float(number) for item in named for number in (*item.ints, *item.floats))
-    return (*list(found)[:_OF_KEYS], max(found) + 1) if found else ()
+    keys = dict.fromkeys(float(number) for item in named for number in (*item.ints, *item.floats))
+    return (*list(keys)[:_OF_KEYS], max(keys) + 1) if keys else ()
 
 
 def vectors_of(held: Sequence[Array]) -> tuple[tuple[int, ...], ...]:
-    """Some of the small constants of several integers, which a whole input may be compared with."""
-    found = [value.ravel().tolist() for value in held if value.dtype.kind in "iu" and 1 < value.size <= _OF_VECTOR]
-    return tuple(dict.fromkeys(map(tuple, found)))[:_VECTORS]
+    """Some of the small integer vectors among the constants: a whole input may be compared with one."""
+    vectors = [value.ravel().tolist() for value in held if value.dtype.kind in "iu" and 1 < value.size <= _OF_VECTOR]
+    return tuple(dict.fromkeys(map(tuple, vectors)))[:_VECTORS]
 
 
 def tables_of(held: Sequence[Array]) -> tuple[float, ...]:
-    """Some of the numbers in large constants, which say where the data lies that they are about."""
-    found = [value.ravel()[:: value.size // _OF_TABLE + 1].astype(np.float64) for value in held if value.size > FEW]
-    drawn = np.concatenate([*found, np.zeros(0)])
-    return tuple(drawn[np.isfinite(drawn)][:: drawn.size // _OF_TABLE + 1].tolist())
+    """A sample of the numbers in large constants, since the data to compare with them lies near these."""
+    samples = [value.ravel()[:: value.size // _OF_TABLE + 1].astype(np.float64) for value in held if value.size > FEW]
+    numbers = np.concatenate([*samples, np.zeros(0)])
+    return tuple(numbers[np.isfinite(numbers)][:: numbers.size // _OF_TABLE + 1].tolist())

@@ -1,4 +1,4 @@
-"""What a region may be fed: which inputs are indices, shapes or divisors, and which operators leave values open."""
+"""What a region may be fed: which inputs are indices, shapes or divisors, and which values operators leave open."""
 
 from __future__ import annotations
 
@@ -22,53 +22,51 @@ from reducelower.verification.running.conditions import conditions
 __all__ = ["INTEGERS", "Limits", "limits_of", "takes_any", "with_called"]
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
-_OF_ANYTHING = of_kind("ignoring values")
+_IGNORING_VALUES = of_kind("ignoring values")
 _PLACING = of_kind("placing")
-_OPEN = of_kind("open to special")
+_OPEN_TO_SPECIAL = of_kind("open to special")
 _ENDING_ON_EMPTY = of_kind("ending on empty")
-_OF_ANY_RANK = of_kind("any rank")
+_ANY_RANK = of_kind("any rank")
 _MOVING = of_kind("handing on", "taking")
-_STEPS = of_kind("stepping")
+_STEPPING = of_kind("stepping")
 
 INTEGERS = frozenset({*SIGNED, *UNSIGNED, TensorProto.INT4, TensorProto.UINT4})
 """Integer types, by number."""
 
-
-_OF_SIZES = (np.int32, np.int64)  # the types of what says where or how much; a zero point says neither
-_FED = 7  # the largest size that is fed to every region
-_OF_SIZE = 140_000
+_SIZE_TYPES = (np.int32, np.int64)  # the types of positions and sizes; a zero point is neither
+_LARGEST_FED = 7  # the largest size that is fed to every region
+_LARGEST_BOUND = 140_000
 _MOST_BOUNDS = 4
 
 
 @dataclass
 class Limits:
-    """What may not be fed.
+    """What may not be fed to a region, and what to try on it.
 
     Attributes:
-        where: inputs that are indices, axes, shapes, sizes or counts, or become such.
-        divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
-        roles: what inputs that say where or how many say of which value.
-        vectors: inputs that have one dimension, where their rank is not known.
+        where: inputs that say where or how much: indices, axes, shapes, sizes, counts, or values that become such.
+        divisors: inputs by which integers, or values that become integers, are divided; they are never fed zero.
+        roles: what inputs in `where` say about other values.
+        vectors: inputs of rank 1, for where their rank is not declared.
         held: the shapes of constants, by name.
-        open_to_special: an operator that leaves NaN and infinities open; empty where none does.
-        open_to_overflow: whether an operator leaves open what integers become that their type does not hold.
-        rounds_to_integers: whether floats are rounded to integers, which is undefined for those that no integer stands
-            for.
+        open_to_special: an operator whose page leaves open what NaN and infinities give; empty if there is none.
+        open_to_overflow: whether an operator's page leaves open what integers become that their type does not hold.
+        rounds_to_integers: whether floats are rounded to integers, which is undefined beyond the range of integers.
         cast_to: the integer types that values are cast to.
-        constants: the numbers that either side holds, to try values on either side of.
-        tables: where values are compared, some of the numbers in large constants.
-        wholes: where values are compared, small constants of several integers, one after the other.
-        keys: the numbers that operators map to others, each of which is fed.
+        constants: small numbers that either side holds, to try values on both sides of each.
+        tables: if values are compared, some of the numbers in large constants.
+        integer_vectors: if values are compared, small constants of several integers; inputs are filled with each.
+        keys: the keys that operators map to other values; each is fed.
         texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
-        takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
-        least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
-            the operators behind it.
-        has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
-        sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
-        bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
-        rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
-        only_moves: whether both sides only move elements, whatever these are.
+        takes_any: whether data of unknown rank may have any rank, and the replacement must accept empty data.
+        least: the smallest size that is fed. A larger window over it yields nothing, and on that some operators end
+            the process in onnxruntime 1.31.
+        has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
+        sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
+        bounds: those of these integers, without signs, that are larger than the sizes fed anyway.
+        rows: sizes of constants, if positions in data are looked up: to reach every row, data has to be as long.
+        only_moves: whether both sides only move elements, whatever their values.
     """
 
     where: set[str] = field(default_factory=set)
@@ -82,7 +80,7 @@ class Limits:
     cast_to: set[int] = field(default_factory=set)
     constants: tuple[float, ...] = ()
     tables: tuple[float, ...] = ()
-    wholes: tuple[tuple[int, ...], ...] = ()
+    integer_vectors: tuple[tuple[int, ...], ...] = ()
     keys: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
@@ -95,7 +93,7 @@ class Limits:
     only_moves: bool = False
 
     def table(self, name: str) -> int | None:
-        """How many rows the constant table has that an input selects from; None for other inputs."""
+        """The number of rows of the constant table that an input selects from; None for other inputs."""
         role = self.roles.get(name)
         if role is None or role.kind not in ("index", "class") or role.data not in self.held:
             return None
@@ -103,20 +101,18 @@ class Limits:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of the inputs, as sentences."""
+        """What was assumed about the inputs, as sentences."""
         found = []
         if self.where:
             found.append(f"{_names(self.where)}: taken for an index, a shape or a count, and fed only such values.")
         if self.divisors:
-            found.append(f"{_names(self.divisors)}: never fed zero, by which integers are divided or what becomes one.")
+            found.append(f"{_names(self.divisors)}: never fed zero: it divides integers, or what becomes integers.")
         if self.open_to_special:
             found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
         if self.open_to_overflow:
-            found.append(
-                "Integers were fed of which a power of eight is in the range of their type, and single digits."
-            )
+            found.append("Only integers whose eighth power is in the range of their type, and single digits, were fed.")
         if self.rounds_to_integers:
-            found.append("NaN and floats beyond the range of integers were not fed, to which they are rounded.")
+            found.append("NaN and floats beyond the range of integers were not fed: floats are rounded to integers.")
         return tuple(found)
 
 
@@ -125,7 +121,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def limits_of(pair: Pair) -> Limits:
-    """What the two sides of a region may not be fed."""
+    """The limits of a region, from its nodes and constants on both sides."""
     limits = Limits()
     free = {item.name for item in pair.inputs}
     integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
@@ -136,22 +132,22 @@ def limits_of(pair: Pair) -> Limits:
         flat = list(walk(nodes))
         called = with_called(flat, place.model)
         both += called
-        limits.where |= _becoming(flat, column("where")) & free
-        limits.divisors |= _becoming(flat, column("divisors")) & integers
+        limits.where |= _reaching(flat, column("where")) & free
+        limits.divisors |= _reaching(flat, column("divisors")) & integers
         roles = roles_of(reversed(flat)).items()
-        # The class that is ignored is the source's, and of data that the region computes the sizes are not known.
-        known = {role.data for role in limits.roles.values()} & (free | pair.constants[0].keys())
+        # The source decides which class is ignored. A role whose data has known sizes yields only to one of an input.
+        known_data = {role.data for role in limits.roles.values()} & (free | pair.constants[0].keys())
         limits.roles |= {
             name: role
             for name, role in roles
-            if (told := limits.roles.get(name, role)).ignored == role.ignored
-            and (told.data not in known or role.data in free)
+            if (role_before := limits.roles.get(name, role)).ignored == role.ignored
+            and (role_before.data not in known_data or role.data in free)
         }
         limits.vectors |= vectors(flat)
         for node in reversed(called):
-            _note(node, limits)
+            _add(node, limits)
         if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
-            limits.divisors |= _becoming(flat, column("divisors"), HANDING_ON) & free
+            limits.divisors |= _reaching(flat, column("divisors"), HANDING_ON) & free
     whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
     limits.where |= whole & free - integers
     limits.divisors -= limits.where
@@ -160,19 +156,19 @@ def limits_of(pair: Pair) -> Limits:
         node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in both
     )
     limits.takes_any = takes_any(both)
-    found = list(held_in(pair))
-    held = [value for value in found if value.dtype.kind in "iuf"]
-    limits.texts = texts_of(value for value in found if value.dtype.kind in "OSUT")
-    limits.constants = constants_of(held)
+    held = list(held_in(pair))
+    numeric = [value for value in held if value.dtype.kind in "iuf"]
+    limits.texts = texts_of(value for value in held if value.dtype.kind in "OSUT")
+    limits.constants = constants_of(numeric)
     limits.keys = keys_of(both)
     if limits.has_steps:
-        limits.tables = tables_of(held)
-        limits.wholes = vectors_of(held)
+        limits.tables = tables_of(numeric)
+        limits.integer_vectors = vectors_of(numeric)
     limits.only_moves = all(node.op_type in _MOVING for node in both)
     numbers = {
-        item for value in held if value.dtype in _OF_SIZES and value.size <= FEW for item in value.ravel().tolist()
+        item for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW for item in value.ravel().tolist()
     }
-    limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
+    limits.sizes = frozenset(numbers | {size for value in held for size in value.shape})
     limits.bounds = _bounds(numbers | _positions(both))
     if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
         lengths = {length for shape in limits.held.values() for length in shape if length > 1}
@@ -181,35 +177,35 @@ def limits_of(pair: Pair) -> Limits:
 
 
 def with_called(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
-    """Nodes with those of the functions that they call."""
+    """The nodes, and those of the functions that they call."""
     called = reached(nodes, functions_of(model)).values()
     return [*nodes, *walk(inner for function in called for inner in function.node)]
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:
-    """The positions and sizes among attributes."""
+    """The positions and sizes in attributes."""
     named = (item for node in nodes for item in node.attribute if item.name in ("ends", "k", "split", "starts"))
     return {number for item in named for number in (*item.ints, item.i)}
 
 
-def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
-    sizes = sorted({abs(number) for number in whole})
-    return tuple(size for size in sizes if _FED < size < _OF_SIZE)[:_MOST_BOUNDS]
+def _bounds(integers: Iterable[int]) -> tuple[int, ...]:
+    sizes = sorted({abs(number) for number in integers})
+    return tuple(size for size in sizes if _LARGEST_FED < size < _LARGEST_BOUND)[:_MOST_BOUNDS]
 
 
 def takes_any(nodes: Iterable[NodeProto]) -> bool:
-    """Whether all of these operators take data of any rank and size, or object to it."""
-    return all(node.op_type in _OF_ANY_RANK and node.domain in DEFAULT_DOMAINS for node in nodes)
+    """Whether all of these operators accept data of any rank and size, or object to it without a crash."""
+    return all(node.op_type in _ANY_RANK and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
 def _leaves_open(node: NodeProto) -> bool:
-    """Whether the page of an operator leaves open what NaN and infinities do: which of two values is smaller, say."""
+    """Whether the operator's page leaves open what NaN and infinities give, such as which of two values is smaller."""
     scatters = (item.s for item in node.attribute if item.name == "reduction" and node.op_type.startswith("Scatter"))
-    return node.op_type in _OPEN or any(kind in (b"min", b"max") for kind in scatters)
+    return node.op_type in _OPEN_TO_SPECIAL or any(kind in (b"min", b"max") for kind in scatters)
 
 
-def _note(node: NodeProto, limits: Limits) -> None:
-    limits.has_steps |= node.op_type in _STEPS
+def _add(node: NodeProto, limits: Limits) -> None:
+    limits.has_steps |= node.op_type in _STEPPING
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, window(node))
@@ -223,33 +219,33 @@ def _note(node: NodeProto, limits: Limits) -> None:
 
 
 def _casts_to_integers(nodes: Iterable[NodeProto], floats: Collection[str]) -> bool:
-    """Whether what is computed from floats is cast to an integer type; what an integer is like is taken for one."""
-    reached = set(floats)
+    """Whether values computed from floats are cast to an integer type, as a CastLike is assumed to do."""
+    from_floats = set(floats)
     for node in nodes:
-        if node.op_type not in _OF_ANYTHING and not reached.isdisjoint(node.input):
+        if node.op_type not in _IGNORING_VALUES and not from_floats.isdisjoint(node.input):
             to = {item.i for item in node.attribute if item.name == "to"} if node.op_type == "Cast" else set()
             if node.op_type == "CastLike" or not to.isdisjoint(INTEGERS):
                 return True
-            reached.update(node.output)
+            from_floats.update(node.output)
     return False
 
 
-def _becoming(
+def _reaching(
     nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]], through: Collection[str] | None = None
 ) -> set[str]:
-    """The values that reach one of these inputs, through whatever computes with them, or by some operators alone."""
-    found: set[str] = set()
+    """The values that reach one of these inputs, through any operators or only through some."""
+    reaching: set[str] = set()
     while True:
-        count = len(found)
+        count = len(reaching)
         for node in reversed(nodes):
             places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
-            found.update(name for at, name in enumerate(node.input) if at in places and name)
+            reaching.update(name for at, name in enumerate(node.input) if at in places and name)
             data = node.output[:1] if node.op_type == "TopK" else node.output
-            goes_on = node.op_type not in _OF_ANYTHING if through is None else node.op_type in through
-            if goes_on and any(name in found for name in data):
-                found.update(name for name in (node.input if through is None else node.input[:1]) if name)
+            goes_on = node.op_type not in _IGNORING_VALUES if through is None else node.op_type in through
+            if goes_on and any(name in reaching for name in data):
+                reaching.update(name for name in (node.input if through is None else node.input[:1]) if name)
             for _, _, graph in subgraphs(node):
-                if any(name in found for name in node.output):
-                    found.update(value.name for value in graph.output)
-        if len(found) == count:
-            return found
+                if any(name in reaching for name in node.output):
+                    reaching.update(value.name for value in graph.output)
+        if len(reaching) == count:
+            return reaching

@@ -1,4 +1,4 @@
-"""What inputs may be that say where, how many or what shape: the possible values of such inputs of a region."""
+"""Possible values for inputs that say where, how many or what shape, such as indices and axes."""
 
 from __future__ import annotations
 
@@ -16,33 +16,37 @@ from reducelower.verification.operators import column, of_kind
 __all__ = ["HANDING_ON", "Role", "roles_of", "vectors"]
 
 HANDING_ON = of_kind("converting")
-"""What they give is what they are given, in another type or shape."""
+"""Operators that give their input in another type or shape."""
 
 _TAKING = of_kind("taking")
 _JOINING = of_kind("joining")
 
-# What each element says by itself, whatever stands beside it.
+# Roles of which each element has a meaning by itself.
 _OF_ELEMENTS = frozenset({"class", "count", "diagonal", "end", "index", "index of elements", "whole number"})
 
 _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
-_ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))
-_FAR = 10_000
-_IGNORED = 0.2  # of the classes
+_ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))  # of a part: where it starts and ends, as a whole axis and drawn
+_FAR = 10_000  # ranges start near smaller constants
+_IGNORED = 0.2  # share of the ignored class
 _DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 
 @dataclass(frozen=True)
 class Role:
-    """What an input says of another value, the data, along one of its axes.
+    """What an input says about another value, the data, along one of its axes.
 
     The kind is ``index``, ``index of elements``, ``places`` (rows of indices, one for each axis from this one on),
-    ``class`` (an index that does not count from the back), ``count``, ``pad``, ``parts`` (sizes that make up an
-    axis), ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
-    ``step``, ``start`` (of a range), ``grid`` (sizes of one for each matrix), ``whole number`` (which floats may be
-    too), ``share`` (more than none and less than all), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from
-    where to where). A class may be the one that
-    the operator is told to ignore, too. Distinct are indices that are written to: pages leave open what is there
-    where two are the same.
+    ``class`` (an index that is never negative), ``count``, ``pad``, ``parts`` (sizes that add up to the axis),
+    ``shape``, ``new shape`` (one size may be -1), ``axes``, ``end``, ``diagonal``, ``step``, ``start`` (of a range),
+    ``grid`` (the sizes of a grid, one grid for each matrix), ``whole number`` (floats with whole values too), ``share``
+    (between 0 and 1), or for Resize ``scales``, ``sizes`` or ``part`` (where the part starts and ends).
+
+    Attributes:
+        kind: see above.
+        data: the other value.
+        axis: the axis of the data.
+        ignored: a class that the operator ignores; it may be fed too.
+        is_distinct: whether no index may occur twice: when two write to one place, pages leave open which one stays.
     """
 
     kind: str
@@ -52,19 +56,19 @@ class Role:
     is_distinct: bool = False
 
     def length(self, shape: tuple[int, ...]) -> int:
-        """The size of the other value along the axis; 0 where it has no such axis."""
+        """The size of the data along the axis; 0 if it has no such axis."""
         return shape[self.axis] if -len(shape) <= self.axis < len(shape) else 0
 
     def values(
-        self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator, held: Sequence[float] = ()
+        self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator, near: Sequence[float] = ()
     ) -> Array | None:
-        """Possible values of a shape, as int64 or double, for data of a shape; None where nothing is known.
+        """Possible values, as int64 or double, for data of the shape `of`; None if nothing is known.
 
-        A range starts on either side of what is `held`.
+        A range starts on either side of the numbers `near`.
         """
         if self.kind == "start":
-            near = [0.0, *(number for number in held if abs(number) < _FAR)]
-            return rng.choice(np.array(near), shape) + rng.integers(-18, 19, shape) / 2
+            starts = [0.0, *(number for number in near if abs(number) < _FAR)]
+            return rng.choice(np.array(starts), shape) + rng.integers(-18, 19, shape) / 2
         if self.kind == "pad":
             return _pads(of, shape, rng)
         if self.kind == "whole number":
@@ -80,7 +84,7 @@ class Role:
         if self.kind == "grid":
             return np.array([*of[:1], *rng.integers(1, 6, shape[0] - 1)]) if len(shape) == 1 and shape[0] else None
         if self.kind in _RESIZED:
-            return _resized(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
+            return _resizing(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
         if self.kind == "axes":
             axes = rng.permutation(len(of))[: prod(shape)] - len(of) * rng.integers(0, 2)
             return axes.reshape(shape) if axes.size == prod(shape) else None
@@ -97,13 +101,13 @@ class Role:
             order = np.argsort(rng.random(wide), self.axis)
             return np.take(order, range(shape[self.axis]), self.axis) - length * rng.integers(0, 2, shape)
         ends = {"count": (1, length + 1), "class": (0, length), "diagonal": (-length, length + 1)}
-        found = rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
-        if found is not None and self.ignored is not None:
-            found = np.where(rng.random(shape) < _IGNORED, self.ignored, found)
-        return found
+        indices = rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+        if indices is not None and self.ignored is not None:
+            indices = np.where(rng.random(shape) < _IGNORED, self.ignored, indices)
+        return indices
 
     def _places(self, sizes: tuple[int, ...], shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
-        """Rows of indices, each column within its own axis, counted from either end."""
+        """Rows of indices, each column within its own axis, some of them negative."""
         columns = np.array(sizes[: shape[-1]] if shape else [])
         if not shape or len(columns) < shape[-1] or not columns.all():
             return None
@@ -114,7 +118,7 @@ class Role:
 
 
 def _parts(length: int, shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
-    """So many sizes that make up a length, some of them zero; or one size, of equal parts."""
+    """Sizes that add up to a length, some of them zero; for a scalar, the size of equal parts."""
     if not shape:
         return rng.integers(1, max(length, 1) + 1, shape)
     if len(shape) != 1 or (length and not shape[0]):
@@ -123,8 +127,8 @@ def _parts(length: int, shape: tuple[int, ...], rng: np.random.Generator) -> Arr
     return np.diff([0, *ends, length]) if shape[0] else np.zeros(0, np.int64)
 
 
-def _resized(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """How to resize a value along all axes but the first two, of which kernels take no other size."""
+def _resizing(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """How to resize a value along all axes but the first two, which kernels do not resize."""
     kept = np.arange(len(of)) < min(2, len(of) - 1)
     if kind == "scales":
         return np.where(kept, 1.0, rng.choice(np.array([0.4, 0.6, 0.75, 1.5, 1.7, 2.0, 2.6, 3.0]), len(of)))
@@ -134,15 +138,15 @@ def _resized(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:
 
 
 def _pads(of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """From -1 to 2, and most often less than the size, which a reflection needs."""
-    found = rng.integers(-1, 3, shape)
+    """Pads from -1 to 2, mostly smaller than the size, as a reflection needs them."""
+    pads = rng.integers(-1, 3, shape)
     if of is None or shape != (2 * len(of),) or rng.random() < 0.25:
-        return found
-    return np.clip(found, -np.tile(of, 2) // 2, np.maximum(np.tile(of, 2) - 1, 0))
+        return pads
+    return np.clip(pads, -np.tile(of, 2) // 2, np.maximum(np.tile(of, 2) - 1, 0))
 
 
 def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, infer: bool) -> Array:
-    """A shape of as many elements in so many dimensions."""
+    """A shape of the given rank with as many elements as the data."""
     if length >= len(of):
         sizes = np.array([*of, *[1] * (length - len(of))], np.int64)
     else:
@@ -155,38 +159,37 @@ def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, in
 
 
 def vectors(nodes: Iterable[NodeProto]) -> set[str]:
-    """What has a number for each channel, which kernels take in other ranks, too, and read otherwise."""
-    known = ((node, column("of_channels").get(node.op_type)) for node in nodes if node.domain in DEFAULT_DOMAINS)
-    return {name for node, places in known if places is not None for name in node.input[places] if name}
+    """Inputs with one number per channel. Kernels accept them in other ranks too, but read those differently."""
+    rows = ((node, column("of_channels").get(node.op_type)) for node in nodes if node.domain in DEFAULT_DOMAINS)
+    return {name for node, places in rows if places is not None for name in node.input[places] if name}
 
 
 def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
-    """By name, what the inputs of nodes say, also through what hands them on; the nodes from last to first."""
-    found: dict[str, Role] = {}
+    """The roles of inputs by name, also behind operators that hand them on; takes the nodes from last to first."""
+    roles: dict[str, Role] = {}
     for node in nodes:
         if node.domain not in _DOMAINS:
             continue
         kind = "Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type
-        known: Mapping[int, tuple[str, str, int]] = column("roles").get(kind, {})
-        for place, (what, attribute, default) in known.items():
+        row: Mapping[int, tuple[str, str, int]] = column("roles").get(kind, {})
+        for place, (role_kind, attribute, default) in row.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
             ignored = next((item.i for item in node.attribute if item.name == "ignore_index"), None)
-            role = Role(what, node.input[0], axis, ignored, _writes_once(node))
-            found.update((name, role) for name in node.input[place : place + 1] if name)
-        told = next((found[name] for name in node.output if name in found), None)
-        if told is not None and (node.op_type in HANDING_ON or (node.op_type in _TAKING and _is_of_elements(told))):
-            found.setdefault(node.input[0], told)
-        elif told is not None and node.op_type in _JOINING and _is_of_elements(told):
+            role = Role(role_kind, node.input[0], axis, ignored, _writes_once(node))
+            roles.update((name, role) for name in node.input[place : place + 1] if name)
+        handed_on = next((roles[name] for name in node.output if name in roles), None)
+        if handed_on is None:
+            continue
+        is_of_elements = handed_on.kind in _OF_ELEMENTS
+        if node.op_type in HANDING_ON or (is_of_elements and node.op_type in _TAKING):
+            roles.setdefault(node.input[0], handed_on)
+        elif is_of_elements and node.op_type in _JOINING:
             for name in node.input:
-                found.setdefault(name, told)
-    return found
+                roles.setdefault(name, handed_on)
+    return roles
 
 
 def _writes_once(node: NodeProto) -> bool:
-    """Whether an operator writes to places in data, of which none may be named twice."""
+    """Whether an operator writes each element of its data at most once, so that no index may occur twice."""
     reduces = any(item.name == "reduction" and item.s != b"none" for item in node.attribute)
     return node.op_type.startswith("Scatter") and not reduces
-
-
-def _is_of_elements(role: Role) -> bool:
-    return role.kind in _OF_ELEMENTS

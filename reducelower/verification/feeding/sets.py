@@ -1,8 +1,7 @@
-"""The sets of values that both sides of a region are run on: those of the model, others of each kind, and other sizes.
+"""The sets of inputs that both sides of a region are run on: the model's own, values of every kind, and other sizes.
 
-Sizes are those that a run of the model shows, or else some that the source takes; smaller where nothing rests on them,
-and 0, 1 and others in the place of each. Values are of every kind that the types have, in one operand at a time as
-well, and in rows that are alike.
+Each kind of values is fed to all inputs, and to one input at a time. The first sizes are those of `Bases`; then each is
+replaced by 0, 1 and others.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from reducelower.verification.regions.places import Dims
 
 __all__ = ["Sets"]
 
-_MOST = 4_000_000  # elements, where a size lies beside a bound that is held
-_FEW = 8  # elements, for which kinds of several values are drawn again
+_MOST = 4_000_000  # elements, if a size is close to a constant
+_FEW = 8  # with fewer elements, kinds of several values are drawn again
 _WIDER = 300
 """A size that no type of eight bits holds."""
 _MOST_WIDER = 2_000  # elements
-_SIZES = 6  # that others are tried in the place of
-_TRUTHS = 3  # bool inputs, tried in every combination
-_ROWS = 500  # sets, to reach every row of a table
-_NEXT = 4  # sizes that a window is tried along
-_OVERLAPPING = 60  # sets of boxes, few of which overlap by as much as a constant says
-_FILLED = 400  # inputs, in one round of sets that vary each of some operands alone
+_SIZES = 6  # free sizes that are replaced by others
+_TRUTHS = 3  # bool inputs of which every combination is tried
+_ROWS = 500  # sets at most to reach every row of a table
+_NEXT = 4  # sizes beyond that of a window
+_OVERLAPPING = 60  # sets of boxes, since few overlap by as much as a constant says
+_FILLED = 400  # inputs filled in one round of sets that vary one operand each
 _ALONE = ("wide", "large", "small", "zeros", "negative", "NaN", "infinity")
 _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings of several")
 _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
@@ -46,9 +45,9 @@ class Sets(Bases):
     """The sets of values for one region or lemma.
 
     Attributes:
-        others: declared sizes of regions that are alike, each of which is tried on ordinary values.
-        alone: whether nothing but the samples is fed.
-        reached: inputs that were fed every index of the table that they are for.
+        others: declared sizes of regions that are equal but for sizes; ordinary values are tried at each.
+        alone: whether only the samples are fed.
+        reached: inputs that were fed every index of their table.
     """
 
     others: Sequence[Sequence[Dims | None]] = ()
@@ -56,7 +55,7 @@ class Sets(Bases):
     reached: set[str] = field(default_factory=set)
 
     def __call__(self, accepts: Accepts, suits: Accepts) -> Iterator[Case]:
-        """One set after another that the source accepts; sizes other than those of the model suit both sides."""
+        """One set after another that the source accepts; both sides accept sizes reduced from the model's."""
         if not self.specs:
             yield Case("no inputs", {})
             return
@@ -68,7 +67,7 @@ class Sets(Bases):
             yield Case("values of the model", dict(each), is_special)
         if self.alone:
             return
-        base = self._sized(samples[0], suits) if samples else self._found(self.specs, accepts)
+        base = self._from_sample(samples[0], suits) if samples else self._search(self.specs, accepts)
         if base is None:
             return
         yield from self._kinds(base)
@@ -85,11 +84,10 @@ class Sets(Bases):
 
     def _case(self, base: Base, label: str, kinds: Mapping[str, str], *seed: int) -> Case:
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        told = set(kinds.values())
         return Case(
             f"{label}, {[list(shape) for shape in shapes.values()]}",
-            {**base.feeds, **self._filled(shapes, kinds, *seed)},
-            not told.isdisjoint(_SPECIAL),
+            {**base.feeds, **self._fill(shapes, kinds, *seed)},
+            not _SPECIAL.isdisjoint(kinds.values()),
         )
 
     def _kinds(self, base: Base) -> Iterator[Case]:
@@ -109,7 +107,7 @@ class Sets(Bases):
                 yield self._case(base, f"{kind} values", dict.fromkeys(fillings, kind), 1, at)
 
     def _truths(self, base: Base) -> Iterator[Case]:
-        """Every combination of truth values of the bool inputs: a mask may hide the few elements that are special."""
+        """Every combination of truth values for the bool inputs, since a mask may hide the few special elements."""
         bools = [spec.name for spec in self.specs if spec.element_type == TensorProto.BOOL][:_TRUTHS]
         kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
         for number in range(2 ** len(bools) if bools else 0):
@@ -119,9 +117,9 @@ class Sets(Bases):
                 yield self._case(base, label, dict.fromkeys(self._fillings, kind) | truths, 2, number, at)
 
     def _alone(self, base: Base) -> Iterator[Case]:
-        """Kinds of values in one operand, with ordinary ones in the others, or far smaller ones beside far larger.
+        """Each kind of values in one operand, beside ordinary ones; and far larger values beside far smaller ones.
 
-        Every set fills all operands: of very many, those varied are some, from the first to near the last.
+        Every set fills all operands, so with very many only some are varied, from the first to near the last.
         """
         fillings = self._fillings
         if len(self.specs) < 2 or self.limits.only_moves:
@@ -139,7 +137,7 @@ class Sets(Bases):
                 yield self._case(base, f"input {numbers[name]} {own} and others {others}", kinds, 4, at)
 
     def _rows(self, base: Base) -> Iterator[Case]:
-        """Rows of one value each, of several magnitudes, and rows at an end of the range beside ordinary ones."""
+        """Rows of one value each, rows of several magnitudes, and rows of -inf beside ordinary ones."""
         fillings = self._fillings
         floats = [name for name in fillings if is_float(base.feeds[name]) and base.feeds[name].ndim]
         for at, how in enumerate(("alike", "scaled", "at the end") if floats and not self.limits.only_moves else ()):
@@ -166,8 +164,8 @@ class Sets(Bases):
     # Where and how large
 
     def _tables(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Every index of the tables that the region holds, as many at a time as an input takes."""
-        for name in (name for name in base.feeds if name in self.limits.where):  # in this order, which a budget may end
+        """Every index of the tables that the region holds, as many at a time as an input has room for."""
+        for name in (name for name in base.feeds if name in self.limits.where):  # ordered: time may run out
             rows, value = self.limits.table(name) or 0, base.feeds[name]
             if not 0 < rows <= _ROWS * value.size:
                 continue
@@ -179,40 +177,40 @@ class Sets(Bases):
                     yield Case(f"indices from {start}", feeds)
 
     def _places(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Other values of operands that say where or how much."""
+        """Other values of inputs that say where or how much."""
         shapes = {name: value.shape for name, value in base.feeds.items()}
-        told = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
+        specs = [spec for spec in self.specs if spec.name in self.limits.where and spec.name in self.limits.roles]
         draws = 2 * DRAWS if base.count() >= _FEW else 8 * DRAWS
-        for draw in range(draws if told else 0):
+        for draw in range(draws if specs else 0):
             rng = np.random.default_rng([self.seed, 6, draw])
             case = self._case(base, "other places", dict.fromkeys(self._fillings, "random"), 6, draw)
-            case.feeds.update((spec.name, self._drawn(spec, "random", shapes, rng)) for spec in told)
+            case.feeds.update((spec.name, self._draw(spec, "random", shapes, rng)) for spec in specs)
             if accepts(case.feeds):
                 yield case
 
     def _other_sizes(self, base: Base, accepts: Accepts) -> Iterator[Case]:
-        """Other sizes: 1, one more, 0, those beside what is held, in the place of each, if the source takes them."""
+        """Each free size replaced by 1, one more, 0, and numbers close to constants, if the source accepts that."""
         seen = {tuple(base.sizes.values())}
         for at, (sizes, most) in enumerate(self._all_sizes(base)):
             key = tuple(sizes.values())
             if key in seen or base.count(sizes) > most:
                 continue
             seen.add(key)
-            found = self._at(base, sizes, accepts, at)
-            if found is None:
+            resized = self._base_at(base, sizes, accepts, at)
+            if resized is None:
                 continue
-            yield Case(f"random values, {[list(value.shape) for value in found.feeds.values()]}", dict(found.feeds))
+            yield Case(f"random values, {[list(value.shape) for value in resized.feeds.values()]}", dict(resized.feeds))
             has_many = most == _MOST or (self.limits.has_steps and not at)
             beside: tuple[str, ...] = _BESIDE if has_many else () if at else ("mixed",)
-            beside += ("random",) * (DRAWS if most == _MOST else 0)  # each row of a table is to be taken
+            beside += ("random",) * (DRAWS if most == _MOST else 0)  # so that every row of a table is selected
             kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
-            is_plain = 0 in key or self.limits.only_moves or found.count() > LARGE
+            is_plain = 0 in key or self.limits.only_moves or resized.count() > LARGE
             for number, kind in enumerate(() if is_plain else beside):
                 if kind in kinds:
-                    yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
+                    yield self._case(resized, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
 
     def _all_sizes(self, base: Base) -> Iterator[tuple[dict[str, int], int]]:
-        """Sizes, and how many elements an input may have there."""
+        """Sizes, each with the number of elements that an input may have at most."""
         sizes, names = dict(base.sizes), list(base.sizes)
         if not names:
             return
@@ -237,14 +235,14 @@ class Sets(Bases):
                 yield from (({**dict.fromkeys(names, other), name: to}, _MOST) for name in names for other in (2, 1))
 
     def _zero(self) -> tuple[int, ...]:
-        """A size of zero, if empty tensors are fed."""
+        """The size zero, if empty tensors may be fed."""
         return (0,) if self.limits.takes_empty else ()
 
     def _declared(self, accepts: Accepts) -> Iterator[Case]:
-        """Ordinary values at the sizes that are declared of regions that are alike."""
+        """Ordinary values at the declared sizes of the other regions."""
         for dims in self.others:
             specs = [replace(spec, dims=each) for spec, each in zip(self.specs, dims, strict=True)]
-            found = self._found(specs, accepts)
-            for at, kind in enumerate(_ORDINARY if found is not None else ()):
-                assert found is not None
-                yield self._case(found, f"{kind} values", dict.fromkeys(self._fillings, kind), 8, at)
+            base = self._search(specs, accepts)
+            if base is not None:
+                for at, kind in enumerate(_ORDINARY):
+                    yield self._case(base, f"{kind} values", dict.fromkeys(self._fillings, kind), 8, at)
