@@ -1,6 +1,6 @@
-"""Regions that are alike are checked once; where they do not hold, each with what computes its inputs.
+"""Checks like regions once; if they differ, each one again together with the nodes that compute its inputs.
 
-What computes them may give possible values only.
+Those nodes may never give the values on which the region differs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from reducelower.verification.running.source import CannotRunError
 __all__ = ["Judged", "check_group", "grouped", "narrowed", "nodes_of", "not_reached"]
 
 Judged = list[tuple[SiteVerification, list[Region]]]
-"""Findings, each with the regions that it is about."""
+"""Findings, each with its regions."""
 
 
 def grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Region]], Judged]:
-    """The regions of claims, those together that are alike but for sizes, and findings on what cannot be cut."""
+    """The regions of claims, in groups that differ only in sizes, and findings for claims that cannot be cut out."""
     groups: dict[object, list[Region]] = {}
     left: dict[tuple[str, str, str], list[Site]] = {}
     for claim in claims:
@@ -47,9 +47,9 @@ def grouped(claims: Iterable[Claim], clock: Clock) -> tuple[list[list[Region]], 
 
 
 def check_group(regions: Sequence[Region], checker: Checker, *, in_detail: bool = True) -> Judged:
-    """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each.
+    """One finding for like regions, or several if they hold only with their own sizes, weights or surroundings.
 
-    Surroundings are looked at in detail alone.
+    Surroundings are tried only `in_detail`.
     """
     by_sizes: dict[object, list[Region]] = {}
     for region in regions:
@@ -71,7 +71,7 @@ def check_group(regions: Sequence[Region], checker: Checker, *, in_detail: bool 
 
 
 def _rests_on_calls(region: Region) -> bool:
-    """Whether a node of a function was rewritten for contents of its operands that all calls have in common."""
+    """Whether a node in a function was rewritten for contents of operands that are the same in all calls."""
     rewrite = region.claim.rewrite
     if rewrite is None or rewrite.entry is None or region.claim.level.left.function is None:
         return False
@@ -87,7 +87,7 @@ def nodes_of(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:
 
 
 def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Checker) -> Judged:
-    """The findings of regions that are alike, with what each is given: it may give possible values only."""
+    """The findings for like regions, each together with more and more of the nodes that compute its inputs."""
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
     judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
     for region in regions:
@@ -100,7 +100,7 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
                 still_differs = True
                 continue
             key, found = at, not_reached(finding, known[at], around.pair)
-            # With its own weights it holds; surroundings may only not have given what it differs on.
+            # With its own weights it holds. Surroundings may just not have given the values on which it differs.
             if not still_differs or finding.status == "not run":
                 found = replace(known[at], rule=finding.rule, op_type=finding.op_type, is_chosen=finding.is_chosen)
                 break
@@ -112,7 +112,7 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
 
 
 def _narrower(region: Region) -> Iterator[Region]:
-    """A region with its weights as they are, then with ring after ring of what computes its inputs."""
+    """A region with its own weights, then with ring after ring of the nodes that compute its inputs."""
     try:
         around = cut_region(region.claim, region.opened, fixed=True)
         yield around
@@ -126,7 +126,7 @@ def _narrower(region: Region) -> Iterator[Region]:
 
 
 def not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) -> SiteVerification:
-    """Say of a region that differs by itself that what it was given in its surroundings did not show it."""
+    """The finding for a region that differs by itself, but not on what its surroundings gave it."""
     given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
     return replace(alone, status="not run", reason=f"{alone.reason}, but {given}", nodes=alone.nodes[:1])
 

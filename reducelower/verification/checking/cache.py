@@ -1,8 +1,8 @@
-"""What held, kept in the process, and on disk between runs: by all that decides what a part that was run gives.
+"""Remembers which regions held, in the process and on disk, under a key of everything that decides the result.
 
-That is the two sides, what they are fed, and what runs them: this code, onnx, onnxruntime, numpy and the processor.
-There is a file for each part, named by these. One that is damaged or belongs to another user is as good as none, and so
-is a folder that cannot be written to.
+The key holds both sides, their inputs, and what runs them: this code, onnx, onnxruntime, numpy and the processor. Each
+region has a file, named by its key. A file that is damaged or belongs to another user is ignored, and so is a folder
+that cannot be written to.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ __all__ = ["Cache", "default_folder", "forget"]
 
 _REMEMBERED = 4096
 _held: dict[object, Tally] = {}
-"""What held in this process: models of one folder have most of their rewrites in common."""
+"""What held in this process: the models of a folder share most of their rewrites."""
 _MOST = 10_000  # files of about 1 kB
-_KEPT = 0.75  # of these, the last used ones, where there are more
+_KEPT = 0.75  # share of these that stays, the last used ones, if there are more
 _NAMED = re.compile(r"[0-9a-f]{64}\.json$")
 _FAULTS = (OSError, ValueError, TypeError, AttributeError)
-"""What a file that is damaged makes of reading it."""
+"""What reading a damaged file may raise."""
 
 
 def default_folder() -> Path:
-    """Where the command line keeps what held: ``REDUCELOWER_CACHE``, or the platform's folder for caches."""
+    """The folder of the command line: ``REDUCELOWER_CACHE``, or the platform's folder for caches."""
     chosen = os.environ.get("REDUCELOWER_CACHE")
     return Path(chosen) if chosen else platformdirs.user_cache_path("reducelower", appauthor=False)
 
 
 def forget() -> None:
-    """Run everything again from now on that is on no disk."""
+    """Forget what this process remembers."""
     _held.clear()
 
 
@@ -56,14 +56,14 @@ def _remember(key: object, found: Tally) -> Tally:
 
 
 class Cache:
-    """What held, in this process and in a folder. Any number of processes may use that at a time."""
+    """What held, in this process and in a folder, which any number of processes may use at the same time."""
 
     def __init__(self, folder: Path | None = None, *, stamp: str = "", most: int = _MOST) -> None:
-        """Name the folder; it is made when something is kept.
+        """Name the folder; it is made when there is something to keep.
 
         Args:
             folder: where the files are; None for no files.
-            stamp: what stands for all that runs models here; worked out where it is not given.
+            stamp: stands for everything that runs models here; computed if empty.
             most: how many files are kept.
         """
         self._folder = folder
@@ -72,7 +72,7 @@ class Cache:
         self._room = -1  # how many files may be added until they are counted again
 
     def get(self, key: object) -> Tally | None:
-        """What was kept under a key, of which equal ones have equal texts."""
+        """What was kept under a key; equal keys must have equal texts."""
         if key in _held or self._folder is None:
             return _held.get(key)
         path = self._path(key)
@@ -89,7 +89,7 @@ class Cache:
             return None
 
     def put(self, key: object, found: Tally) -> None:
-        """Keep what held, where that is possible."""
+        """Keep what held, if possible."""
         bare = _remember(key, replace(found, kept=[], lost=[]))
         if self._folder is None:
             return
@@ -121,19 +121,19 @@ class Cache:
 
 def _files(folder: Path) -> Iterator[tuple[float, Path]]:
     for path in folder.iterdir():
-        if _NAMED.match(path.name):  # whatever else is in a folder that the user named stays there
+        if _NAMED.match(path.name):  # other files in a folder that the user named stay there
             with suppress(FileNotFoundError):
                 yield path.stat().st_mtime, path
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a file or folder is the user's own, where the platform tells."""
+    """Whether a file or folder is the user's own, as far as the platform says."""
     return not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
 
 
 @cache
 def _here() -> str:
-    """What stands for all that decides here what a part gives."""
+    """Stands for everything on this machine that decides what a region gives."""
     told = [platform.python_version(), _processor(), repr(versions_of("onnx", "onnxruntime", "numpy"))]
     root = Path(__file__).parents[2]
     for path in sorted(root.rglob("*.py")):
@@ -143,7 +143,7 @@ def _here() -> str:
 
 
 def _processor() -> str:
-    """Kernels differ in what the processor can do, and round in other places."""
+    """The processor: kernels use what it can do, and round differently."""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return "\n".join(dict.fromkeys(line for line in lines if line.startswith(("model name", "flags", "Features"))))

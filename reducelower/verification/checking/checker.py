@@ -1,4 +1,4 @@
-"""Checks distinct regions, each once: one that held is not checked again under the same conditions."""
+"""Checks distinct regions: builds their two small models, runs both sides, and remembers which regions held."""
 
 from __future__ import annotations
 
@@ -32,9 +32,15 @@ __all__ = ["Checker", "check"]
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks regions with one seed, and with tolerances by element type for operators other than Reduce.
+    """Checks regions, and remembers in a cache which held. Once the clock is over, a check raises an OutOfTimeError.
 
-    What held is kept in a cache. Once the clock is over, a check ends in an OutOfTimeError.
+    Attributes:
+        seed: for the values that are made.
+        tolerances: by element type, for operators other than Reduce.
+        clock: the time left.
+        values: gives values of the main graph by name, from a run of the source.
+        seen: the values that it gave so far; None for those it could not give.
+        cache: what held before.
     """
 
     seed: int = 0
@@ -45,18 +51,18 @@ class Checker:
     cache: Cache = field(default_factory=Cache)
 
     def watch(self, names: Collection[str]) -> None:
-        """Take values of the main graph from a run of the source."""
+        """Get values of the main graph from a run of the source."""
         new = set(names) - self.seen.keys()
         if new:
             self.seen.update(dict.fromkeys(new) | dict(self.values(new)))
 
     def _samples(self, pair: Pair) -> list[dict[str, Array]]:
-        """What a region was given there, if all of it is known."""
+        """The inputs of a region in that run, if all of them are known."""
         found: dict[str, Any] = {item.name: self.seen.get(item.name) for item in pair.inputs}
         return [found] if _is_sample(pair, found) else []
 
     def check(self, pair: Pair, others: Sequence[Pair] = ()) -> SiteVerification:
-        """What a region gives by itself, with ordinary values at the sizes of `others` that are alike but for these."""
+        """The finding for a region; `others` are like it except for sizes, which are tried with ordinary values."""
         sizes = [_sizes(each) for each in others if _sizes(each) != _sizes(pair)]
         return self.settle(pair, self._samples(pair), others=sizes)
 
@@ -66,12 +72,12 @@ class Checker:
         return None if case is None else case.feeds
 
     def settle(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> SiteVerification:
-        """What both sides give on sets of values that begin with samples; `more` is what else `Sets` takes."""
+        """The finding for a region on sets of values that begin with `samples`; `more` are arguments of `Sets`."""
         sets = self._sets(pair, samples, **more)
         return finding_of(pair, self._tally(pair, sets), sets.limits)
 
     def _sets(self, pair: Pair, samples: Sequence[Mapping[str, Array]], **more: Any) -> Sets:
-        # What is of no known type is taken for floats.
+        # Inputs of unknown type are fed floats.
         specs = [replace(item, element_type=item.element_type or TensorProto.FLOAT) for item in pair.inputs]
         return Sets(specs, limits_of(pair), self.seed, samples, **more)
 
@@ -86,7 +92,7 @@ class Checker:
         return found
 
     def _conditions(self, pair: Pair, sets: Sets) -> object:
-        """Everything that a check depends on except names; None where it goes by functions of its model too."""
+        """Everything that a check depends on, except names; None if it also depends on functions of the model."""
         in_function = pair.before.function is not None or pair.after.function is not None
         if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
             return None
@@ -100,7 +106,7 @@ class Checker:
 
 
 def _is_sample(pair: Pair, values: Mapping[str, Any]) -> bool:
-    """Whether these are tensors of the types and sizes that the inputs of a region have."""
+    """Whether these are tensors with the types and sizes of the region's inputs."""
     return all(
         isinstance(value := values[item.name], np.ndarray)
         and value.dtype.kind in "biufOSU"
@@ -115,13 +121,13 @@ def _sizes(pair: Pair) -> list[Dims | None]:
 
 
 def check(pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, clock: Clock | None = None) -> Tally:
-    """Verify one rewrite or region by itself; an OutOfTimeError where the clock is over before that is done.
+    """Verify one rewrite or region by itself; raise an OutOfTimeError if the clock is over before that is done.
 
     Args:
         pair: both sides.
         tolerances: by ONNX element type, for operators other than Reduce.
-        sets: what both are run on.
-        clock: how long that may take.
+        sets: the sets of inputs.
+        clock: the time left.
     """
     setup = Setup(pair, tolerances, sets, clock or Clock(None))
     tally = _check(setup)
@@ -137,7 +143,7 @@ def check(pair: Pair, tolerances: Mapping[str, Tolerance] | None, sets: Sets, cl
 
 
 def _unread(pair: Pair, sets: Sets) -> str:
-    """A large table that the other side holds with other values, and of which not every row was read."""
+    """A large table that has other values on the other side, and of which some rows were never read; empty if none."""
     left, right = pair.constants
     for name, role in sets.limits.roles.items():
         table = left.get(role.data)
@@ -150,9 +156,9 @@ def _unread(pair: Pair, sets: Sets) -> str:
 
 
 def _gives_nothing(pair: Pair) -> bool:
-    """Whether both sides give no elements at the sizes that are declared, so that there is nothing to compare.
+    """Whether both sides give no elements at the declared sizes, so that there is nothing to compare.
 
-    Where all sizes are declared, what inference finds of one side the runs show of the other.
+    If all sizes are declared, one side is enough: both ran, and gave results of the same shape.
     """
     are_known = all(
         isinstance(dim, int) for item in pair.inputs for dim in (item.dims or (None,) * (item.dims is None))
@@ -161,7 +167,7 @@ def _gives_nothing(pair: Pair) -> bool:
     return all(enough(gives_nothing(side, pair.inputs) for side in sides) for sides in small_models(pair))
 
 
-# Where both sides run, best first; the reference evaluator takes element types that onnxruntime takes no arrays of.
+# Where both sides run, best first. The reference evaluator takes element types that onnxruntime does not.
 _NATIVE, _REFERENCE = "onnxruntime", "reference"
 _READING = frozenset({"class", "index", "index of elements", "places"})
 _WORST = ("different", "loses range")
@@ -189,11 +195,11 @@ def _check(setup: Setup) -> Tally:
 
 
 def _by_node(setup: Setup, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
-    """Where onnxruntime may hold more than float16 between nodes, run the replacement where each result is rounded.
+    """Run a replacement of float16 in the evaluator too, which rounds each result, and return that if it differs.
 
-    On the CPU it has few kernels for float16: it runs chains of the others in float, without casts back in between, and
-    takes out casts to and fro. What the evaluator makes of a single operator in float16 may be far off as well, so both
-    sides are to differ there, too.
+    onnxruntime has few kernels for float16 on the CPU. It runs chains of other operators in float, and removes casts to
+    float16 and back. A single operator of float16 may be far off in the evaluator as well, so it counts only if both
+    sides differ there too.
     """
     if not found.cases or found.status in _WORST or len(setup.pair.replacement) < 2:
         return found

@@ -1,6 +1,7 @@
-"""Rewrites as lemmas: those that say the same are settled once, as two small models made from what a rewrite says.
+"""Rewrites as lemmas: equal rewrites are settled once, as two small models made from the record of the rewrite.
 
-What a rewrite did not ask about is free. Types, ranks and sizes that it does not say are those of a run of the source.
+Whatever the rewrite did not ask about is free. Types, ranks and sizes that it does not state come from a run of the
+source.
 """
 
 from __future__ import annotations
@@ -33,31 +34,31 @@ from reducelower.verification.running.source import OutOfTimeError
 
 __all__ = ["settled"]
 
-_SAMPLES = 3  # places of a lemma that are looked at
-_LEAST = 3  # sets of values, unless nothing is fed
+_SAMPLES = 3  # places of a lemma whose values are sampled
+_LEAST = 3  # sets of values to run, unless there are no inputs
 _IR_VERSION = 10
-"""One that allows all that a rule may write."""
+"""Allows everything that a rule may write."""
 
 
 @dataclass(eq=False)
 class _Lemma:
-    """That a node equals what replaces it, as the entry says, wherever that is claimed of a model."""
+    """That a node equals its replacement, as the entry of the memo says, wherever a model was rewritten so."""
 
     entry: Entry
     claims: list[Claim] = field(default_factory=list)
 
     @cached_property
     def operands(self) -> list[str]:
-        """What either side reads from around, as blanks; a name that is no blank is one of the model."""
+        """What either side reads from outside, as blanks; a name that is no blank is a name in the model."""
         known = {*self.entry.added, *self.entry.constants}
         read = [*captured([self.entry.node]), *captured(self.entry.nodes)]
         return [name for name in dict.fromkeys(read) if name not in known]
 
     @cached_property
     def places(self) -> list[tuple[Entry, Mapping[str, str]]]:
-        """Some of the places in the main graph, from both ends: what is said of each, and its names by blanks.
+        """The first and last places in the main graph: the entry of each, and its names by blanks.
 
-        None where it cannot be told by itself: something in it refers to another value or to a function's attribute.
+        Empty if the lemma cannot stand alone, since it refers to another value, a function or a function's attribute.
         """
         nodes = list(walk([self.entry.node, *self.entry.nodes]))
         refers = any(attribute.ref_attr_name for node in nodes for attribute in node.attribute)
@@ -68,7 +69,7 @@ class _Lemma:
         return found if all(name in names for _, names in found for name in self.operands) else []
 
     def pair(self, types: Mapping[str, tuple[int, Dims | None]]) -> Pair:
-        """Both sides, for operands of these types; values have the names that they have at the first place."""
+        """Both sides, for operands of these types; values are named as at the first place."""
         entry, known = self.entry, _said(self.claims[0])[1]
         names = {**known, **{name: f"after/{name}" for name in (*entry.added, *entry.derived)}}
         held = {names[name]: value for name, value in entry.constants.items()}
@@ -89,7 +90,7 @@ class _Lemma:
 
 
 def _said(claim: Claim) -> tuple[Entry, Mapping[str, str]]:
-    """What the rewrite behind a claim says, and the names of the node by blanks."""
+    """The entry of the rewrite behind a claim, and the names of the node by blanks."""
     assert claim.rewrite is not None
     assert claim.rewrite.entry is not None
     return claim.rewrite.entry, claim.rewrite.names or {}
@@ -109,7 +110,7 @@ def _place(opset: int) -> Place:
 
 
 def _key(entry: Entry) -> Hashable:
-    """What tells lemmas apart: both sides, and the types that were asked for. Sizes and the rest are left open."""
+    """Equal for equal lemmas: both sides, and the types that the rewrite asked for; sizes and the rest are free."""
     sides = tuple(_bare(node) for node in (entry.node, *entry.nodes))
     held = [(name, content(numpy_helper.from_array(value))) for name, value in sorted(entry.constants.items())]
     held += [(name, content(tensor)) for name, tensor in (*entry.added.items(), *entry.adopted.items())]
@@ -126,7 +127,7 @@ def _bare(node: NodeProto) -> bytes:
 
 
 def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
-    """What the answers say of the operands: element types, 0 where none was asked for, and sizes or ranks."""
+    """Element types and sizes of the operands, as the rewrite asked for them; 0 and None if it did not."""
     found: dict[str, tuple[int, Dims | None]] = {}
     for question, operand, answer in entry.answers:
         kind, dims = found.get(operand, (0, None))
@@ -149,10 +150,10 @@ def _told(entry: Entry) -> dict[str, tuple[int, Dims | None]]:
 def settled(
     claims: Sequence[Claim], checker: Checker, on_progress: Callable[[int, int], None] | None
 ) -> tuple[list[SiteVerification], list[Claim]]:
-    """Settle lemmas by structure, or by values for operands like those in the model.
+    """Settle lemmas by structure, or by running them on operands like those in the model.
 
     Returns:
-        A finding for each that holds, and the claims that it does not settle.
+        A finding for each lemma that holds, and the claims that are not settled by one.
     """
     found: dict[Hashable, _Lemma] = {}
     keys: dict[int, Hashable] = {}
@@ -180,7 +181,7 @@ def settled(
 
 
 def _proved(lemma: _Lemma, signature: str = "") -> SiteVerification | None:
-    """A finding where the numbers of both sides tell that they are the same."""
+    """A finding, if value numbering shows that both sides are the same."""
     site = lemma.claims[0].named
     proved = SiteVerification(site.op_type, site.rule, signature or site.op_type, (), is_proved=True)
     return proved if all(claim.is_same for claim in lemma.claims) else None
@@ -205,7 +206,7 @@ def _settled(lemma: _Lemma, checker: Checker) -> SiteVerification | None:
 def _of_kind(
     lemma: _Lemma, alike: Sequence[tuple[Entry, Mapping[str, Array]]], checker: Checker
 ) -> SiteVerification | None:
-    """What comes of a lemma for operands of the types and ranks that they have at some places."""
+    """The finding for a lemma, for operands of the types and ranks that they have at some places; None if it fails."""
     told = [_told(entry) for entry, _ in alike]
     types = {
         name: (helper.np_dtype_to_tensor_dtype(value.dtype), _dims(value, [each.get(name) for each in told]))
@@ -217,7 +218,7 @@ def _of_kind(
     _, names = _said(lemma.claims[0])
     samples = [{names[name]: value for name, value in sample.items()} for _, sample in alike]
     fixed = {size for claim in lemma.claims for size in _sizes_told(_said(claim)[0])}
-    # Whether it was answered which sizes of operands have one name: a rewrite may rest on that.
+    # The rewrite may rest on which sizes of its operands have the same name, if it was told that.
     rests_on_names = any(isinstance(answer, Known) for _, _, answer in lemma.entry.answers)
     found = checker.settle(pair, samples, fixed=fixed, rests_on_names=rests_on_names)
     too_few = pair.inputs and found.cases < _LEAST
@@ -227,13 +228,13 @@ def _of_kind(
 
 
 def _sizes_told(entry: Entry) -> Iterator[int]:
-    """The sizes that were answered as numbers: a rewrite may rest on them."""
+    """The sizes that the rewrite was told as numbers, and so may rest on."""
     for _, dims in _told(entry).values():
         yield from (dim for dim in dims or () if isinstance(dim, int))
 
 
 def _dims(value: Array, asked: Sequence[tuple[int, Dims | None] | None]) -> Dims:
-    """The sizes of an operand: numbers where a rewrite may rest on them, symbols for those that are equal elsewhere."""
+    """The sizes of an operand: numbers if the rewrite may rest on them, else symbols, equal for equal sizes."""
     known = [dims for _, dims in filter(None, asked) if dims is not None and len(dims) == value.ndim]
     return tuple(
         size if any(isinstance(dims[at], int) for dims in known) or size == 1 else f"size {size}"
@@ -242,7 +243,7 @@ def _dims(value: Array, asked: Sequence[tuple[int, Dims | None] | None]) -> Dims
 
 
 def _joined(one: SiteVerification, other: SiteVerification) -> SiteVerification:
-    """The worse of two findings about one lemma, with the sets of values of both."""
+    """The worse of two findings for one lemma, with the sets of values of both."""
     return replace(
         one if one.status != "equal" else other,
         cases=one.cases + other.cases,

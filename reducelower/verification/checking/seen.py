@@ -1,4 +1,4 @@
-"""Judges what the two sides of a region gave of one set of inputs."""
+"""Judges the results of the two sides of a region on one set of inputs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ __all__ = ["Seen", "Setup", "judge_case"]
 
 _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
-_EVERYDAY = 0.1, 4.0  # magnitudes of inputs between which no form may lose range, chosen or not
-_LAST_PLACES = 64  # of the largest number, as in the tolerance of float and double
-_MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
-_REDRAWN = 32  # runs, until random numbers give something else: of one element, most draws are the same
+_EVERYDAY = 0.1, 4.0  # no form may lose range for inputs of these magnitudes, even if the caller chose it
+_LAST_PLACES = 64  # ULP of the largest number, as in the tolerance of float and double
+_MOST_BY_ROUNDING = 1e-3  # of the largest magnitude
+_REDRAWN = 32  # runs until random numbers give another result: with one element, most draws give the same
 _MIXING, _WAVES = of_kind("mixing"), of_kind("adding waves up")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What the runs of one check have in common."""
+    """What all runs of one check share."""
 
     pair: Pair
     tolerances: Mapping[str, Tolerance] | None
@@ -50,13 +50,13 @@ class Setup:
 
     @property
     def limits(self) -> Limits:
-        """What may not be fed."""
+        """What may be fed."""
         return self.sets.limits
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One run of both sides, and whom to ask where they differ."""
+    """One run of both sides, and the witnesses to ask if they differ."""
 
     setup: Setup
     case: Case
@@ -78,7 +78,7 @@ class Seen:
         return magnitude(self.case.feeds.values())
 
     def truth(self, before: Array) -> Truth | None:
-        """What a reduction gives by its formula; None where there is none, or the caller gave a tolerance."""
+        """The result of a Reduce operator by its formula; None for other regions, and if the caller set a tolerance."""
         if self.reduction is None or element_type_of(before) in (self.setup.tolerances or {}):
             return None
         values = {**self.pair.constants[0], **self.case.feeds}
@@ -89,7 +89,7 @@ class Seen:
     def moves(self, at: int) -> tuple[Callable[[], Move | None], ...]:
         """Ways to find out how far rounding moves one result, the cheapest first."""
         if not is_float(self.expected[at]) and self._rounds_nothing:
-            return ()  # a tie goes one way or another
+            return ()  # then a tie has one right answer
         moved = [partial(self._when_inputs_do, at, draws) for draws in (1, DRAWS)]
         return *moved, partial(self._mixed, self.expected[at])
 
@@ -116,10 +116,10 @@ class Seen:
         return Move(reach)
 
     def _mixed(self, value: Array) -> Move | None:
-        """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
+        """The effect of rounded weights in interpolation and Fourier transforms, which changed inputs may not show.
 
-        No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight,
-        and where values are the same all along a wave. There as many last places come together as values are added up.
+        If a coordinate falls on a value, its neighbours have weight zero. If all values along a wave are the same, the
+        wave adds up to zero. Rounded weights then leave as many last places as values are added up.
         """
         if not is_float(value) or not _mixes(self.pair):
             return None
@@ -132,8 +132,8 @@ class Seen:
 def judge_case(tally: Tally, seen: Seen) -> None:
     """Compare every result of both sides on one set of inputs, and note the outcome.
 
-    Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`). To find
-    out takes further runs: where there is no time left for these, it ends in an OutOfTimeError.
+    If they differ, the runtime may be at fault, or the source may lose what the replacement keeps (`Witness`). Finding
+    out takes more runs, and raises an OutOfTimeError if there is no time for them.
     """
     pair, case, tolerances = seen.pair, seen.case, seen.setup.tolerances
     compare = judge_raised if pair.is_raised else judge
@@ -161,7 +161,7 @@ def judge_case(tally: Tally, seen: Seen) -> None:
         if status != "equal" and tolerance.absolute and seen.magnitude > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         if status != "equal" and is_extreme and element_type_of(before) in (tolerances or {}):
-            continue  # what may be off by that much may overflow
+            continue  # with such a tolerance, one side may overflow
         tally.note(status, reason, case)
         if status == "loses range":
             tally.lose(seen.magnitude, case)
@@ -175,13 +175,13 @@ def judge_case(tally: Tally, seen: Seen) -> None:
 
 
 def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> tuple[SiteStatus, str]:
-    """The verdict on one result, once it is known whether a difference is the doing of the runtime or of the source.
+    """The status of one result, after asking whether the runtime or the source itself explains a difference.
 
     Args:
         seen: the run.
         at: the number of the result.
         found: how both sides compare.
-        truth: what the source gives by its formula, where that is known.
+        truth: the result by the formula of a Reduce operator, if there is one.
     """
     status, reason, case, pair = found.status, found.reason, seen.case, seen.pair
     before, after = seen.expected[at], seen.results[at]
@@ -206,14 +206,15 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
 
 
 def _gains_range(before: Array, after: Array, elements: Array) -> bool:
-    """Whether a value that differs is finite after and was not before."""
+    """Whether a value that differs is finite after, but not before."""
     return is_float(before) and bool((np.isfinite(after) & ~np.isfinite(before))[elements].any())
 
 
 def _is_of_last_places(before: Array, after: Array, elements: Array, fed: float) -> bool:
-    """Whether finite values that differ do so in last places of the largest number that was fed or given.
+    """Whether finite values differ only in the last places of the largest input or result.
 
-    Which of two models lost them is as good as chance; more is a difference unless one is known to stand for the other.
+    It is chance which of two models loses these. A larger loss counts as a difference, except for a conversion, where
+    one side is known to replace the other.
     """
     if not is_float(before):
         return False
@@ -230,7 +231,7 @@ def _mixes(pair: Pair, kind: Collection[str] = _MIXING) -> bool:
 
 
 def _is_carried(pair: Pair) -> bool:
-    """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
+    """Whether the operator stayed, so that only the runtime's newer version of it can lose anything."""
     if len(pair.nodes) != 1 or len(pair.replacement) != 1 or pair.node.op_type != pair.replacement[0].op_type:
         return False
     given = zip(pair.node.input, pair.replacement[0].input, strict=False)
@@ -243,9 +244,10 @@ def _is_carried(pair: Pair) -> bool:
 
 
 def _is_random(seen: Seen, at: int) -> bool:
-    """Whether the source draws random numbers, so that it gives others of the same inputs.
+    """Whether the source draws random numbers, so that it gives different results for the same inputs.
 
-    What is drawn by probabilities may be the same each time where these are none, such as those below zero.
+    Operators that draw by probability may give the same each time on inputs that are no probabilities, so they always
+    count as random.
     """
     kinds = {node.op_type for node in walk(seen.pair.nodes)}
     if not kinds.isdisjoint(BY_PROBABILITY):

@@ -1,6 +1,6 @@
-"""Verifies every region in which two models differ by itself; regions that are the same up to names are verified once.
+"""Verifies each region in which two models differ by itself; regions that are the same up to names run once.
 
-The sites of a plan are regions known beforehand; whatever else differs is found by aligning the models.
+A plan names some regions, its sites, beforehand. Aligning the models finds the others.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from reducelower.verification.running.source import OutOfTimeError
 __all__ = ["Regions", "losses", "verify_regions"]
 
 _ROUNDS = 4
-_IN_DETAIL = 8  # regions that differ, of two models of which no plan says what was done
+_IN_DETAIL = 8  # differing regions that are examined in detail, if there is no plan
 
 
 @dataclass(frozen=True)
 class Regions:
-    """What the regions of two models gave.
+    """The findings for the regions of two models.
 
     Attributes:
         findings: one per distinct region, in graph order of the first of each.
         alignment: what the models have in common.
-        unseen: why not all regions were tried; empty where they were.
+        unseen: why some regions were not tried; empty if all were.
     """
 
     findings: tuple[SiteVerification, ...]
@@ -46,7 +46,7 @@ class Regions:
 
     @property
     def hold(self) -> bool:
-        """Whether every region was run and agreed."""
+        """Whether every region ran and agreed."""
         return not self.unseen and all(item.holds_alone for item in self.findings)
 
     @property
@@ -67,17 +67,16 @@ def verify_regions(
 ) -> Regions:
     """Run both sides of every region as two small models on the same inputs, per distinct region.
 
-    Regions count as the same when operators, attributes, constants, element types and ranks are. A Reduce operator
-    goes through seeded values in several magnitudes, the extremes of its element type, NaN and infinities, and shapes
-    with sizes 0 and 1; where the sides differ, its value in extended precision decides. Other regions go through
-    ordinary and edge values and values either side of every constant they hold (`feeding`), and are compared by
-    tolerances; where they differ in onnxruntime, onnx's reference evaluator is asked too.
+    Two regions are the same if their operators, attributes, constants, element types and ranks are. Both sides of a
+    region run on ordinary and edge values, and on values either side of every constant in it (`feeding`). They are
+    compared by tolerances; a Reduce operator is compared with its value in extended precision. If they differ in
+    onnxruntime, onnx's reference evaluator decides whose fault it is.
 
     Args:
         before: the source model.
         after: the converted model.
-        plan: what the conversion did, where it was one.
-        checker: checks each of them, by itself, for as long as its clock lasts; what was not seen until then is told.
+        plan: what the conversion did, if there was one.
+        checker: checks each region until its clock is over; `Regions.unseen` says what was not reached.
         on_progress: called with (done, total) distinct regions.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
@@ -105,12 +104,12 @@ def verify_regions(
 
 @dataclass
 class _Round:
-    """What the regions of one alignment gave.
+    """The findings for the regions of one alignment.
 
     Attributes:
         alignment: what the models have in common.
         judged: the findings.
-        left: how many regions were not run since the time was over.
+        left: how many regions were not reached in time.
     """
 
     alignment: Alignment
@@ -119,20 +118,21 @@ class _Round:
 
     @property
     def regions(self) -> Regions:
-        """The findings without the regions that they are about."""
+        """The findings, without the regions that they belong to."""
         return Regions(tuple(finding for finding, _ in self.judged), self.alignment)
 
     def failing(self) -> dict[Hashable, Claim]:
-        """The claims that do not hold and can be dropped, by their keys."""
+        """The claims that failed and can be dropped, by their keys."""
         regions = (region for finding, regions in self.judged if not finding.ok for region in regions)
         claims = (region.claim for region in regions)
         return {key: claim for claim in claims if claim.site is None and not claim.is_output for key in claim.keys}
 
 
 def _undecided(first: _Round, unseen: str) -> Regions:
-    """The findings of the first alignment, where others were not tried: in these, what differs may be no region.
+    """The findings of the first alignment, when there is no time for another.
 
-    That is no difference of the models yet, unless a plan says that the values are the same.
+    Another alignment may pair other values, so a region that differs is no difference of the models yet, unless a plan
+    says that its values are the same.
     """
     withdrawn = [
         (_if_meant(finding) if not finding.ok and _are_guesses(regions) else finding, regions)
@@ -163,7 +163,7 @@ def _no_time_to_align(clock: Clock) -> str:
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
-    """Where the forms that a caller chose lose range, of a conversion that is not verified: one sentence each."""
+    """Where the forms that a caller chose lose range, a sentence each; for a conversion that is not verified."""
     chosen = replace(plan, sites=tuple(site for site in plan.sites if site.rule.startswith(CHOSEN)))
     inferences = Inference(lambda: before), Inference(lambda: after)
     alignment = align(before, after, chosen, dropped=(), inferences=inferences)
@@ -178,7 +178,7 @@ def _judge(
     checker: Checker,
     on_progress: Callable[[int, int], None] | None,
 ) -> _Round:
-    """Every distinct region of an alignment with its finding, as far as the time goes."""
+    """A finding for each distinct region of an alignment, as far as time allows."""
     judged: Judged = []
     for site in alignment.missing:
         reason = "the replacement computes none of its outputs"

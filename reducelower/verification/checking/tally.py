@@ -1,4 +1,4 @@
-"""The results of the sets of inputs that a region was run on, and the finding made of them."""
+"""Gathers the results of a region over its sets of inputs, and turns them into a finding."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from reducelower.verification.running.source import CannotRunError
 __all__ = ["Tally", "describe", "finding_of", "largest_kept", "magnitude"]
 
 _STEPS = 24
-"""Halvings: the range of double has 2048 octaves, and a thousandth of one is told."""
+"""Halvings: the range of double has 2048 octaves, and the bound is exact to a thousandth of one."""
 
 
 def largest_kept(before: Session, after: Session, feeds: Mapping[str, Any], lost: float, kept: float) -> float:
-    """The largest magnitude of inputs, to three digits, of which nothing that is finite before is lost after.
+    """The largest magnitude of inputs, to three digits, at which everything that is finite before is finite after.
 
     Args:
         before: runs the operator.
         after: runs the form.
-        feeds: inputs of which something is lost; their magnitudes are scaled, without their signs.
+        feeds: inputs that lose something; their absolute values are scaled.
         lost: the magnitude of these.
-        kept: a magnitude of which nothing was lost.
+        kept: a magnitude at which nothing was lost.
 
     Returns:
-        The magnitude; 0 where nothing is lost of the magnitudes alone, or a side does not run.
+        The magnitude; 0 if the absolute values alone lose nothing, or if a side does not run.
     """
 
     def loses(top: float) -> bool:
@@ -78,13 +78,17 @@ _LONGEST = 60  # characters of an attribute
 
 @dataclass
 class Tally:
-    """The results of the cases so far.
+    """The results so far. No text names a value of the model, since like regions share them.
 
-    The `example` has a text for each input of the first case of the worst status, which is `failing` where the sides
-    differ. Of each case, the magnitude of the inputs is `kept` or `lost`; the `first_lost` is the smallest from 1 on,
-    where nothing special was fed. `bound` is the largest magnitude of which nothing is lost, 0 where that is not known;
-    whatever is lost `is_defined_so` where the operator's own definition loses it. No text names a value of the model:
-    the results are those of all regions that are alike.
+    Attributes:
+        example: a text for each input of the first case with the worst status.
+        failing: that case, if the sides differ on it.
+        refused: why the source rejected inputs.
+        kept, lost: the magnitudes of inputs that lost no range, and of those that did.
+        first_lost: the smallest lost magnitude from 1 on, with its case, without NaN and infinities.
+        limits: what counts as equal, in words.
+        bound: the largest magnitude that loses nothing; 0 if it is not known.
+        is_defined_so: whether the operator's own definition loses whatever is lost.
     """
 
     status: SiteStatus = "equal"
@@ -115,7 +119,7 @@ class Tally:
             self.failing = case if status == "different" else None
 
     def lose(self, magnitude: float, case: Case) -> None:
-        """Keep that something is lost of a case of this magnitude."""
+        """Note that a case of this magnitude loses range."""
         self.lost.append(magnitude)
         if magnitude >= 1 and not case.is_special and (self.first_lost is None or magnitude < self.first_lost[0]):
             self.first_lost = magnitude, case
@@ -137,7 +141,7 @@ class Tally:
 
 
 def finding_of(pair: Pair, tally: Tally, limits: Limits) -> SiteVerification:
-    """The lines that a report has on a region, which was fed within limits."""
+    """The finding for a region, from its results and the limits of its inputs."""
     notes = tally.notes | dict.fromkeys(limits.assumptions if tally.cases else ())
     examples = (f"{item.name} = {text}" for item, text in zip(pair.inputs, tally.example, strict=False))
     return SiteVerification(
@@ -158,7 +162,7 @@ _TAKEN_OVER = ("status", "reason", "runtime", "cases", "values", *DISTANCES)
 
 
 def _holds(tally: Tally) -> str:
-    """Between which magnitudes of the inputs nothing is lost; as far as it was tried, where no bound was found."""
+    """The magnitudes of inputs that lose nothing, in words; up to those tried, if no bound was found."""
     if not tally.lost or not tally.kept:
         return ""
     large = [top for top in tally.lost if top >= 1]
@@ -172,13 +176,13 @@ def _holds(tally: Tally) -> str:
 
 
 def _rounded_down(number: float) -> float:
-    """To three digits, so that what is said of a bound is true of it."""
+    """To three digits, and never above the bound."""
     step: float = 10.0 ** (math.floor(math.log10(number)) - 2)
     return math.floor(number / step) * step
 
 
 def magnitude(values: Iterable[Any]) -> float:
-    """The largest finite magnitude among values; 0 where none is a float."""
+    """The largest finite magnitude among floats; 0 if there are none."""
     tops = [0.0]
     for value in values:
         if isinstance(value, np.ndarray) and is_float(value):
@@ -188,7 +192,7 @@ def magnitude(values: Iterable[Any]) -> float:
 
 
 def describe(pair: Pair) -> str:
-    """What the sites of a check have in common, for a reader."""
+    """What like regions have in common, for a reader: operator, types, ranks, constants, attributes, opset version."""
     inputs = []
     for name in pair.node.input:
         free = next((item for item in pair.inputs if item.name == name), None)

@@ -1,4 +1,4 @@
-"""Runs both sides of a region on one set of inputs after another, and has what they give judged."""
+"""Runs both sides of a region on one set of inputs after another, and has the results judged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["run_both"]
 
 
 def run_both(setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[str, str]) -> Tally:
-    """Run the battery on both sides, each in a runtime, and judge every case."""
+    """Run both sides, each in a runtime, on every set of inputs, and judge the results."""
     pair = setup.pair
     reduction = _reduction_of(after if pair.is_raised else before) if pair.has_formula else None
     tally = Tally(runtime=" / ".join(dict.fromkeys(runtimes)))
@@ -46,7 +46,7 @@ def run_both(setup: Setup, before: ModelProto, after: ModelProto, runtimes: tupl
 
 
 def _reduction_of(model: ModelProto) -> Reduction:
-    """What the attributes of the one node of a model say; axes may be an input (`Seen.truth`)."""
+    """The reduction that the only node of a model computes; its axes may also be an input (`Seen.truth`)."""
     (node,) = model.graph.node
     attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     axes = attributes.get("axes")
@@ -72,7 +72,7 @@ class _Run:
     _last: tuple[dict[str, Any], list[Any]] | None = None
 
     def run(self) -> Tally:
-        """Go through all sets of inputs until the sides differ on one; an OutOfTimeError once the time is over."""
+        """Run all sets of inputs until the sides differ on one; raise an OutOfTimeError once the time is over."""
         clock, witness, exactness = self._setup.clock, Witness(*self._models, *self._runtimes), Exactness(*self._models)
         for case in self._setup.sets(self._source_takes, self._both_take):
             clock.check()
@@ -105,7 +105,7 @@ class _Run:
         return self._tally
 
     def _bound(self) -> float:
-        """Up to which magnitude nothing is lost; 0 where that is not told."""
+        """The magnitude up to which nothing is lost; 0 if it is not known."""
         if self._tally.first_lost is None:
             return 0.0
         lost, case = self._tally.first_lost
@@ -114,7 +114,7 @@ class _Run:
         return largest_kept(self._left, self._right, case.feeds, lost, max(kept, 1.0))
 
     def _contradicts_model(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
-        """Whether sizes that are fed yield another shape than the model states, on data of the declared shapes."""
+        """Whether inputs of the declared shapes give another shape than the model states, due to sizes among them."""
         if not self._setup.limits.where or not all(
             may_have(dims, feeds[name].shape)
             for name, dims in self._declared.items()
@@ -129,7 +129,7 @@ class _Run:
         return {item.name: pair.before.shape(item.name) if pair.is_carried else item.dims for item in pair.inputs}
 
     def _gives_another_shape(self, expected: Sequence[Any]) -> bool:
-        """Whether the source gave another shape than the model states."""
+        """Whether the source gave another shape than the model states for its outputs."""
         pair = self._setup.pair
         stated = map(pair.before.stated_dims, pair.outputs)
         return not all(
@@ -149,7 +149,7 @@ class _Run:
             return False
 
     def _source_takes(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether inputs are some that the source is meant for; the tally has why not."""
+        """Whether the source accepts these inputs; if not, the tally notes why."""
         self._setup.clock.check()  # many sizes may be tried before the first set of inputs
         objection = self._objection(feeds)
         if objection is not None:
@@ -157,7 +157,7 @@ class _Run:
         return objection is None
 
     def _source_gives(self, feeds: Mapping[str, Any]) -> list[Any]:
-        """What the source gives; not run again where it was last asked whether it takes these very inputs."""
+        """The results of the source; those of `_source_takes`, if that just ran it on the same inputs."""
         known, results = self._last or ({}, [])
         if self._last and known.keys() == feeds.keys() and all(known[name] is feeds[name] for name in known):
             return results

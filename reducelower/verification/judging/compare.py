@@ -1,4 +1,4 @@
-"""Compares what two runs returned, output by output."""
+"""Compares the results of two runs, output by output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reducelower.verification.findings import DISTANCES, OutputComparison
 __all__ = ["compare_outputs", "is_of_last_digits", "is_slight", "tensors", "unlike", "withdrawn", "worst_of"]
 
 _OF_TWO_RUNTIMES = 1e-5
-"""The share of the largest value of a tensor by which two runtimes may differ."""
+"""Two runtimes may differ by this share of the largest value of a tensor."""
 
 _OF_A_FEW_SUMS = 8.0
-"""How many last digits of the largest value of a tensor a few sums lose."""
+"""A few sums may be off by this many last digits of the largest value of a tensor."""
 
 
 def tensors(name: str, value: Any) -> Iterator[tuple[str, Array | None]]:
-    """The tensors inside an output: itself, items of a sequence, keys and values of a map; None for an absent one."""
+    """The tensors in an output: itself, items of a sequence, keys and values of a map; None for an absent one."""
     if value is None:
         yield name, None
     elif isinstance(value, Mapping):
@@ -55,7 +55,7 @@ def compare_outputs(
 
     Args:
         widen: factor on the default tolerances; above 1 when the sides ran in different runtimes.
-        by_tensor: compare by the largest magnitude of each tensor, for runtimes that compute in ways of their own.
+        by_tensor: compare by the largest magnitude of each tensor, since two runtimes may compute differently.
     """
     found = []
     for name, left, right in zip(names, before, after, strict=True):
@@ -81,7 +81,7 @@ def withdrawn(
     *,
     with_difference: bool = False,
 ) -> list[OutputComparison]:
-    """The outputs; of those that are different, the ones that are meant count as not compared, for a reason."""
+    """The outputs, of which different ones that `is_meant` selects count as not compared, for a reason."""
     return [
         replace(item, verdict="not compared", reason=f"{reason}: {item.reason}" if with_difference else reason)
         if item.verdict == "different" and is_meant(item)
@@ -124,7 +124,7 @@ def _compare(
 
 
 def unlike(before: Array, after: Array) -> str:
-    """In what two tensors differ besides their values, as a clause; empty where they do not."""
+    """How two tensors differ in element type or shape, as a clause; empty if they do not."""
     types = element_type_of(before), element_type_of(after)
     if types[0] != types[1]:
         return f"element type {types[0]} before, {types[1]} after"
@@ -132,16 +132,16 @@ def unlike(before: Array, after: Array) -> str:
 
 
 def _tells(value: Array) -> bool:
-    """Whether a tensor holds anything to compare: it has elements, and not only NaN or infinity."""
+    """Whether a tensor has anything to compare: elements that are not all NaN or infinite."""
     if not value.size:
         return False
     return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())
 
 
 def is_slight(before: Array, after: Array) -> bool:
-    """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
+    """Whether two runtimes may differ as much: by the last digits of single precision, of the largest in a tensor.
 
-    Operators such as Attention compute in single precision within double ones, and not every runtime does.
+    In some runtimes operators such as Attention compute in single precision inside, even for double.
     """
     if unlike(before, after) or not is_float(before):
         return False
@@ -152,9 +152,9 @@ def is_slight(before: Array, after: Array) -> bool:
 
 
 def is_of_last_digits(before: Array, after: Array) -> bool:
-    """Whether two results differ by no more than a few sums lose, in their own type and of a tensor.
+    """Whether two results differ by no more than a few sums lose, in their own type, of the largest in a tensor.
 
-    Narrower floats than those of single precision are not taken: a few of their last digits are a percent.
+    Floats of 16 bits do not count: a few of their last digits are a percent.
     """
     if unlike(before, after) or before.dtype not in (np.float32, np.float64):
         return False

@@ -1,4 +1,4 @@
-"""What rounding alone may do to a result: how far last places move its elements, and whether a region rounds at all."""
+"""What rounding alone can do to a result: how far its elements move, and whether a region rounds at all."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from reducelower.verification.running.wider import InDouble
 
 __all__ = ["DRAWS", "Exactness", "Move", "explained", "moved_by"]
 
-_SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
+_SENSITIVITY = 16.0  # a rewrite may round in more places than the inputs alone
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
 _MOST_FLIPPED = 0.01
 
 DRAWS = 4
-"""How often last places are changed: by chance one draw may leave an element where it is."""
+"""How often last places are changed: one draw may leave an element in place by chance."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """How far each element of a tensor moves, at most, when last places change.
+    """How far each element of a tensor moves, at most, when last places of the inputs change.
 
-    A share of the elements may be `flipped`: off by what the farthest moved, though they did not move themselves.
+    A share of the elements may be `flipped`: off by as much as the farthest moved, though they did not move themselves.
     """
 
     reach: Array
@@ -47,7 +47,7 @@ def _moved(value: Any, rng: np.random.Generator) -> Any:
 
 
 def moved_by(session: Session, feeds: Mapping[str, Any], results: Sequence[Any], *seed: int) -> list[Array | None]:
-    """How far the elements of each result move when every float that is fed moves by one or two last places."""
+    """How far the elements of each result move when every float in the inputs moves by one or two last places."""
     if not any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
         return []
     rng = np.random.default_rng([*seed, 1])
@@ -56,7 +56,7 @@ def moved_by(session: Session, feeds: Mapping[str, Any], results: Sequence[Any],
 
 
 def _distance(before: Any, after: Any) -> Array | None:
-    """How far apart the elements of two tensors of numbers are; None for what is none."""
+    """How far apart the elements of two tensors of numbers are; None for other values."""
     if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)) or before.shape != after.shape:
         return None
     if not (is_float(before) or before.dtype.kind in "iu"):
@@ -64,15 +64,14 @@ def _distance(before: Any, after: Any) -> Array | None:
     wide = np.longdouble if before.dtype.itemsize == 8 else np.float64
     with np.errstate(all="ignore"):
         move = np.abs(before.astype(wide) - after.astype(wide))
-    return np.where(np.isfinite(move), move, 0)  # a value that a last place turns into an infinity excuses nothing
+    return np.where(np.isfinite(move), move, 0)  # if a last place makes a value infinite, that excuses nothing
 
 
 def explained(before: Array, after: Array, tolerance: Tolerance, move: Move | None) -> Difference:
-    """Measure again with what the source's own conditioning allows each element.
+    """Measure again, allowing each element the error that the source's own conditioning explains.
 
-    An element may be off by a multiple of what last places do to itself. Beyond that, only a small share may be off by
-    what they do to the element they move most: where a value is rounded to a step, another form may round to the
-    neighbouring one.
+    An element may be off by a multiple of how far last places move it. Beyond that, a small share of the elements may
+    be off by as much as the farthest moved: if values are rounded to steps, another form may round to the next step.
     """
     if move is None or move.reach.shape != before.shape or not np.any(move.reach > 0):
         return measure(before, after, tolerance)
@@ -86,7 +85,7 @@ def explained(before: Array, after: Array, tolerance: Tolerance, move: Move | No
 
 
 class Exactness:
-    """Both sides of a region step by step, in their own types and in double, loaded when first asked."""
+    """Every inner value of both sides of a region, in its own type and in double; loaded when first asked."""
 
     def __init__(self, *sides: ModelProto) -> None:
         """Take the sides; nothing is loaded yet."""
@@ -101,7 +100,7 @@ class Exactness:
         return [(try_load(OnnxRuntime(), Source(side)), InDouble.of(side)) for side in shown]
 
     def holds(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether neither side rounds anything, as far as that can be known: every value is the same in double."""
+        """Whether neither side rounds anything, as far as can be seen: every value is the same in double."""
         return all(
             (known := try_run(own, feeds)) is not None
             and (exact := try_run(wide, feeds)) is not None

@@ -1,4 +1,4 @@
-"""Judges one run of a site: what is equal, better than the source, lost as the definition loses it, or different."""
+"""Judges one result of both sides: equal, better than the source, lost as the definition loses it, or different."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reducelower.verification.judging.conditioning import Move, explained
 __all__ = ["NEAR_THE_END", "Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
 
 NEAR_THE_END = 1 / 64
-"""Of the largest number of a type; sums of a few larger values are out of range."""
+"""Share of the largest number of a type above which sums of a few values are out of range."""
 _TIGHT = 2  # ULP that need no explanation
 
 
@@ -34,7 +34,7 @@ _TIGHT = 2  # ULP that need no explanation
 class Judgement:
     """One output of one run: the worst status of its values, with a sentence unless they are equal.
 
-    The errors are over values that are equal and finite; `elements` marks those that differ, where no formula told.
+    The errors are over equal finite values; `elements` marks the values that differ, unless a formula decided.
     """
 
     status: SiteStatus
@@ -47,15 +47,15 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Sight:
-    """What is known about the run besides its results.
+    """What is known about a run besides its results.
 
     Attributes:
-        is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
-        is_extreme: whether values close to the limit of the range were fed, so that results of overflows may differ.
-        may_improve: whether the result may be finite where the source overflows, as that of a conversion may; of any
-            other two models it is a difference.
-        moves: tell, when asked, how far rounding alone moves each element of the source's result: rounding of what it
-            is given, then of what it computes inside.
+        is_special: whether NaN or infinities were fed, so that those in the results are no overflow.
+        is_extreme: whether values close to the limit of the range were fed, so that overflows may differ.
+        may_improve: whether the result may be finite where the source overflows: for a conversion it may; for any other
+            two models that is a difference.
+        moves: functions that find out how far rounding alone moves each element of the source's result: rounding of its
+            inputs, then of inner values.
     """
 
     is_special: bool = False
@@ -75,7 +75,7 @@ def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
 
 
 def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
-    """Compare the two sides, with the right result at hand where there is a formula for it."""
+    """Compare the two sides; `truth` is the right result, if there is a formula for it."""
     if reason := unlike(before, after):
         return Judgement("different", reason)
     if truth is None or truth.value.shape != before.shape:
@@ -87,10 +87,10 @@ def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance
 def judge_raised(
     before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT
 ) -> Judgement:
-    """Compare several nodes with the operator they were raised to.
+    """Compare several nodes with the operator that replaces them.
 
-    The right result is that of the operator. So the nodes have to give what the operator gives, or lose it as floating
-    point does; that an operator is right is no excuse for nodes that compute something else.
+    The right result is that of the operator. So the nodes must give what the operator gives, or lose it as floating
+    point does. That the operator is right does not excuse nodes that compute something else.
     """
     if truth is None or before.dtype != after.dtype or not before.shape == after.shape == truth.value.shape:
         return judge(before, after, None if before.shape != after.shape else truth, tolerance, sight)
@@ -103,7 +103,7 @@ def judge_raised(
 
 @dataclass(frozen=True)
 class _Classes:
-    """Which values are the same, lost as the definition loses them, better than before, or neither."""
+    """Masks of the values that are the same, lost as the definition loses them, better than before, or wrong."""
 
     equal: Array
     lost: Array
@@ -126,7 +126,7 @@ def _classify(before: Array, after: Array, truth: Truth) -> _Classes:
         equal |= right_before & right_after
         improved = right_after & ~equal
         source_lost = ~right_before & ~np.isfinite(wide_before) & ~np.isfinite(wide_after) & np.isfinite(truth.value)
-        # onnxruntime's maxima and minima pass over NaN, now and then.
+        # onnxruntime's maxima and minima sometimes ignore NaN.
         source_lost |= np.isnan(truth.value) & ~np.isnan(wide_before) & ~np.isnan(wide_after)
         lost = ~equal & ~improved & (truth.is_as_specified(after) | truth.order | source_lost)
         gone = np.isfinite(wide_before) & (~np.isfinite(wide_after) | ((wide_after == 0) & (wide_before != 0)))
@@ -164,7 +164,7 @@ def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tupl
 
 
 def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sight) -> Judgement:
-    """Compare by tolerance; what the source itself does not hold in its element type is set aside and told."""
+    """Compare by tolerance; set aside, and report, what the source itself cannot represent in its element type."""
     found = measure(before, after, tolerance)
     aside = 0
     if is_float(before) and not sight.is_special:
@@ -173,7 +173,7 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
         overflown &= (sight.is_extreme & ~is_better) | (is_better & sight.may_improve)
     else:
         overflown = np.zeros(before.shape, np.bool_)
-    for move in (None, *sight.moves):  # to ask for moves takes further runs
+    for move in (None, *sight.moves):  # each move takes more runs
         if not found.mismatch:
             break
         if move is not None:
@@ -199,7 +199,7 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
 
 
 def _overflow_alike(before: Array, after: Array, found: Difference, sight: Sight) -> bool:
-    """Whether what differs is close to the limit of the floats, on inputs where both sides overflow elsewhere."""
+    """Whether the values that differ are close to the limit of the type, and both sides overflow elsewhere."""
     if not is_float(before):
         return False
     wide_before, wide_after = before.astype(np.float64), after.astype(np.float64)

@@ -1,4 +1,4 @@
-"""A second witness where two sides differ in onnxruntime: the source in onnx's reference evaluator, and in double."""
+"""Second witnesses for a difference in onnxruntime: the reference evaluator, double precision, and function bodies."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Differing:
 
     Attributes:
         feeds: the inputs.
-        left, right: what the runtimes gave of the source and of the replacement.
+        left, right: the results of the source and of the replacement.
         at: the number of the output.
-        elements: the values that differ, as a mask; None where it is not known which.
+        elements: a mask of the values that differ; None if it is not known.
     """
 
     feeds: Mapping[str, Any]
@@ -45,13 +45,13 @@ class Differing:
     elements: Array | None
 
     def within(self, session: Session | None) -> Any:
-        """The same output of another session; None where it is not available."""
+        """The same output of another session; None if that does not run."""
         results = try_run(session, self.feeds)
         return None if results is None else results[self.at]
 
 
 class Witness:
-    """Both sides of a region elsewhere, loaded when first asked: in the reference evaluator, in double, by bodies."""
+    """Both sides of a region in the reference evaluator, in double, and as function bodies; loaded when first asked."""
 
     def __init__(self, source: ModelProto, result: ModelProto, left: str, right: str) -> None:
         """Take the source, its replacement, and the names of the runtimes that ran them."""
@@ -63,7 +63,7 @@ class Witness:
 
     @cached_property
     def _specified(self) -> Session | None:
-        """The source in the reference evaluator; None where that lacks a version of an operator or does not load it."""
+        """The source in the reference evaluator; None if that is no evidence or does not load it."""
         return None if wrong_in_reference(self._model) else try_load(ReferenceRuntime(), Source(self._model))
 
     @cached_property
@@ -83,7 +83,7 @@ class Witness:
 
     @cached_property
     def _body(self) -> Session | None:
-        """The specification's own bodies of the operators of the source, where the replacement ran."""
+        """The source as function bodies of the specification, in the runtime of the replacement."""
         body = with_bodies(self._model)
         if body is None:
             return None
@@ -91,10 +91,10 @@ class Witness:
         return try_load(runtime, Source(body)) or try_load(ReferenceRuntime(), Source(body))
 
     def departure(self, result: Differing) -> str:
-        """How onnxruntime diverges from the specification on one of the sides, as a sentence; empty where it does not.
+        """How onnxruntime diverges from the specification on one of the sides, as a sentence; empty if it does not.
 
-        Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer; or
-        it gives the same of both sides.
+        It does if the evaluator gives for the source what onnxruntime gives for the replacement, or something much
+        closer to it, or if the evaluator gives the same for both sides.
         """
         left, right = result.left, result.right
         truth = result.within(self._specified) if self._are_native else None
@@ -119,9 +119,9 @@ class Witness:
         )
 
     def own_loss(self, result: Differing, elements: Array) -> str:
-        """Why a difference is the source's own loss of digits or range, as a sentence; empty where it is not.
+        """Why a difference is the source's own loss of digits or range, as a sentence; empty if it is not.
 
-        The replacement may be about as far from the source in double as the source itself is.
+        The replacement may be about as far from the result in double as the source itself is.
         """
         left, right = result.left, result.right
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
@@ -142,17 +142,17 @@ class Witness:
             close = error <= tolerance_for(element_type_of(left)).relative * np.abs(exact)
             as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
             told = np.isfinite(exact) & (close | near | overflown) | as_right
-        # An element may be right by chance, next to others that have lost their digits in the source.
+        # The source may have one element right by chance, next to others that lost their digits.
         slight = error <= off[told & np.isfinite(off)].max(initial=0)
         if not (told | ((~np.isfinite(other) | slight) & (told.mean() >= _MOST))).all():
             return ""
         return f"the source loses {int(where.sum())} values to its element type; the result is as exact or closer"
 
     def overflow_alone(self, result: Differing, elements: Array) -> str:
-        """Why a difference on extreme inputs is one of the range of floats alone, as a sentence; empty where it is not.
+        """Why a difference on extreme inputs is only one of range, as a sentence; empty if it is not.
 
-        The source overflows where the replacement does not, or each of them somewhere, and in double both give the same
-        finite numbers, up to rounding of the largest: a factor was moved into weights, say.
+        The source overflows, and in double both sides give the same finite numbers, up to rounding of the largest. For
+        example, a factor was moved into the weights.
         """
         left, right = result.left, result.right
         if not (is_float(left) and left.dtype == right.dtype and left.shape == right.shape and self._are_together):
@@ -171,25 +171,25 @@ class Witness:
         return f"{int(elements.sum())} values overflow on one side alone" if is_alike[elements].all() else ""
 
     def _holds_more(self, result: Differing, where: Array) -> bool:
-        """Whether the bodies of the specification, too, give finite values where the replacement does not.
+        """Whether the function bodies of the specification also give finite values where the replacement does not.
 
-        The evaluator computes some operators in ways that lose more than their bodies do, such as LogSoftmax.
+        The evaluator computes some operators with more loss than their bodies have, such as LogSoftmax.
         """
         left, right = result.left, result.right
         if not is_float(left) or left.dtype != right.dtype:
             return False
         if holds_special(result.feeds.values()):
-            return False  # a body says little of infinities that it masks
+            return False  # a body says little about infinities that it masks
         lost = where & np.isfinite(left) & ~np.isfinite(right)
         given = result.within(self._body) if lost.any() else None
         return isinstance(given, np.ndarray) and given.shape == left.shape and bool(np.isfinite(given[lost]).any())
 
     def as_specified(self, result: Differing, elements: Array) -> str:
-        """Why a difference is the specification's own, as a sentence; empty where it is not.
+        """Why a difference is the specification's own, as a sentence; empty if it is not.
 
-        Operators that are functions have a body in the specification. Where the replacement gives finite values that
-        are those of the body, where it ran itself and in the element type, it loses the digits that the body loses. It
-        may overflow as the body does where inputs are so large that sums of a few of them are out of range.
+        Some operators have a function body in the specification. If the replacement gives the same finite values as the
+        body, in the same runtime and element type, it loses the digits that the body loses. It may overflow as the body
+        does on inputs so large that sums of a few of them are out of range.
         """
         left, right = result.left, result.right
         given = result.within(self._body)
@@ -204,10 +204,9 @@ class Witness:
         return f"{int(elements.sum())} values lose digits, as the specification's body of the operator does"
 
     def _loses_no_more(self, result: Differing, body: Array) -> bool:
-        """Whether the replacement, in 16 bits, is about as close to the source in double as the body is at its worst.
+        """Whether a replacement of 16 bits is about as close to the result in double as the body is at its worst.
 
-        A kernel computes inside in float, while body and replacement round each step to 16 bits, each in an order of
-        its own.
+        A kernel computes in float inside. The body and the replacement round each step to 16 bits, in different orders.
         """
         truth = result.within(self._wider)
         if not isinstance(truth, np.ndarray) or truth.shape != body.shape or result.right.dtype.itemsize != 2:
@@ -227,12 +226,12 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _first(value: Array, where: Array, *, is_told: bool) -> str:
-    """The first of the elements that differ, or the shape, where that differs."""
+    """The first of the elements that differ, or the shape if that differs."""
     return str(np.atleast_1d(value)[np.atleast_1d(where)][0]) if is_told else f"shape {list(value.shape)}"
 
 
 def sides_with(left: Array, right: Array, truth: Array, where: Array, *, is_extreme: bool = False) -> bool:
-    """Whether, of the elements that differ, the right side's are what the evaluator gives, or as close to that."""
+    """Whether the right side's values of the elements that differ are those of the evaluator, or as close to them."""
     if not is_float(left):
         return bool((right[where] == truth[where]).all())
     wide: Any = np.longdouble if left.dtype.itemsize == 8 else np.float64
@@ -240,16 +239,16 @@ def sides_with(left: Array, right: Array, truth: Array, where: Array, *, is_extr
     least = max(tolerance_for(element_type_of(left)).relative, np.finfo(np.float64).eps)
     with np.errstate(all="ignore"):
         off, error, size = np.abs(one - exact), np.abs(other - exact), np.abs(exact)
-        # What cancels is close where it is off by the last place of the largest.
+        # If values cancel, being off by the last place of the largest is close.
         _, eps, largest = smallest_and_eps(left.dtype)
         last = eps * np.where(np.isfinite(exact), size, 0).max(initial=0)
         close = np.isfinite(exact) & (error <= np.maximum(_CLOSE * size, last))
-        if is_extreme:  # what overflows in one order of additions need not in another
+        if is_extreme:  # one order of additions may overflow, and another not
             close |= (np.minimum(np.abs(other), size) > largest * NEAR_THE_END) & (np.sign(other) == np.sign(exact))
         told = (
             (other == exact)
             | (np.isnan(other) & np.isnan(exact))
             | (close & ((error <= least * size) | (error <= off)))
         )
-    # By chance, the side that is off may be the nearer one of a few elements.
+    # The side that is off may be nearer in a few elements by chance.
     return bool((told | close).all()) and bool(told.mean() >= _MOST)

@@ -1,10 +1,10 @@
-"""Aligns two models: which values are the same by construction, and which have to be shown to be.
+"""Aligns two models: which values are the same by construction, and which must be shown to be equal.
 
-Both are numbered with one table (`numbering`), the second with guesses: a value that has a counterpart in the first (by
-name, by the order of like nodes, or because a plan says so) takes its number, and where it is computed otherwise, that
-the two are equal becomes a *claim*. Guesses may be wrong, names may be misleading: a claim that does not hold is
-dropped and another counterpart looked for; without one, the claims downstream become larger. The claims that are left
-are what the proof is made of. Outputs of the models are always claims, unless they are the same by construction.
+One table numbers the values of both (`numbering`), with guesses for the second: a value that has a counterpart in the
+first, by name, by the order of like nodes, or because a plan says so, takes the number of its counterpart. If it is
+computed differently, it becomes a *claim* that the two are equal. A guess may be wrong, since names may mislead: a
+claim that fails is dropped, and another counterpart is tried; without one, the claims downstream become larger. Outputs
+of the models are always claims, unless they are the same by construction.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def align(
 ) -> Alignment:
     """Align two models, whose inputs and outputs correspond by name.
 
-    Claims that turned out not to hold are `dropped` by their keys, and not made again; the sites of a plan become
-    claims in any case. Values of equal names are claimed to be equal, and what these leave over in the order of nodes,
-    unless it is known what a conversion rewrote, which keeps names.
+    Claims that failed are `dropped`, by their keys, and not made again; the sites of a plan always become claims.
+    Values of the same name are claimed to be equal, then the other values in the order of nodes; only by name if the
+    plan has a record of the rewrites, since a conversion keeps names.
     """
     sites = () if plan is None else plan.sites
     applied = plan.steps[0].applied if plan is not None and len(plan.steps) == 1 else None
@@ -69,7 +69,7 @@ class _Aligner:
         before, after = self._models
         left, right = (Place(model, known) for model, known in zip(self._models, self._inferences, strict=True))
         level = Level("graph", left, right, {}, {})
-        # A default that no caller of the first model may override is a constant for those of the second, too.
+        # A default that callers of the first model cannot override counts as a constant in the second model too.
         versions = before.ir_version, min(before.ir_version, after.ir_version)
         for graph, numbers, version in zip(
             (before.graph, after.graph), (level.left_numbers, level.right_numbers), versions, strict=True
@@ -80,7 +80,7 @@ class _Aligner:
         return self._found
 
     def _align(self, level: Level, outputs: Mapping[str, str]) -> None:
-        """Number both sides and make the claims; `outputs` are those of the right side, with those of the left."""
+        """Number both sides and make the claims; `outputs` leads from outputs on the right to those on the left."""
         left, right = level.left, level.right
         for node in left.holder.node:
             self._table.add(node, level.left_numbers, left.opsets, self._functions[0])
@@ -112,14 +112,14 @@ class _Aligner:
         self._found.claims += claims.values()
         for name, counterpart in outputs.items():
             if counterpart not in level.left_numbers or name not in level.right_numbers:
-                continue  # a value that nothing computes; no runtime takes that model
+                continue  # nothing computes the value, and no runtime accepts such a model
             if level.left_numbers[counterpart] != level.right_numbers[name]:
                 self._found.claims.append(Claim(level, [(counterpart, name)], is_output=True))
 
     def _differing(
         self, level: Level, node: NodeProto, guesses: Mapping[str, str], sites: Mapping[str, Site]
     ) -> list[tuple[str, str]]:
-        """Number what a node of the second model yields; the names, there and here, of what is computed otherwise."""
+        """Number the outputs of a node of the second model; return those computed differently, with counterparts."""
         differing: list[tuple[str, str]] = []
         numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
         for name, number in zip(node.output, numbers, strict=True):
@@ -132,7 +132,7 @@ class _Aligner:
             is_same = level.left_numbers[counterpart] == number
             site = sites.get(counterpart)
             if not (is_same or site or self._rewrites.are_known or level.may_be_one(counterpart, name)):
-                continue  # optimizers give a name to another value
+                continue  # optimizers reuse a name for another value
             is_told = site is not None and self._rewrites.are_known
             if not is_same or is_told or _is_tried(site, level.left, counterpart, node):
                 differing.append((counterpart, name))
@@ -141,7 +141,7 @@ class _Aligner:
         return differing
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
-        """The sites of a plan here, by the names of their outputs, which a conversion keeps."""
+        """The sites of the plan in this graph, by the names of their outputs, which a conversion keeps."""
         made = {name for node in level.right.holder.node for name in node.output}
         found: dict[str, Site] = {}
         for site in self._sites:
@@ -158,9 +158,9 @@ class _Aligner:
         return found
 
     def _guesses(self, level: Level, outputs: Mapping[str, str]) -> dict[str, str]:
-        """Counterparts in the first model, by names of values in the second: by name, and else by order.
+        """Counterparts in the first model of values in the second: first by name, then by order.
 
-        Once a guess was dropped, names may be misleading, and are asked last.
+        Once a guess was dropped, names may mislead, and come last.
         """
         left = {name for node in level.left.holder.node for name in node.output if name}
         right = [name for node in level.right.holder.node for name in node.output if name]
@@ -175,7 +175,7 @@ class _Aligner:
         return {name: name for name in named if name not in taken} | guesses
 
     def _by_order(self, level: Level, known: Set[str], taken: Set[str]) -> Iterator[tuple[str, str]]:
-        """Nodes of one kind with the same attributes and constants, if both sides have as many of them."""
+        """Pairs of values by order, from like nodes, if both sides have as many of them."""
         left = self._kinds(level.left, level.left_numbers, self._functions[0], taken)
         right = self._kinds(level.right, level.right_numbers, self._functions[1], known) if left else {}
         for kind, nodes in right.items():
@@ -187,7 +187,7 @@ class _Aligner:
     def _kinds(
         self, place: Place, numbers: Numbers, functions: Functions, named: Set[str]
     ) -> dict[object, list[NodeProto]]:
-        """The nodes that yield no value of these names, together those of one kind."""
+        """The nodes that compute no value of these names, grouped by operator, attributes and constants."""
         unnamed = [node for node in place.holder.node if named.isdisjoint(node.output) and not _is_constant(node)]
         constants = self._constants(place, numbers, functions) if unnamed else {}
         found: dict[object, list[NodeProto]] = {}
@@ -197,7 +197,7 @@ class _Aligner:
         return found
 
     def _constants(self, place: Place, known: Numbers, functions: Functions) -> Numbers:
-        """The numbers of constants alone: what tells like nodes apart wherever they stand."""
+        """The numbers of constants only, which distinguish like nodes wherever they stand."""
         numbers: Numbers = {}
         if isinstance(place.holder, GraphProto):
             inputs = {value.name for value in place.holder.input}
@@ -211,7 +211,7 @@ class _Aligner:
     # Graphs and functions inside
 
     def _descend(self, level: Level, source: tuple[int, NodeProto], result: tuple[int, NodeProto]) -> bool:
-        """Align what is inside two nodes that differ in nothing else; False where they do."""
+        """Align the graphs or functions inside two nodes; return False if the nodes also differ in something else."""
         (left_at, left), (right_at, right) = source, result
         if (left.op_type, len(left.output)) != (right.op_type, len(right.output)):
             return False
@@ -230,7 +230,7 @@ class _Aligner:
         never = place.inference.never_taken(place.key, left)
         for (number, name, graph), (other_number, _, other) in zip(*inner, strict=True):
             if name == never:
-                continue  # whatever it holds, nobody sees it
+                continue  # this branch never runs
             path = inner_path(level.path, left, left_at, name)
             child = Level(
                 path,
@@ -272,7 +272,7 @@ class _Aligner:
 
 
 def _is_tried(site: Site | None, place: Place, name: str, after: NodeProto) -> bool:
-    """Whether a site is run though structure tells that it is the same: all but a node that leaves out a default.
+    """Whether to run a site that value numbering already proves: yes, unless the node only drops a default attribute.
 
     A reduction may have its axes as an attribute or an input, and runtimes have separate kernels for these.
     """

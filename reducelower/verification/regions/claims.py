@@ -1,4 +1,4 @@
-"""What has to be shown of two models that were aligned: claims, each about values of a graph of both."""
+"""What must be shown about two aligned models: claims, each that values of both models are equal."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ class Level:
     right_numbers: Numbers
 
     def may_be_one(self, left: str, right: str) -> bool:
-        """Whether a value here and one there can be equal, as far as their types are known."""
+        """Whether two values, one of each model, can be equal, as far as their types are known."""
         kinds = {self.left.element_type(left), self.right.element_type(right)} - {None}
         one, other = self.left.shape(left), self.right.shape(right)
         return len(kinds) < 2 and (one is None or other is None or may_be_of_one_shape(one, other))
 
     @cached_property
     def shared(self) -> frozenset[int]:
-        """The numbers of the values here that both sides have."""
+        """The numbers of the values in this graph that both sides have."""
         return frozenset(_own(self.left_numbers).values()) & frozenset(_own(self.right_numbers).values())
 
     @cached_property
     def visible(self) -> frozenset[int]:
-        """The same with those around."""
+        """The same, with the values of the graphs around it."""
         return frozenset(self.left_numbers.values()) & frozenset(self.right_numbers.values())
 
 
 @dataclass
 class Claim:
-    """That values of the two models are equal, though they are computed otherwise.
+    """That values of the two models are equal, though they are computed differently.
 
     Attributes:
         pairs: their names, in the first and in the second model; outputs of one node of the first.
-        site: what a plan says about it; None where no plan knows it.
+        site: what the plan says about it; None without a plan.
         is_output: whether one of them is an output of its graph, so that the claim cannot be dropped.
-        rewrite: what became of a node, where both sides are what that says (`rewrites`); None for anything else.
-        is_same: whether they are the same by their numbers, and claimed since a plan knows them.
+        rewrite: the record of the rewrite, if both sides are what it says (`rewrites`); else None.
+        is_same: whether value numbering proves it, and it is claimed only because the plan names it.
     """
 
     level: Level
@@ -64,12 +64,12 @@ class Claim:
 
     @property
     def keys(self) -> list[tuple[str, str, str]]:
-        """What tells guesses apart: where they are made, and the names on both sides."""
+        """Identify its guesses: the graph, and the names on both sides."""
         return [(self.level.path, *pair) for pair in self.pairs]
 
     @cached_property
     def named(self) -> Site:
-        """The site; where no plan knows it, what stands for it: the node of the first model that computes a value."""
+        """The site; without a plan, one made from the node of the first model that computes the value."""
         if self.site is not None:
             return self.site
         level, name = self.level, self.pairs[0][0]
@@ -82,13 +82,13 @@ class Claim:
 
 @dataclass
 class Alignment:
-    """What two models have in common, and what is claimed of the rest.
+    """What two models have in common, and the claims about the rest.
 
     Attributes:
         claims: in the order of the second model.
-        levels: the main graphs and every pair of graphs or functions inside that differ.
+        levels: the main graphs, and every pair of inner graphs or functions that differ.
         shared: how many values of the main graphs have the same number without a claim.
-        missing: sites of the plan of which the second model computes no output.
+        missing: sites of the plan whose outputs the second model does not compute.
     """
 
     claims: list[Claim] = field(default_factory=list)

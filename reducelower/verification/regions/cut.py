@@ -1,8 +1,8 @@
 """Cuts the region of a claim out of two models: the nodes on both sides, back to the values that both share.
 
-The values that both share become the inputs of two small models, under one name on both sides, weights among them:
-random values do as well. A region that does not hold for every value may hold for those that it is given: it is then
-cut with weights and what is computed from them as they are (`fixed`), and with more of its surroundings (`opened`).
+Shared values become the inputs of two small models, with one name on both sides. So do weights, since random values do
+as well. A region that fails for some values may hold for those that it is really given: it is then cut out with its own
+weights and what is computed from them (`fixed`), and with more of its surroundings (`opened`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Region:
     """A claim, cut out.
 
     Attributes:
-        opened: the numbers of shared values that were not taken for inputs.
-        closed: the numbers of the inputs that nodes compute, with which it could be opened further.
+        opened: the numbers of shared values that it computes instead of taking them as inputs.
+        closed: the numbers of inputs that nodes compute, so that it could be opened further.
         nodes: those of both models, as they stand there.
     """
 
@@ -51,7 +51,7 @@ class Region:
 
 @dataclass
 class _Cone:
-    """One side of a region: its nodes, what it reads from around, and its constants."""
+    """One side of a region: its nodes, its inputs by name and number, and its constants."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     inputs: dict[str, int] = field(default_factory=dict)
@@ -59,22 +59,27 @@ class _Cone:
 
 
 def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = False) -> Region:
-    """Cut the two sides of a claim; a CannotRunError where a weight that one needs is too large for a small model.
+    """Cut out the two sides of a claim.
 
-    Shared values (`Region.closed`) that are `opened` are computed in the region. Where `fixed`, weights and what
-    follows from constants alone are taken as they are, rather than for inputs.
+    Args:
+        claim: the values that should be equal.
+        opened: the numbers of shared values (`Region.closed`) to compute in the region.
+        fixed: keep weights, and what follows from constants alone, instead of making them inputs.
+
+    Raises:
+        CannotRunError: one side needs a weight that is too large for a small model.
     """
     level = claim.level
     lefts, rights = [left for left, _ in claim.pairs], [right for _, right in claim.pairs]
-    # What one side computes as its result is no input of the other: of two sums, one with something added.
+    # A result of one side is no input of the other, which may add something to it.
     results = {level.left_numbers.get(left, -1) for left in lefts}
     results |= {level.right_numbers.get(right, -1) for right in rights}
     opened |= results - {-1}
     left = _Walk(level, level.left, level.left_numbers, opened, fixed).back_from(lefts)
     right = _Walk(level, level.right, level.right_numbers, opened, fixed).back_from(rights)
-    related = _told(level, left, right) - opened
-    if related:
-        return cut_region(claim, opened | related, fixed=fixed)
+    derived = _derived(level, left, right) - opened
+    if derived:
+        return cut_region(claim, opened | derived, fixed=fixed)
     names: dict[int, str] = {}
     for cone, prefix in ((left, ""), (right, "after/")):
         for name, number in cone.inputs.items():
@@ -114,7 +119,7 @@ def _pair(
 
 
 class _Walk:
-    """The way back from the targets of one side to values that both sides share, or that come from outside."""
+    """The way back from the targets of one side to values that both sides share or that come from outside."""
 
     def __init__(self, level: Level, place: Place, numbers: Numbers, opened: frozenset[int], fixed: bool) -> None:
         self._level = level
@@ -129,7 +134,7 @@ class _Walk:
         self._cone = _Cone()
 
     def back_from(self, targets: Sequence[str]) -> _Cone:
-        """All that computes the targets; a CannotRunError where that is too much for a small model."""
+        """Everything that computes the targets; a CannotRunError if that is too much for a small model."""
         self._own = frozenset(targets)
         pending = list(targets)
         while pending:
@@ -157,12 +162,12 @@ class _Walk:
     def _value(self, name: str) -> Array | TensorProto | None:
         value = _known(self._place, name)
         if value is None and self._fixed and (self._place.is_fixed(name) or name not in self._own):
-            return self._place.evaluated(name)  # sizes of what is declared, too
+            return self._place.evaluated(name)  # declared sizes count as constants too
         return value
 
     def _take_value(self, name: str, value: Array | TensorProto) -> None:
         number = self._numbers.get(name, -1)
-        # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
+        # If both sides have a weight, random values do as well. An initializer has no producer.
         is_weight = number in self._level.visible and name not in self._own and not self._fixed
         if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
             self._size += value.nbytes
@@ -186,14 +191,14 @@ class _Walk:
 
 
 def _most_held(value: Array) -> int:
-    """Up to how many elements a constant of both sides is held: whole numbers say where, how many or what shape."""
+    """The most elements of a shared constant that is kept: integers may be indices, counts or shapes."""
     return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
 
 
-def _told(level: Level, left: _Cone, right: _Cone) -> set[int]:
-    """The numbers of inputs that one side alone reads, and that nodes of both models compute from other inputs.
+def _derived(level: Level, left: _Cone, right: _Cone) -> set[int]:
+    """The numbers of inputs that only one side reads, and that a few nodes compute from other inputs.
 
-    They are no values of their own: a Cast that the replacement takes from elsewhere is that of what the source reads.
+    They depend on those: the replacement may read a Cast of a value that the source reads.
     """
     found: set[int] = set()
     inputs = {*left.inputs.values(), *right.inputs.values()}
@@ -228,13 +233,13 @@ def _known(place: Place, name: str) -> Array | TensorProto | None:
 
 
 def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, InputSpec]:
-    """What is known of every input, from whichever side knows more."""
+    """What is known about every input, from the side that knows more."""
     kinds: dict[int, InputSpec] = {}
     for place, cone in ((level.left, left), (level.right, right)):
         for name, number in cone.inputs.items():
             known = kinds.get(number)
             if known is not None and known.element_type and known.dims is not None:
-                continue  # to ask the second model may take an inference of all of its types
+                continue  # asking the second model may infer all of its types
             found = free_input(place, name)
             better = known is None or (not known.element_type and found.element_type)
             if known is not None and known.dims is None and found.dims is not None:

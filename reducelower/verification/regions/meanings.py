@@ -1,4 +1,4 @@
-"""Versions of an operator that mean the same: a node at either side of one computes the same, and is no region."""
+"""Versions of an operator that mean the same, so that a node computes the same at both and is no region."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["meaning"]
 def meaning(op_type: str, opset: int, domain: str = "", attributes: tuple[str, ...] = ()) -> int:
     """The oldest version of an operator in which a node means the same as at an opset version.
 
-    Most versions only allow more types: their pages say the same of everything else. The attributes are those
-    of the node that are not at their defaults.
+    Most versions only allow more types: their pages say the same about everything else. `attributes` are those of the
+    node that are not at their defaults.
     """
     found = schema(op_type, opset, domain)
     if found is None:
@@ -34,7 +34,7 @@ def meaning(op_type: str, opset: int, domain: str = "", attributes: tuple[str, .
 
 
 def _page(found: OpSchema) -> Hashable:
-    """What the page of an operator says of everything but element types, in words without marks of layout."""
+    """What the page of an operator says about everything except element types, without marks of layout."""
     operands = [("in", item) for item in found.inputs] + [("out", item) for item in found.outputs]
     return (
         _words(found.doc),

@@ -1,4 +1,4 @@
-"""Numbers the values of two models so that what is computed alike from the same values has the same number.
+"""Numbers the values of two models, so that values computed in the same way from the same values get the same number.
 
 This is value numbering as compilers know it (Cocke and Schwartz, 1970; Click, 1995), over both models with one table:
 inputs count by name, constants by value however they are spelled, nodes by operator, version of the operator,
@@ -64,7 +64,7 @@ class Table:
         return number
 
     def signature(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> Hashable:
-        """What a node computes: equal for nodes that compute the same from the same values."""
+        """Equal for nodes that compute the same from the same values."""
         op_type = node.op_type
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         names = [*node.input]
@@ -76,7 +76,7 @@ class Table:
         opset = opsets.get(domain, 1)
         own = attributes(node, opset)
         if own and not domain and op_type == "Reshape" and self._holds_no_zero(inputs[1:]):
-            own = tuple(item for item in own if item[0] != "allowzero")  # which is about zeros
+            own = tuple(item for item in own if item[0] != "allowzero")
         version: Hashable = meaning(op_type, opset, domain, tuple([name for name, _ in own]))
         if domain:
             version = functions.body(self, node) or version
@@ -89,7 +89,7 @@ class Table:
         return domain, op_type, version, own, tuple(inputs), inner
 
     def _holds_no_zero(self, shape: Sequence[int]) -> bool:
-        """Whether the shape that a Reshape is given is a constant without a zero."""
+        """Whether the shape input of a Reshape is a constant without a zero, so that ``allowzero`` means nothing."""
         match self._described[shape[0]] if shape and shape[0] >= 0 else None:
             case ("constant", TensorProto.INT64, (int(count),), bytes(data)) if len(data) == 8 * count:
                 return bool(np.frombuffer(data, "<i8").all())
@@ -111,7 +111,7 @@ class Table:
             value = held_by(node) if node.op_type == "Constant" else None
             if value is not None and (value.external_data or value.data_location != TensorProto.EXTERNAL):
                 return (self.constant(value),)
-        # How many outputs a node has decides what some operators compute (Split without sizes).
+        # For some operators the number of outputs decides what they compute (Split without sizes).
         count = len(node.output)
         computed = self.of(("node", count, self.signature(node, numbers, opsets, functions)))
         return (computed,) if count == 1 else tuple(self.of((computed, at)) for at in range(count))
@@ -148,7 +148,7 @@ class Table:
 
 
 def inside(around: Numbers) -> Numbers:
-    """Numbers for a graph inside, which reads those around it; how many there are tells how deep it lies."""
+    """Numbers for an inner graph, which also reads those around it; the number of maps tells how deep it lies."""
     return ChainMap({}, *(around.maps if isinstance(around, ChainMap) else [around]))
 
 
@@ -157,10 +157,10 @@ def _depth(numbers: Numbers) -> int:
 
 
 class Functions:
-    """The functions of one model, identified by what they compute rather than by name."""
+    """The functions of a model, identified by what they compute and not by name."""
 
     def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
-        """Know the functions of a model, and the opset versions to take in place of those that they state."""
+        """Take the functions of a model, and the opset versions to use instead of those that they state."""
         self._opsets = opsets
         self._functions = functions_of(model)
         self._bodies: dict[tuple[str, str, str], Hashable] = {}
@@ -170,7 +170,7 @@ class Functions:
         return self._functions.get(called_function(node)) if self._functions else None
 
     def body(self, table: Table, node: NodeProto) -> Hashable:
-        """What the function that a node calls computes; None where it calls none."""
+        """Stands for what the function that a node calls computes; None if it calls none."""
         function = self.get(node)
         if function is None:
             return None
@@ -211,7 +211,7 @@ def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
 
 
 def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
-    """The attributes of a node, except graphs and those that have their default value."""
+    """The attributes of a node, except graphs and those at their default."""
     if not node.attribute:
         return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
@@ -230,7 +230,7 @@ def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
 
 
 def content(tensor: TensorProto) -> Hashable:
-    """What a tensor holds: equal for equal values of one type and shape, however they are stored."""
+    """Equal for tensors of the same type, shape and values, however they are stored."""
     facts = tensor.data_type, tuple(tensor.dims)
     is_here = tensor.HasField("raw_data") and tensor.data_location != TensorProto.EXTERNAL
     if is_here and len(tensor.raw_data) <= _SHORT:
@@ -260,16 +260,16 @@ _PACKED = frozenset(
 
 
 DIGEST = "digest"
-"""Key under which external data says by its content what it is (see `difference.digests`), wherever it lies."""
+"""Key of the hash of external data (see `difference.digests`), which identifies it wherever it lies."""
 
 
 def brief(data: bytes | memoryview) -> bytes:
-    """Bytes that are the same for the same data, and few."""
+    """The data itself if it is short, else a hash of it."""
     return bytes(data) if len(data) <= _SHORT else hashlib.blake2b(data, digest_size=16).digest()
 
 
 def captured(nodes: Sequence[NodeProto]) -> list[str]:
-    """What nodes read and do not produce themselves, in order of appearance; subgraphs included."""
+    """The names that nodes, or their subgraphs, read but do not produce, in order of appearance."""
     produced: set[str] = set()
     found: dict[str, None] = {}
     for node in nodes:
@@ -281,7 +281,7 @@ def captured(nodes: Sequence[NodeProto]) -> list[str]:
 
 
 def read_by(node: NodeProto) -> list[str]:
-    """The names that a node reads, those that its graphs read from around them included."""
+    """The names that a node reads, including those that its inner graphs read from outside."""
     if not may_hold_graphs(node):
         return [*node.input]
     return [*node.input, *sorted(read_from_outside(node) - {*node.input})]

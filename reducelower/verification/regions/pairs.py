@@ -45,19 +45,19 @@ SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do a
 
 @dataclass
 class Pair:
-    """One region, ready to be built as two small models: the site of a rewrite, or whatever else differs.
+    """A region, ready to be built as two small models: the site of a rewrite, or another part that differs.
 
-    Where several nodes were raised to one operator, that one is `node`, though it came after: its meaning is what tells
-    what to try.
+    If `raise` folded several nodes into one operator, `node` is that operator, though it stands in the result: its
+    meaning decides what to try.
 
     Attributes:
-        site: from the plan; for a region that no plan knows, what stands for it.
-        nodes: the original nodes, one for the site of a plan.
-        replacement: the nodes in its place, with what they need from outside the site's range.
-        inputs: what both models are fed; an element type is 0, and sizes are None, where they are not known.
-        constants: what both models hold, by name, before and after.
-        outputs: what both sides compute.
-        key: equal for sites that are the same up to names and sizes.
+        site: from the plan, or made for a region that no plan names.
+        nodes: the original nodes; one for a site of a plan.
+        replacement: the nodes in their place, with what they need from elsewhere.
+        inputs: the inputs of both models; an unknown element type is 0, and unknown sizes are None.
+        constants: the constants of both models by name, before and after.
+        outputs: the values that both sides compute.
+        key: equal for regions that are the same up to names and sizes.
         sizes: equal for those of them that have the same sizes.
     """
 
@@ -84,7 +84,7 @@ class Pair:
 
     @property
     def is_raised(self) -> bool:
-        """Whether the roles are the other way round: `replacement` stands in the source, `node` in the result."""
+        """Whether the roles are swapped: `replacement` stands in the source, `node` in the result."""
         return bool(self.site.raised_from)
 
     @property
@@ -105,12 +105,12 @@ class Pair:
 
     @property
     def is_reduction(self) -> bool:
-        """Whether the node is one of the ten Reduce operators, of data that is fed."""
+        """Whether the node is one of the ten Reduce operators, and its data is an input."""
         return self._is_reduce and any(item.name == self.node.input[0] for item in self.inputs)
 
     @property
     def has_formula(self) -> bool:
-        """Whether it is known what the node gives: a Reduce operator of data that is fed, or of constants alone."""
+        """Whether a formula tells what the node gives: it is a Reduce operator, of an input or of constants."""
         return self.is_reduction or (self._is_reduce and not self.inputs)
 
     @property
@@ -119,7 +119,7 @@ class Pair:
 
 
 def free_input(place: Place, name: str) -> InputSpec:
-    """What is known of a value that is fed."""
+    """What is known about a value that becomes an input."""
     known = place.type_of(name)
     if known is None:
         value = place.constant(name)
@@ -222,7 +222,7 @@ def opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str
 
 
 def keyed(pair: Pair) -> Pair:
-    """The pair with its key, and without calls of functions."""
+    """The pair with its key, and with the bodies of functions instead of calls."""
     pair.nodes = opened(pair, pair.nodes, pair.before, pair.constants[0])
     pair.replacement = opened(pair, pair.replacement, pair.after, pair.constants[1])
     pair.key, pair.sizes = _key_of(pair)

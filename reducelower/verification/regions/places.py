@@ -1,4 +1,4 @@
-"""A graph, subgraph or function body of a model, and what is known of the values there."""
+"""A graph, subgraph or function body of a model, and what is known about its values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Dims = tuple[int | str | None, ...]
 
 @dataclass(eq=False, repr=False)
 class Place:
-    """A graph or function body of one model, with the scopes around it."""
+    """A graph or function body of one model, with those around it."""
 
     model: ModelProto
     inference: Inference
@@ -79,7 +79,7 @@ class Place:
         return {node.output[0]: node for node in nodes}
 
     def type_of(self, name: str) -> tuple[int, Dims | None] | None:
-        """Element type and sizes of a value; None when neither the model nor shape inference states them."""
+        """Element type and sizes of a value; None if neither the model nor shape inference states them."""
         found = self.inference.type(self.key, name)
         known = None if found is None else found.tensor_type
         return None if known is None or not known.elem_type else (known.elem_type, tensor_dims(known))

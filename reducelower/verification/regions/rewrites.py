@@ -1,8 +1,8 @@
-"""Rewrites that a plan tells of, seen in both models: a node, and in its place what is said to replace it.
+"""Finds the recorded rewrites of a plan in both models: a node, and in its place the nodes that should replace it.
 
-Both sides are numbered as the rewrite says, from the values that the node reads. If they have the numbers of the values
-that are claimed, these are equal wherever the rewrite is right. So nothing that the engine did besides has to be
-trusted. A node that stays, though the page of its operator is another at the newer version, is a rewrite to itself.
+Both sides of a rewrite are numbered from the values that the node reads. If they get the numbers of the claimed values,
+these are equal wherever the rewrite is right, and nothing else that the engine did has to be trusted. A node that
+stays, but whose operator has another page at the new version, is a rewrite to itself.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["Rewrites", "renamed"]
 
 
 class Rewrites:
-    """The rewrites of a plan; of a node that was rewritten more than once, none."""
+    """The rewrites of a plan, except those of nodes that were rewritten more than once."""
 
     def __init__(self, applied: Sequence[Applied] | None) -> None:
-        """Take what was applied; None where nobody knows that."""
+        """Take the record of what was applied; None if there is none."""
         counts = Counter((each.graph, each.index) for each in applied or ())
         self._by_place = {(each.graph, each.index): each for each in applied or ()}
         self._by_place = {place: each for place, each in self._by_place.items() if counts[place] == 1}
@@ -36,12 +36,12 @@ class Rewrites:
     def note(
         self, claim: Claim, computed: Mapping[str, int], table: Table, functions: tuple[Functions, Functions]
     ) -> None:
-        """Say of a claim which rewrite both sides are, if they are one.
+        """Add to a claim the rewrite that its two sides are, if they are one.
 
         Args:
-            claim: the values, all of one node of the first model.
-            computed: the numbers of those of the second model, as it computes them.
-            table: what numbers are taken from.
+            claim: values, all of one node of the first model.
+            computed: the numbers of the values of the second model, as it computes them.
+            table: gives the numbers.
             functions: those of both models.
         """
         level = claim.level
@@ -52,7 +52,7 @@ class Rewrites:
         if found is None or found.entry is None or found.names is None:
             return
         if not {left for left, _ in claim.pairs} <= {*found.names.values()}:
-            return  # it is of another node, which stood there after a change to the whole model
+            return  # it is about another node, which stood there after a change to the whole model
         entry, names = found.entry, found.names
         numbers: Numbers = {
             part: level.left_numbers[name] for part, name in names.items() if name in level.left_numbers
@@ -76,7 +76,7 @@ class Rewrites:
 
 
 def _is(place: Place, name: str, value: Array) -> bool:
-    """Whether a value is computed from constants, and which it is."""
+    """Whether a value is computed from constants, and equals this one."""
     known = place.evaluated(name)
     return known is not None and identical(known, value)
 
