@@ -1,4 +1,4 @@
-"""Makes inputs that fit what a model declares: element types, shapes, symbolic dimensions bound consistently."""
+"""Makes inputs that fit what a model declares: element types, shapes, one size for each symbol."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ __all__ = [
 
 Values = Literal["random", "small", "zeros", "ones"]
 STRATEGIES: tuple[Values, ...] = ("random", "small", "zeros", "ones")
-"""What to try, in this order, on a model that rejects values: indices out of range, divisions by zero, shapes."""
+"""Values to try in this order, since a model may reject some: indices out of range, divisions by zero, shapes."""
 
 _WORDS = ("a", "reduce", "lower", "", "ünïcode", "42", "-1.5", "two words")
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
-# The first binding tells every symbol apart; the second has the smallest sizes; the third satisfies models that add
-# or compare tensors of differently named dimensions; 60 is divisible by what reshapes ask for; the rest are for
-# convolutions and poolings on unnamed sizes.
+# Sizes of batches and of all other symbols. None gives each symbol its own size; (1, 1) has the smallest sizes; (2, 2)
+# suits models that add or compare tensors of differently named dimensions; 60 is divisible by what reshapes mostly ask
+# for; the rest suit convolutions and poolings on unnamed sizes.
 _LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224), (1, 1024))
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
-_BESIDE_WEIGHTS = 64  # the other sizes, beside one that is that of a weight
-_FEW = 2  # free sizes, of which the first may be as large, though it may be a batch
+_BESIDE_WEIGHTS = 64  # the other sizes, when one size is that of a weight
+_FEW = 2  # with more free sizes than that, batches are 1
 _MOST = 20_000_000
-"""Elements of one input of free sizes; 10 times those of the sizes that are declared, where that is more."""
+"""Elements of one input with free sizes, or 10 times the elements at the smallest sizes if that is more."""
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a graph input declares: dims are per axis a size, a symbol or None, and None when the rank is unknown."""
+    """What a graph input declares; a dim is a size, a symbol or None, and dims is None if the rank is unknown."""
 
     name: str
     element_type: int
@@ -57,20 +57,20 @@ class InputSpec:
 
 
 def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | None:
-    """Declared sizes: numbers, symbols, or None; None as a whole where no shape is declared.
+    """The declared size of each axis: a number, a symbol or None; None as a whole if no shape is declared.
 
-    A size below zero is one that is not known: exporters write -1 for it, and onnxruntime takes it so.
+    A negative size means unknown: exporters write -1, and onnxruntime reads it so.
     """
     if not value_type.HasField("shape"):
         return None
     return tuple(dim.dim_param or size_of(dim) for dim in value_type.shape.dim)
 
 
-def may_have(known: tuple[int | str | None, ...] | None, shape: tuple[int, ...]) -> bool:
-    """Whether a value may have a shape, given what is known of its own."""
-    return known is None or (
-        len(known) == len(shape)
-        and all(dim == size for dim, size in zip(known, shape, strict=True) if isinstance(dim, int))
+def may_have(dims: tuple[int | str | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    """Whether a value may have this shape, as far as its shape is known."""
+    return dims is None or (
+        len(dims) == len(shape)
+        and all(dim == size for dim, size in zip(dims, shape, strict=True) if isinstance(dim, int))
     )
 
 
@@ -80,7 +80,7 @@ def _initializers(graph: GraphProto) -> set[str]:
 
 
 def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str]]:
-    """The inputs to make values for, and those that are left out with the reason.
+    """The inputs to make values for, and the reason for each that is left out.
 
     Inputs with an initializer keep that default and are in neither.
     """
@@ -100,17 +100,17 @@ def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str
 
 
 def _symbols(specs: Sequence[InputSpec]) -> list[str]:
-    """Names of the free sizes, in order of appearance; unnamed ones are told apart by their axis only.
+    """Names of the free sizes in order of appearance; unnamed sizes share one name per axis.
 
-    Exporters that drop the names leave sizes that still belong together (the batch is axis 0 everywhere), so one
-    unnamed size per axis is the binding most likely to be consistent.
+    Exporters that drop the names leave sizes that still belong together: the batch is axis 0 everywhere. So one
+    unnamed size per axis is most likely to be consistent.
     """
-    found: dict[str, None] = {}
+    symbols: dict[str, None] = {}
     for spec in specs:
         for axis, dim in enumerate(_dims(spec)):
             if not isinstance(dim, int):
-                found.setdefault(_symbol(dim, axis))
-    return list(found)
+                symbols.setdefault(_symbol(dim, axis))
+    return list(symbols)
 
 
 def free_sizes(model: ModelProto) -> list[str]:
@@ -127,17 +127,17 @@ def _symbol(dim: str | None, axis: int) -> str:
 
 
 def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) -> Iterator[dict[str, int]]:
-    """Sizes for every dimension that is not fixed, several times: distinct, all 1, all equal, then larger."""
+    """One set of sizes for the free dimensions after another: distinct, all 1, all equal, then larger."""
     fixed = dict(dims or {})
     free = [symbol for symbol in _symbols(specs) if symbol not in fixed]
-    batch = _batches(specs)
+    batches = _batches(specs)
     if not free:
         yield fixed
         return
     smallest = fixed | dict.fromkeys(free, 1)
     most = min(max(_MOST, 10 * _elements(specs, smallest)), most_elements())
-    for step in _LADDER:
-        if step is None:
+    for rung in _LADDER:
+        if rung is None:
             sizes = dict(smallest)
             for at, symbol in enumerate(free):
                 sizes[symbol] = _DISTINCT[at % len(_DISTINCT)]
@@ -145,13 +145,13 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
                     sizes[symbol] = 1
             yield sizes
         else:
-            sizes = fixed | {symbol: step[0] if symbol in batch else step[1] for symbol in free}
+            sizes = fixed | {symbol: rung[0] if symbol in batches else rung[1] for symbol in free}
             if _elements(specs, sizes) <= most:
                 yield sizes
 
 
 def fitted(specs: Sequence[InputSpec], dims: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:
-    """Sizes for every dimension that is not fixed, where data may have to fit weights: one of these has their size."""
+    """Sizes for the free dimensions of data that has to fit weights: one dimension at a time has a held size."""
     free = [symbol for symbol in _symbols(specs) if symbol not in dims]
     others = dict(dims) | dict.fromkeys(free, _BESIDE_WEIGHTS)
     if len(free) > _FEW:
@@ -167,7 +167,7 @@ def _batches(specs: Sequence[InputSpec]) -> set[str]:
 
 
 def _elements(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
-    """How many elements the largest input has."""
+    """The number of elements of the largest input."""
     return max(prod(_shape(spec, sizes)) for spec in specs)
 
 
@@ -176,7 +176,7 @@ def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def check_making(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> None:
-    """Raise a TooLargeError for an input that has so many elements at least that none are made."""
+    """Raise a TooLargeError if an input is too large to be made even at its smallest sizes."""
     sizes = dict.fromkeys(_symbols(specs), 1) | dict(dims)
     for spec in specs:
         check_elements(prod(_shape(spec, sizes)))
@@ -195,8 +195,8 @@ def make_feeds(
 def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng: np.random.Generator) -> Array:
     """Values of an element type.
 
-    ``random`` is normally distributed for floats and 0..9 for integers (they are often indices or sizes), ``small``
-    keeps the floats and lowers integers to 0..1, ``zeros`` and ``ones`` are what they say.
+    ``random`` is normally distributed for floats and 0..9 for integers (they are often indices or sizes); ``small``
+    is the same for floats and 0..1 for integers.
     """
     if element_type == TensorProto.STRING:
         words = np.array(_WORDS, dtype=object)
@@ -214,10 +214,10 @@ def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng:
     if element_type in _COMPLEX:
         drawn = drawn + 1j * rng.standard_normal(shape)
     if name == "float8e8m0":
-        drawn = np.abs(drawn)  # powers of two only, without a sign
+        drawn = np.abs(drawn)  # this type has only powers of two, without a sign
     return np.asarray(drawn).astype(dtype)
 
 
 def _largest_small(name: str) -> int:
-    """At most 9, less where the integers are two or four bits wide."""
+    """The largest random integer: 9, or less if the type has two or four bits."""
     return {"int2": 1, "uint2": 3, "int4": 7}.get(name, 9)

@@ -1,9 +1,10 @@
-"""Inputs that are given: read from folders of test data, and checked against what a model declares."""
+"""Reads inputs that the user gives, such as folders of test data, and checks them against what a model declares."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ __all__ = [
 
 
 def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str, int]) -> None:
-    """Find values that do not fit their inputs.
+    """Raise a ValueError if values do not fit their inputs.
 
     Args:
         model: the model.
@@ -40,7 +41,7 @@ def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str,
         dims: sizes of symbolic dimensions, by symbol.
 
     Raises:
-        ValueError: there is no input or no symbolic dimension of a name, or a value has another element type or
+        ValueError: the model has no input or symbolic dimension of a name, or a value has another element type or
             shape than its input declares.
     """
     declared = {value.name: value.type for value in model.graph.input}
@@ -62,41 +63,41 @@ def _check(
     value: np.ndarray[Any, Any],
     element_type: int,
     declared: tuple[int | str | None, ...] | None,
-    chosen: Mapping[str, int],
+    chosen_sizes: Mapping[str, int],
 ) -> None:
-    wanted, found = element_type_name(element_type), element_type_of(value)
-    if element_type and wanted != found:
-        raise ValueError(f"input {name!r} takes {wanted}, and {found} was given; convert the array")
+    expected, actual = element_type_name(element_type), element_type_of(value)
+    if element_type and expected != actual:
+        raise ValueError(f"input {name!r} takes {expected}, and {actual} was given; convert the array")
     if declared is None:
         return
-    said = f"input {name!r} has shape {_shape_text(declared)}, and an array of shape {list(value.shape)} was given"
+    mismatch = f"input {name!r} has shape {_shape_text(declared)}, and an array of shape {list(value.shape)} was given"
     if not may_have(declared, value.shape):
-        raise ValueError(said)
+        raise ValueError(mismatch)
     for dim, size in zip(declared, value.shape, strict=True):
-        if isinstance(dim, str) and chosen.get(dim, size) != size:
-            raise ValueError(f"{said}, but {dim} is {chosen[dim]} by --dim")
+        if isinstance(dim, str) and chosen_sizes.get(dim, size) != size:
+            raise ValueError(f"{mismatch}, but {dim} is {chosen_sizes[dim]} by --dim")
 
 
 def two_sizes(model: ModelProto, inputs: Mapping[str, Any]) -> str:
-    """Of a name that arrays give two sizes, these, as a clause; empty where there is none.
+    """A clause about a symbol for which the arrays have two sizes; empty if there is none.
 
-    They may be right: exporters call different sizes alike, and no runtime compares them.
+    That may be right: exporters give different sizes the same name, and no runtime compares them.
     """
-    met: dict[str, tuple[int, str]] = {}
+    first_sizes: dict[str, tuple[int, str]] = {}
     for spec in input_specs(model)[0]:
         shape = np.shape(inputs[spec.name]) if spec.name in inputs else ()
         for dim, size in zip(spec.dims or (), shape, strict=False):
-            first, name = met.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (size, "")
+            first, name = first_sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (size, "")
             if first != size:
                 return f"; {dim} is {first} in {name!r} and {size} in {spec.name!r}"
     return ""
 
 
 def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
-    """What a converted model declares otherwise, of inputs that its source ran on; empty where it takes all of them.
+    """Which input of its source a converted model does not accept, by what it declares; empty if it accepts all.
 
-    What is declared wider than in the source takes as much. A source may declare more than it takes, so what counts is
-    what it ran on. Names of sizes bind nothing: onnxruntime does not compare them.
+    The inputs are those that the source ran on, since a source may declare more than it accepts. The converted model
+    may declare more, too. Names of sizes do not matter: onnxruntime does not compare them.
     """
     for spec in input_specs(model)[0]:
         value = feeds.get(spec.name)
@@ -104,9 +105,9 @@ def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
             continue
         kind, dims = element_type_name(spec.element_type), spec.dims
         if element_type_of(value) != kind or not may_have(dims, value.shape):
-            taken = f"{element_type_of(value)}{list(value.shape)}"
+            fed = f"{element_type_of(value)}{list(value.shape)}"
             declared = f"{kind}{'' if dims is None else _shape_text(dims)}"
-            return f"the source takes {taken} for input {spec.name!r}, which the converted model declares as {declared}"
+            return f"the source takes {fed} for input {spec.name!r}, which the converted model declares as {declared}"
     return ""
 
 
@@ -135,16 +136,21 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     """Every array of a ``.npz`` file, by name.
 
     Raises:
-        UnreadableModelError: the file is missing or no such file.
+        UnreadableModelError: the file is missing, or is not a ``.npz`` file.
     """
-    file = Path(path)
+    with _reading(path, "arrays"), np.load(path, allow_pickle=False) as arrays:
+        return {name: np.asarray(arrays[name]) for name in arrays.files}
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """Turn whatever numpy, zipfile and protobuf raise into an UnreadableModelError."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name: np.asarray(arrays[name]) for name in arrays.files}
+        yield
     except OSError as error:
-        raise UnreadableModelError(f"{file}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # numpy and what it reads zip files with each raise their own kinds
-        raise UnreadableModelError(f"{file}: cannot be read as arrays: {error}") from error
+        raise UnreadableModelError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except Exception as error:
+        raise UnreadableModelError(f"{path}: cannot be read as {kind}: {error}") from error
 
 
 def load_array(path: str | os.PathLike[str], name: str = "") -> Array:
@@ -152,10 +158,10 @@ def load_array(path: str | os.PathLike[str], name: str = "") -> Array:
 
     Args:
         path: the file.
-        name: of a ``.npz`` file, the array that is meant; its only one where it has none of that name.
+        name: the array to read from a ``.npz`` file; if it has only one array, that one is read under any name.
 
     Raises:
-        UnreadableModelError: the file is missing or none of these, or holds several arrays and none of that name.
+        UnreadableModelError: the file is missing or none of these, or holds several arrays but none of that name.
     """
     file = Path(path)
     if file.suffix == ".npz":
@@ -163,14 +169,10 @@ def load_array(path: str | os.PathLike[str], name: str = "") -> Array:
         if name not in arrays and len(arrays) != 1:
             raise UnreadableModelError(f"{file}: holds no array {name!r}, but {', '.join(map(repr, arrays)) or 'none'}")
         return arrays[name] if name in arrays else next(iter(arrays.values()))
-    try:
+    with _reading(file, "an array"):
         if file.suffix == ".npy":
             return np.asarray(np.load(file, allow_pickle=False))
         return numpy_helper.to_array(TensorProto.FromString(file.read_bytes()))
-    except OSError as error:
-        raise UnreadableModelError(f"{file}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # numpy and protobuf each raise their own kinds
-        raise UnreadableModelError(f"{file}: cannot be read as an array: {error}") from error
 
 
 def load_test_data(
@@ -179,10 +181,10 @@ def load_test_data(
     """Every data set in a folder of ONNX's test-data layout.
 
     The layout is that of onnx/backend/test/data: ``test_data_set_0/input_0.pb``, ..., ``output_0.pb``; the number is
-    the position among the graph's inputs without a default, or among its outputs. The last outputs may be missing.
+    the position among the graph's inputs without a default, or among its outputs. Outputs at the end may be missing.
 
     Args:
-        folder: the folder that holds ``test_data_set_*``, or one of these itself.
+        folder: the folder that holds ``test_data_set_*``, or one of these.
         model: the model, for the names and types of its inputs and outputs.
 
     Raises:
@@ -222,7 +224,7 @@ def _files(folder: Path, kind: str, limit: int) -> list[Path]:
 
 
 def _expected(folder: Path, outputs: list[onnx.ValueInfoProto]) -> list[tuple[onnx.ValueInfoProto, Path]]:
-    """The outputs that there are files for: the first ones, since their values are told apart by position alone."""
+    """The outputs that have files: the first ones, since a file belongs to an output by its position only."""
     files = [file for file in _files(folder, "output", len(outputs)) if _number(file)[0] >= 0]
     numbers = [_number(file)[0] for file in files]
     missing = next((at for at in range(len(files)) if at not in numbers), None)
@@ -239,7 +241,7 @@ def _paired(folder: Path, kind: str, values: list[onnx.ValueInfoProto]) -> list[
 
 
 def load_value(path: str | os.PathLike[str], kind: onnx.TypeProto, name: str = "") -> Any:
-    """The value of an input or output of a type: an array as `load_array` reads it, a sequence or an optional.
+    """The value of an input or output of this type: an array as `load_array` reads it, a sequence or an optional.
 
     Raises:
         UnreadableModelError: the file is missing or holds something else.
@@ -251,9 +253,5 @@ def load_value(path: str | os.PathLike[str], kind: onnx.TypeProto, name: str = "
     reader = readers.get(kind.WhichOneof("value"))
     if reader is None:
         return load_array(path, name)
-    try:
+    with _reading(path, "a value of its type"):
         return reader(Path(path).read_bytes())
-    except OSError as error:
-        raise UnreadableModelError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # as in load_array
-        raise UnreadableModelError(f"{path}: cannot be read as a value of its type: {error}") from error
