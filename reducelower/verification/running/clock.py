@@ -1,4 +1,4 @@
-"""Limits of time: what is left of a budget, and runs that are ended when theirs is over."""
+"""Time limits: clocks for budgets, and one thread that stops runs when their time is over."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from reducelower.verification.running.source import OutOfTimeError
 __all__ = ["Clock", "terminated_after"]
 
 _INTERVAL = 0.05
-"""Seconds between two looks at the runs that take place."""
+"""Seconds between two checks of the current runs."""
 
 
 class Clock:
-    """What is left of the budget."""
+    """A budget of time, and what is left of it."""
 
     def __init__(self, budget: float | None, left: float | None = None) -> None:
-        """Start counting `budget` seconds, or what is `left` of them; None for no limit."""
+        """Start a budget in seconds, of which `left` may be left; None means no limit."""
         self._end = None if budget is None else time.monotonic() + (budget if left is None else left)
         self.budget = budget
 
     def part(self, share: float) -> Clock:
-        """A clock that is over once a share of what is left is used up."""
+        """A clock for a share of the time that is left."""
         return Clock(self.budget, None if self.left is None else share * self.left)
 
     @property
@@ -40,7 +40,7 @@ class Clock:
         return self.left == 0.0
 
     def allowed(self, count: int) -> str:
-        """How many sets of inputs it lasted for, as a sentence."""
+        """A sentence that says how many sets of inputs the budget was enough for."""
         return f"The budget of {self.budget:g} s allowed {counted(count, 'set')} of inputs."
 
     def check(self) -> None:
@@ -49,7 +49,7 @@ class Clock:
             raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
 
 
-# One thread ends all runs that take too long: starting a thread takes longer than most runs.
+# One thread for all runs: to start a thread takes longer than most runs.
 _starting = threading.Lock()
 _running: dict[int, tuple[float, Any]] = {}
 _watchdog: threading.Thread | None = None
@@ -57,7 +57,7 @@ _watchdog: threading.Thread | None = None
 
 @contextmanager
 def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
-    """Within the block, set ``options.terminate`` of an ``onnxruntime.RunOptions`` when the time is over."""
+    """Set ``terminate`` of these ``onnxruntime.RunOptions`` if the block takes longer than these seconds."""
     if seconds is None:
         yield
         return
@@ -65,14 +65,14 @@ def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
         options.terminate = True
     _running[id(options)] = time.monotonic() + seconds, options
     if _watchdog is None or not _watchdog.is_alive():  # a forked process does not have the thread
-        _start()
+        _start_watchdog()
     try:
         yield
     finally:
         del _running[id(options)]
 
 
-def _start() -> None:
+def _start_watchdog() -> None:
     global _watchdog
     with _starting:
         if _watchdog is None or not _watchdog.is_alive():

@@ -1,4 +1,4 @@
-"""What holds for every run of a verification: where it takes place, how much it may take, and what is not fed."""
+"""Settings for every run of a verification: execution provider, memory, empty tensors, isolation."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["CPU", "DEFAULT_MEMORY", "Conditions", "conditions", "under"]
 CPU = "CPUExecutionProvider"
 
 DEFAULT_MEMORY = 1.0
-"""GB that verification takes at most, unless more are allowed."""
+"""GB that verification takes at most by default."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions that runs are made under.
+    """The settings of runs.
 
     Attributes:
         provider: execution provider of onnxruntime, as it spells it.
         memory: GB that a run may take; None for no limit.
-        feeds_empty: whether tensors without elements are fed: not where a conversion assumes that there are none.
-        isolates: whether models are run each in a process of its own, where processes can be forked.
+        feeds_empty: whether empty tensors are fed: not if a conversion assumes that there are none.
+        isolates: whether each model runs in a process of its own, where processes can be forked.
     """
 
     provider: str = CPU
@@ -33,19 +33,19 @@ class Conditions:
     isolates: bool = False
 
 
-_now: ContextVar[Conditions] = ContextVar("conditions", default=Conditions())  # noqa: B039  # it is frozen
+_current: ContextVar[Conditions] = ContextVar("conditions", default=Conditions())  # noqa: B039  # it is frozen
 
 
 def conditions() -> Conditions:
-    """What holds now."""
-    return _now.get()
+    """The current settings."""
+    return _current.get()
 
 
 @contextmanager
 def under(**changes: Any) -> Iterator[None]:
-    """Change some of the `Conditions` for as long as this lasts."""
-    token = _now.set(replace(_now.get(), **changes))
+    """Change some of the `Conditions` within the block."""
+    token = _current.set(replace(_current.get(), **changes))
     try:
         yield
     finally:
-        _now.reset(token)
+        _current.reset(token)

@@ -1,6 +1,7 @@
-"""onnx's reference evaluator, with common operators put right that it computes otherwise than their pages say (1.23).
+"""onnx's reference evaluator (1.23), with common operators corrected that it does not compute as their pages say.
 
-Of others that it gets wrong, `reference_gaps.wrong_in_reference` says that it is no evidence.
+`reference_gaps.wrong_in_reference` lists the other operators that it gets wrong. The docstrings say what onnx's own
+version of the class does wrong.
 """
 
 from __future__ import annotations
@@ -34,99 +35,104 @@ __all__ = ["Evaluator"]
 _WITH_BOUNDS_AS_INPUTS = 11
 _WITH_TRAINING_MODE = 14
 _FEW_BITS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
-_FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
+_FAR = 2.0**30  # out of range for every quantized type with any zero point, and within int32
 
 
 class BatchNormalization(op_batch_normalization.BatchNormalization_14):
-    """Below opset 14 it mixes statistics of the data into those given, though one output says that none are wanted."""
+    """Below opset 14 it trains even with a single output: it mixes statistics of the data into the given ones."""
 
-    def _run(self, x: Array, *statistics: Array, training_mode: int = 0, **said: Any) -> tuple[Array, ...]:
+    def _run(self, x: Array, *statistics: Array, training_mode: int = 0, **attributes: Any) -> tuple[Array, ...]:
         if self.run_params["opsets"][""] < _WITH_TRAINING_MODE and len(self.onnx_node.output) > 1:
             raise NotImplementedError("onnx.reference does not train as the page says below opset 14")
-        given = {"epsilon": said["epsilon"], "momentum": said["momentum"], "training_mode": training_mode}
-        found: tuple[Array, ...] = super()._run(x, *statistics, **given)  # type: ignore[no-untyped-call]
-        return found
+        attributes = {name: attributes[name] for name in ("epsilon", "momentum")} | {"training_mode": training_mode}
+        result: tuple[Array, ...] = super()._run(x, *statistics, **attributes)  # type: ignore[no-untyped-call]
+        return result
 
 
 class Pow(op_pow.Pow):
-    """numpy takes the root for a power of one half, which is not the same of minus infinity (IEEE 754-2019, 9.2.1)."""
+    """For the exponent 0.5, numpy takes the square root, which differs for minus infinity (IEEE 754-2019, 9.2.1)."""
 
     def _run(self, a: Array, b: Array) -> tuple[Array]:
         with np.errstate(all="ignore"):
-            found = np.power(a, b)
+            result = np.power(a, b)
             if a.dtype.kind not in "iu":
-                found = np.where((a == -np.inf) & (b == 0.5), np.inf, found)
-        return (found.astype(a.dtype),)
+                result = np.where((a == -np.inf) & (b == 0.5), np.inf, result)
+        return (result.astype(a.dtype),)
 
 
 def _rounded(x: Array, to: int) -> Array:
-    """What is cast to fewer than 8 bits, floats as the page of these types has them: to the nearest, ties to even."""
+    """Floats rounded before a cast to fewer than 8 bits, as the page of these types says: to nearest, ties to even."""
     is_rounded = to in _FEW_BITS and x.dtype.kind in "fV" and helper.np_dtype_to_tensor_dtype(x.dtype) not in _FEW_BITS
     return np.rint(x.astype(np.float64)) if is_rounded else x
 
 
 class Cast(op_cast.Cast_25):
-    """It truncates floats that it casts to integers of 4 and 2 bits."""
+    """It truncates floats when it casts them to integers of 4 and 2 bits."""
 
     def _run(self, x: Array, to: int, saturate: bool = True, round_mode: str = "up") -> tuple[Array]:  # type: ignore[override]
-        found: tuple[Array] = super()._run(_rounded(x, to), to, saturate, round_mode)  # type: ignore[no-untyped-call]
-        return found
+        result: tuple[Array] = super()._run(_rounded(x, to), to, saturate, round_mode)  # type: ignore[no-untyped-call]
+        return result
 
 
 class CastLike(op_cast_like.CastLike_25):
-    """As Cast."""
+    """Wrong in the same way as Cast."""
 
     def _run(self, x: Array, y: Array, saturate: bool = True, **_: Any) -> tuple[Array]:
         to = helper.np_dtype_to_tensor_dtype(y.dtype)
-        found: tuple[Array] = super()._run(_rounded(x, to), y, saturate)  # type: ignore[no-untyped-call]
-        return found
+        result: tuple[Array] = super()._run(_rounded(x, to), y, saturate)  # type: ignore[no-untyped-call]
+        return result
 
 
 class Clip(op_clip.Clip_11):
-    """It leaves infinities where a bound is not given: the largest number of the type, below opset 11 of float32."""
+    """It leaves infinities if a bound is absent; its default is finite: the lowest or largest number of the type.
 
-    def _run(self, data: Array, low: Any = None, high: Any = None, **said: Any) -> tuple[Array]:  # type: ignore[override]
-        bounds = [said.get("min", low), said.get("max", high)]
+    Below opset 11 it is that of float32.
+    """
+
+    def _run(  # type: ignore[override]
+        self, data: Array, low: Any = None, high: Any = None, **attributes: Any
+    ) -> tuple[Array]:
+        bounds = [attributes.get("min", low), attributes.get("max", high)]
         if data.dtype.kind == "f":
             limits = np.finfo(data.dtype if self.run_params["opsets"][""] >= _WITH_BOUNDS_AS_INPUTS else np.float32)
             ends = limits.min, limits.max
             bounds = [end if bound is None else bound for bound, end in zip(bounds, ends, strict=True)]
         with np.errstate(over="ignore"):
-            found: tuple[Array] = super()._run(data, *bounds)  # type: ignore[no-untyped-call]
-        return found
+            result: tuple[Array] = super()._run(data, *bounds)  # type: ignore[no-untyped-call]
+        return result
 
 
 class Loop(op_loop.Loop):
-    """It joins what every turn gives along an axis that this has, rather than along a new one."""
+    """It concatenates scan outputs along an existing axis instead of stacking them along a new one."""
 
     def _run(  # type: ignore[override]
-        self, m: Any, cond: Any, *carried: Any, context: Any = None, **said: Any
+        self, m: Any, cond: Any, *carried: Any, context: Any = None, **attributes: Any
     ) -> tuple[Any, ...]:
-        given = {name: said[name] for name in ("attributes", "bindings") if name in said}
-        handed, turns = list(carried), list[list[Any]]()
+        passed_on = {name: attributes[name] for name in ("attributes", "bindings") if name in attributes}
+        carried_on, scanned = list(carried), list[list[Any]]()
         is_on = cond is None or bool(np.all(cond))
         body: Any = self.body  # type: ignore[attr-defined]  # made from the attribute, as `_run_body` is
-        while is_on and (m is None or len(turns) < m):
-            state = np.array(len(turns), np.int64), np.array(is_on), *handed
+        while is_on and (m is None or len(scanned) < m):
+            state = np.array(len(scanned), np.int64), np.array(is_on), *carried_on
             inputs = {**(context or {}), **dict(zip(body.input_names, state, strict=True))}
-            going, *found = self._run_body(inputs, **given)  # type: ignore[attr-defined]  # made from the attribute
-            is_on, handed = bool(np.all(going)), found[: self.N]
-            turns.append(found[self.N :])
-        if self.K and not turns:
-            raise NotImplementedError("of no turn, the shape of what a turn gives is not known")
-        return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
+            condition, *values = self._run_body(inputs, **passed_on)  # type: ignore[attr-defined]  # made from the attribute
+            is_on, carried_on = bool(np.all(condition)), values[: self.N]
+            scanned.append(values[self.N :])
+        if self.K and not scanned:
+            raise NotImplementedError("without an iteration, the shape of the scan outputs is not known")
+        return (*carried_on, *(np.stack(values) for values in zip(*scanned, strict=True)))
 
 
 class MaxPool(op_max_pool.MaxPool):
-    """Where all steps are one, it takes pads axis by axis, which come first before, then behind all axes."""
+    """If all strides are 1, it reads pads as (begin, end) per axis, but all begins come before all ends."""
 
-    def _run(self, x: Array, **said: Any) -> tuple[Array, ...]:  # type: ignore[override]
-        found: tuple[Array, ...] = self._max_pool(x, **said)  # type: ignore[no-untyped-call]  # onnx leaves it untyped
-        return found
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array, ...]:  # type: ignore[override]
+        result: tuple[Array, ...] = self._max_pool(x, **attributes)  # type: ignore[no-untyped-call]  # onnx leaves it untyped
+        return result
 
 
 class LogSoftmax(op_log_softmax.LogSoftmax):
-    """It takes the logarithm of probabilities, and the small ones are zero by then."""
+    """It takes the logarithm of probabilities, of which the small ones have become zero."""
 
     axis: int
 
@@ -136,60 +142,60 @@ class LogSoftmax(op_log_softmax.LogSoftmax):
 
 
 class LpNormalization(op_lp_normalization.LpNormalization):
-    """It takes powers of numbers below zero rather than of magnitudes."""
+    """It takes powers of negative numbers instead of their magnitudes."""
 
     def _run(self, x: Array, axis: int | None = None, p: int | None = None) -> tuple[Array]:
-        (found,) = super()._run(np.abs(x), axis, p)  # type: ignore[no-untyped-call]
-        return (np.copysign(found, x).astype(x.dtype),)
+        (result,) = super()._run(np.abs(x), axis, p)  # type: ignore[no-untyped-call]
+        return (np.copysign(result, x).astype(x.dtype),)
 
 
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
-    """It divides in the type of the data where nothing is said, and its page (23) says that of the scale.
+    """Without `precision` it divides in the type of the data; its page (23) says in that of the scale.
 
-    It also casts quotients to int32 before it saturates, which wraps those beyond, and has no integer for infinities.
+    It also casts quotients to int32 before it saturates, so that large ones wrap and infinities become arbitrary.
     """
 
     def _run(  # type: ignore[override]
-        self, x: Array, scale: Array, *point: Array, precision: int | None = None, **said: Any
+        self, x: Array, scale: Array, *point: Array, precision: int | None = None, **attributes: Any
     ) -> tuple[Array]:
         if x.dtype != scale.dtype and not precision:
             raise NotImplementedError("onnx.reference does not divide in the type of the scale")
         kind = helper.tensor_dtype_to_np_dtype(precision) if precision else x.dtype
-        divisor = reshape_input(scale, x.shape, said.get("axis", 1), said.get("block_size"))
+        divisor = reshape_input(scale, x.shape, attributes.get("axis", 1), attributes.get("block_size"))
         with np.errstate(all="ignore"):
             quotient = (x.astype(kind) / divisor.astype(kind)).astype(np.float64)
-        found: tuple[Array] = super()._run(np.clip(quotient, -_FAR, _FAR), np.ones(scale.shape), *point, **said)
-        return found
+        result: tuple[Array] = super()._run(np.clip(quotient, -_FAR, _FAR), np.ones(scale.shape), *point, **attributes)
+        return result
 
 
 class Resize(op_resize.Resize):
-    """It takes axes from the back for places, which there are none of."""
+    """It does not count negative axes from the back."""
 
     def _run(  # type: ignore[override]
-        self, x: Array, roi: Any = None, scales: Any = None, sizes: Any = None, axes: Any = None, **said: Any
+        self, x: Array, roi: Any = None, scales: Any = None, sizes: Any = None, axes: Any = None, **attributes: Any
     ) -> tuple[Array]:
         counted = None if axes is None else [axis % x.ndim for axis in axes]
-        found: tuple[Array] = super()._run(x, roi, scales, sizes, axes=counted, **said)
-        return found
+        result: tuple[Array] = super()._run(x, roi, scales, sizes, axes=counted, **attributes)
+        return result
 
 
 class STFT(op_stft.STFT):
-    """It takes signals with an axis for real and imaginary parts alone; runtimes take real ones without, too."""
+    """It only accepts signals with an axis for real and imaginary parts; runtimes accept real ones without."""
 
-    def _run(self, x: Array, step: Array, *window: Array | None, **said: Any) -> tuple[Array]:  # type: ignore[override]
+    def _run(self, x: Array, step: Array, *window: Array | None, **attributes: Any) -> tuple[Array]:  # type: ignore[override]
         signal = x[..., np.newaxis] if x.ndim == 2 else x
-        found: tuple[Array] = super()._run(signal, step, *window, **said)  # type: ignore[no-untyped-call]
-        return found
+        result: tuple[Array] = super()._run(signal, step, *window, **attributes)  # type: ignore[no-untyped-call]
+        return result
 
 
 class Evaluator(ReferenceEvaluator):
-    """The evaluator, with these operators in functions and graphs inside, too."""
+    """The evaluator with the corrected operators, also in functions and subgraphs."""
 
-    def __init__(self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **given: Any) -> None:
-        super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
+    def __init__(self, proto: Any, *, new_ops: list[type[OpRun]] | None = None, **options: Any) -> None:
+        super().__init__(proto, new_ops=new_ops or _CORRECTED, **options)
 
 
-_RIGHT: list[type[OpRun]] = [
+_CORRECTED: list[type[OpRun]] = [
     BatchNormalization,
     Cast,
     CastLike,

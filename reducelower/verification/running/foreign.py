@@ -1,4 +1,4 @@
-"""Runtimes that run in a process of their own, in whichever Python has them: see `reducelower.conformance.runtimes`."""
+"""Runtimes in a process of their own, with the Python that has them installed (`reducelower.conformance.runtimes`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIME_LIMIT = 300.0
 
 
 def is_foreign(name: str) -> bool:
-    """Whether there is an adapter for a runtime, given as ``NAME`` or ``NAME:PYTHON``."""
+    """Whether there is an adapter for a runtime named as ``NAME`` or ``NAME:PYTHON``."""
     return name.partition(":")[0] in ADAPTERS
 
 
@@ -33,10 +33,10 @@ def why_unusable(name: str) -> str:
 
 
 class ForeignRuntime:
-    """A runtime in a worker process: one that crashes or hangs on a model cannot run it, and that is all."""
+    """A runtime in a worker process; a crash or hang only means that it cannot run the model."""
 
     def __init__(self, name: str) -> None:
-        """Take the name: ``NAME``, or ``NAME:PYTHON`` for one installed beside another Python."""
+        """Take a runtime by ``NAME``, or ``NAME:PYTHON`` if another Python has it installed."""
         self.name, _, interpreter = name.partition(":")
         self._subject = Subject.of_runtime(self.name, interpreter or None)
 
@@ -64,11 +64,11 @@ class _ForeignSession:
         except UnusableError as error:
             raise CannotRunError(str(error), unsupported=True) from error
         if answer.kind != "outputs":
-            said = " ".join(answer.text.split())[:300]
+            message = " ".join(answer.text.split())[:300]
             if answer.kind == "hang" and timeout is not None:
-                raise OutOfTimeError(f"{name}: {said}", unsupported=True)
-            # An operator that it lacks says nothing against the rewrites; what it said is told.
-            raise CannotRunError(f"{name}: {said}", unsupported=True)
+                raise OutOfTimeError(f"{name}: {message}", unsupported=True)
+            # It may only lack an operator, so this says nothing against the rewrites.
+            raise CannotRunError(f"{name}: {message}", unsupported=True)
         if len(answer.outputs) != len(self._types):
             raise CannotRunError(f"{name} gave {len(answer.outputs)} outputs of {len(self._types)}")
         return [as_declared(value, kind) for value, kind in zip(answer.outputs, self._types, strict=True)]

@@ -1,4 +1,4 @@
-"""Models each in a process of its own, for those on which onnxruntime ends the process that it runs in."""
+"""Runs each model in a process of its own, since onnxruntime ends its process on some models."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["IsolatedSession"]
 
 
 class IsolatedSession:
-    """A session in another process, which is forked anew after inputs that ended it."""
+    """A session in another process, which is forked again when inputs have ended it."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         """Load a model in a process, as a `Session`.
 
         Raises:
-            CannotRunError: the runtime does not take it, or ends the process.
+            CannotRunError: the runtime does not accept it, or ends the process.
         """
         self._load = load
         self._start()
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """Run once, as a `Session` does; that the process ends is a `CannotRunError`."""
+        """Run once, as a `Session` does; a CannotRunError if that ends the process."""
         if not self._process.is_alive():
             self._start()
         self._pipe.send((feeds, timeout))
@@ -45,19 +45,19 @@ class IsolatedSession:
 
     def _answer(self) -> Any:
         try:
-            found = self._pipe.recv()
+            answer = self._pipe.recv()
         except (EOFError, OSError):
             from reducelower.conformance.process import status_text
 
             self._process.join()
             status = self._process.exitcode
-            # For want of memory the system kills whatever asks for most of it.
+            # When memory runs out, the system kills the process that uses most.
             raise CannotRunError(
                 f"onnxruntime ends its process: {status_text(status)}", unsupported=status == -signal.SIGKILL
             ) from None
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def _end(process: Any, pipe: Any) -> None:
@@ -67,13 +67,13 @@ def _end(process: Any, pipe: Any) -> None:
 
 
 def _serve(load: Callable[[], Any], pipe: Any, parents: Any) -> None:
-    """What the process does: load the model, then run it until nobody asks any more.
+    """Load the model in the new process, then run it for each request.
 
-    It closes the parent's end of its pipe, and so notices when the parent is gone, however that ended.
+    Closing the parent's end of the pipe makes it notice when the parent is gone, however that ended.
     """
     parents.close()
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)  # what C++ says when it ends the process
+    os.dup2(nowhere, 2)  # C++ writes there when it ends the process
     try:
         session = load()
         pipe.send(None)

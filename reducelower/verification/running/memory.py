@@ -1,6 +1,7 @@
-"""How much memory a verification may take: for what is made, for what a run allocates, and for what is compared.
+"""How much memory a verification may take: for inputs, for a run, and for comparing results.
 
-onnxruntime allocates from an arena that ends there. What the reference evaluator takes, inference tells (`counted`).
+onnxruntime allocates from an arena of that size. For the reference evaluator, `sizes.evaluator_bytes` says how much it
+needs.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ __all__ = [
     "Judged",
     "TooLargeError",
     "allowed_bytes",
+    "arena_exhausted",
     "check_elements",
     "held_bytes",
     "most_elements",
-    "of_arena",
     "with_arena",
 ]
 
 _GB = 1e9
-_DRAWN = 12  # bytes for each element of an input that is made: a double, and what becomes of it
-_JUDGED = 64  # bytes for each element of a result that is compared
+_DRAWN = 12  # bytes to make one element of an input: a double, and its final type
+_JUDGED = 64  # bytes to compare one element of a result
 
 
 def allowed_bytes() -> float:
-    """How many bytes a run may take now."""
+    """How many bytes a run may take under the current `Conditions`."""
     allowed = conditions().memory
     return float("inf") if allowed is None else allowed * _GB
 
 
 def most_elements() -> int:
-    """How many elements of one input may be made now."""
+    """How many elements one input may have under the current `Conditions`."""
     return int(min(allowed_bytes() / _DRAWN, 1 << 40))
 
 
 def check_elements(count: int) -> None:
-    """Raise a TooLargeError where an input of so many elements is not made."""
+    """Raise a TooLargeError for an input of too many elements."""
     if count > most_elements():
         raise TooLargeError.of(count * _DRAWN)
 
@@ -59,9 +60,9 @@ class TooLargeError(CannotRunError):
 
     @staticmethod
     def of(count: float) -> TooLargeError:
-        """For what takes so many bytes, or more."""
+        """The error for a run that takes at least so many bytes."""
         takes, allows = _shown(count), _shown(allowed_bytes())
-        # What is known is a lower bound: where it reads like what is allowed, it would be given as the next limit.
+        # The count is a lower bound. If it reads like the limit, do not show it: users would set it as the next limit.
         reason = (
             f"it takes at least {takes} of memory at these sizes, and --verify-memory allows {allows}"
             if takes != allows
@@ -75,7 +76,7 @@ def _shown(count: float) -> str:
 
 
 def held_bytes(values: Iterable[Any]) -> int:
-    """How much tensors take, and those in sequences."""
+    """The size of tensors, also in sequences."""
     return sum(
         value.nbytes if isinstance(value, np.ndarray) else held_bytes(value) if isinstance(value, list) else 0
         for value in values
@@ -84,9 +85,9 @@ def held_bytes(values: Iterable[Any]) -> int:
 
 @dataclass(frozen=True)
 class Judged:
-    """A session whose results are small enough to be compared.
+    """A session that only returns results small enough to be compared.
 
-    What is only looked at was made an output without a type (`giving`), and is not.
+    Outputs without a type do not count: `giving` adds them, and they are not compared.
     """
 
     session: Session
@@ -97,7 +98,7 @@ class Judged:
         return [at for at, output in enumerate(self.model.graph.output) if output.HasField("type")]
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        """As the session; a TooLargeError where to compare the results takes too much."""
+        """Run the session; a TooLargeError if comparing the results takes too much."""
         results = self.session.run(feeds, timeout)
         count = _JUDGED * sum(_elements(results[at]) for at in self._compared)
         if count > allowed_bytes():
@@ -106,14 +107,14 @@ class Judged:
 
 
 def _elements(value: Any) -> int:
-    """How many elements a tensor has, or those of a sequence have together."""
+    """The number of elements of a tensor, or of all tensors in a sequence."""
     return sum(map(_elements, value)) if isinstance(value, list) else int(np.size(value))
 
 
-# onnxruntime takes the arena of a session from the process, where the last that was registered stands.
+# A session of onnxruntime uses the arena that was registered last in the process, so one session is made at a time.
 _registering = threading.Lock()
 SHRINKING = "memory.enable_memory_arena_shrinkage", "cpu:0"
-"""For the options of a run: what the arena holds and nothing uses is given back at its end."""
+"""Option of a run: at its end, the arena gives back what is unused."""
 
 
 def _renew() -> None:
@@ -122,39 +123,39 @@ def _renew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)  # a thread that had it is not there
+    os.register_at_fork(after_in_child=_renew)  # the child lacks the thread that may hold the lock
 
 
 @contextmanager
 def with_arena(options: Any, weights: int) -> Iterator[None]:
-    """Let the session that is made meanwhile allocate what a run may take now, and its weights.
+    """Let the session that is made in the block allocate as much as a run may take, and its weights.
 
     Args:
         options: of the session.
-        weights: how many bytes the weights take that it copies.
+        weights: the bytes of the weights that it copies.
     """
     import onnxruntime
 
     allowed = allowed_bytes()
     with _registering:
         if np.isfinite(allowed):
-            arena = {"max_mem": int(allowed) + weights, "arena_extend_strategy": _AS_ASKED}
+            arena = {"max_mem": int(allowed) + weights, "arena_extend_strategy": _AS_REQUESTED}
             place = onnxruntime.OrtMemoryInfo(
                 "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
             )
             onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(arena))
             options.add_session_config_entry("session.use_env_allocators", "1")
         else:
-            options.enable_cpu_mem_arena = False  # which takes up to twice of what a run needs, and keeps it
+            options.enable_cpu_mem_arena = False  # the arena takes up to twice what a run needs, and keeps it
         yield
 
 
-_AS_ASKED = 1
-"""The arena grows by what is asked for, rather than to twice its size."""
+_AS_REQUESTED = 1
+"""The arena grows by the requested size instead of doubling."""
 _EXHAUSTED = re.compile(r"Available memory of (\d+) is smaller than requested bytes of (\d+)")
 
 
-def of_arena(message: str) -> TooLargeError | None:
-    """What a message of onnxruntime says, if it is that the arena is exhausted."""
-    found = _EXHAUSTED.search(message)
-    return TooLargeError.of(allowed_bytes() - int(found[1]) + int(found[2])) if found else None
+def arena_exhausted(message: str) -> TooLargeError | None:
+    """The error for a message of onnxruntime that says that the arena is exhausted; None for other messages."""
+    match = _EXHAUSTED.search(message)
+    return TooLargeError.of(allowed_bytes() - int(match[1]) + int(match[2])) if match else None

@@ -1,4 +1,4 @@
-"""The execution provider on which onnxruntime runs models, whichever build of it is installed."""
+"""Finds an execution provider of the installed onnxruntime by name."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _ALSO = {"directml": "dml"}
 
 
 def provider_named(name: str) -> str:
-    """The execution provider of a name, such as ``cuda`` or ``CUDAExecutionProvider``, as onnxruntime spells it.
+    """The execution provider as onnxruntime spells it, for a name such as ``cuda`` or ``CUDAExecutionProvider``.
 
     Raises:
-        SettingError: the onnxruntime that is installed does not have it, or there is none.
+        SettingError: the installed onnxruntime does not have it, or onnxruntime is not installed.
     """
     require_onnxruntime()
     import onnxruntime
 
     wanted = name.lower().removesuffix(_ENDING.lower())
     wanted = _ALSO.get(wanted, wanted)
-    known: dict[str, str] = {item.removesuffix(_ENDING).lower(): item for item in onnxruntime.get_available_providers()}
-    if wanted not in known:
+    names: dict[str, str] = {item.removesuffix(_ENDING).lower(): item for item in onnxruntime.get_available_providers()}
+    if wanted not in names:
         raise SettingError(
             f"the onnxruntime that is installed ({onnxruntime.__version__}) has no execution provider {name!r}; "
-            f"it has {', '.join(sorted(known))}{did_you_mean(wanted, known)}"
+            f"it has {', '.join(sorted(names))}{did_you_mean(wanted, names)}"
         )
-    return known[wanted]
+    return names[wanted]
 
 
 def require_onnxruntime() -> None:
-    """Make sure that onnxruntime can be imported; nothing is imported for that where nothing looks wrong.
+    """Make sure that onnxruntime can be imported, without importing it.
 
     Raises:
-        SettingError: there is none, or what is left of two builds that were installed over each other.
+        SettingError: it is not installed, or broken since two builds were installed over each other.
     """
     spec = find_spec("onnxruntime")
     if spec is None:

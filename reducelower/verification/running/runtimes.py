@@ -23,10 +23,10 @@ from reducelower.verification.running.memory import (
     Judged,
     TooLargeError,
     allowed_bytes,
-    of_arena,
+    arena_exhausted,
     with_arena,
 )
-from reducelower.verification.running.sizes import evaluator_bytes, shape_told
+from reducelower.verification.running.sizes import evaluator_bytes, shape_key
 from reducelower.verification.running.source import (
     CannotRunError,
     OutOfTimeError,
@@ -50,7 +50,7 @@ class Runtime(Protocol):
         """Load a model.
 
         Raises:
-            CannotRunError: the runtime does not take it, or is not installed.
+            CannotRunError: the runtime does not accept it, or is not installed.
         """
 
 
@@ -58,20 +58,17 @@ _SMALL = 1 << 20  # bytes
 
 
 class OnnxRuntime:
-    """onnxruntime, with graph optimizations off so that the model runs as it is written."""
+    """onnxruntime, without graph optimizations, so that the model runs as it is written."""
 
     name = "onnxruntime"
 
     def __init__(self, provider: str = "", *, optimizes: bool = False) -> None:
-        """Name the execution provider; the chosen one where none is named (see `Conditions`).
-
-        A session that optimizes is what users have by default.
-        """
+        """Choose the execution provider (by default that of the `Conditions`), and whether to optimize as users do."""
         self._provider = provider or conditions().provider
         self._optimizes = optimizes
 
     def load(self, source: Source) -> Session:
-        """Load from memory; weights that are held beside the model are lent to onnxruntime as they are."""
+        """Load from memory; onnxruntime uses weights held beside the model without a copy."""
         session = IsolatedSession(partial(self._load, source)) if conditions().isolates else self._load(source)
         return Judged(session, source.proto)
 
@@ -81,7 +78,7 @@ class OnnxRuntime:
             try:
                 return self._session(source, source.proto.SerializeToString(), weights)
             except CannotRunError:
-                pass  # what it finds wrong, it says of the model as a whole
+                pass  # its message is about the complete model, loaded below
         return self._session(source, source.serialized(), {})
 
     def _session(self, source: Source, model: bytes, weights: Mapping[str, Array]) -> Session:
@@ -96,20 +93,20 @@ class OnnxRuntime:
         options.log_severity_level = 4
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # It takes longer than the few runs save, and what is packed for one side may be computed in another order.
+        # Packing takes longer than it saves in a few runs, and may change the order of computation on one side.
         options.add_session_config_entry("session.disable_prepacking", "1")
         if weights:
             values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
             options.add_external_initializers(list(weights), values)
         elif len(model) < _SMALL:
-            options.intra_op_num_threads = 1  # to start the others would take longer than the run
+            options.intra_op_num_threads = 1  # to start more would take longer than the run
         try:
             with with_arena(options, len(model)):
                 session = onnxruntime.InferenceSession(model, options, providers=[self._provider])
         except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
-            found = _onnxruntime_error(error)
-            old = default_opset(source.proto) < _OLDEST
-            raise CannotRunError(found.reason, unsupported=found.unsupported or old) from error
+            cause = _onnxruntime_error(error)
+            is_old = default_opset(source.proto) < _OLDEST
+            raise CannotRunError(cause.reason, unsupported=cause.unsupported or is_old) from error
         if self._provider not in session.get_providers():
             raise SettingError(f"onnxruntime could not start {self._provider}; its own message says what is missing")
         return _OnnxRuntimeSession(session, weights, has_arena=options.enable_cpu_mem_arena)
@@ -118,7 +115,7 @@ class OnnxRuntime:
 class _OnnxRuntimeSession:
     def __init__(self, session: Any, weights: Mapping[str, Array], *, has_arena: bool) -> None:
         self._session = session
-        self._weights = weights  # which live as long as the session
+        self._weights = weights  # they must live as long as the session
         self._has_arena = has_arena
         self._quiet = _quiet_run(has_arena)
 
@@ -128,16 +125,17 @@ class _OnnxRuntimeSession:
                 continue
             if is_narrow_float(value) or value.dtype.name == "bfloat16":
                 raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
-        options = self._quiet if timeout is None else _quiet_run(self._has_arena)  # one that was stopped stays so
+        # Options of a run that was stopped would stop the next one too, so a run with a timeout gets its own.
+        options = self._quiet if timeout is None else _quiet_run(self._has_arena)
         try:
-            # It writes the statistics of training over the inputs that it is given them in.
+            # Copies, since in training onnxruntime overwrites inputs that hold statistics.
             own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
             with terminated_after(options, timeout):
                 return list(self._session.run(None, own, options))
         except Exception as error:  # as above
             if options.terminate:
                 raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
-            raise of_arena(str(error)) or _onnxruntime_error(error) from error
+            raise arena_exhausted(str(error)) or _onnxruntime_error(error) from error
 
 
 _PLAIN = "biufcOSU"  # numpy's own kinds of types
@@ -153,9 +151,9 @@ def _quiet_run(has_arena: bool) -> Any:
     return options
 
 
-# What onnxruntime says of its own gaps. ``_inlfunc_`` names values of a function body that it put in a node's place,
-# and ``InsertedPrecisionFreeCast_`` nodes it put in for float16, whose types onnxruntime 1.30 gets wrong: a type error
-# there is onnxruntime's, not the model's.
+# Messages about gaps of onnxruntime itself. Names with ``_inlfunc_`` are values of a function body that it inlined;
+# ``InsertedPrecisionFreeCast_`` are nodes that it inserts for float16. onnxruntime 1.30 gets their types wrong, so a
+# type error there is not the model's.
 _LACKS = (
     "NOT_IMPLEMENTED",
     "Unsupported model IR version",
@@ -164,14 +162,14 @@ _LACKS = (
     "can't be converted to MLDataType",
     "only *guarantees* support",
 )
-# Neither runtime was made for older opsets: they run what happens to mean the same, and find fault with the rest, such
-# as Cast below opset 6, whose type is given by name.
+# Neither runtime was made for older opsets: they run what means the same by chance and object to the rest, such as Cast
+# below opset 6, whose type is a name.
 _OLDEST = 7
 _PLACE_IN_CODE = re.compile(r"^/\S+:\d+ .*?\) (?=[A-Z])|^.*Status Message: ")
 
 
 def _onnxruntime_error(error: Exception) -> CannotRunError:
-    """Shorten onnxruntime's message to what it says and tell a gap in the runtime from a fault in the model."""
+    """Shorten onnxruntime's message, and tell a gap in the runtime from a fault in the model."""
     text = " ".join(str(error).split())
     message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
     message = _PLACE_IN_CODE.sub("", message).rstrip(".")
@@ -187,7 +185,7 @@ class ReferenceRuntime:
     name = "reference"
 
     def load(self, source: Source) -> Session:
-        """Load with external data, which the evaluator cannot find by itself."""
+        """Load with the external data, which the evaluator cannot find by itself."""
         from reducelower.verification.running.evaluator import Evaluator
 
         model = plainly_spelled(source.complete())
@@ -209,7 +207,7 @@ class _ReferenceSession:
     needed: dict[object, int] = field(default_factory=dict)
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        key = tuple(map(shape_told, feeds.values()))
+        key = tuple(map(shape_key, feeds.values()))
         if key not in self.needed:
             self.needed[key] = evaluator_bytes(self.model, feeds)
         if self.needed[key] > allowed_bytes():
@@ -219,34 +217,34 @@ class _ReferenceSession:
                 results = self.evaluator.run(None, dict(feeds))
                 return [as_declared(item, kind) for item, kind in zip(results, self.declared, strict=True)]
         except Exception as error:  # as above
-            found = _reference_error(error)
-            raise CannotRunError(found.reason, unsupported=found.unsupported or self.is_old) from error
+            cause = _reference_error(error)
+            raise CannotRunError(cause.reason, unsupported=cause.unsupported or self.is_old) from error
 
 
 def _reference_error(error: Exception) -> CannotRunError:
-    """Operators that the evaluator lacks, or lacks for a type, say nothing against the model."""
+    """A CannotRunError; operators that the evaluator lacks, or lacks for a type, say nothing against the model."""
     from onnx.reference.op_run import RuntimeTypeError
 
     lacking = isinstance(error, (NotImplementedError, RuntimeTypeError))
-    # Of Scan over other axes, and of versions of an operator, it says so in a plain RuntimeError.
+    # Other axes of Scan and missing versions of an operator are plain RuntimeErrors.
     marks = ("Issues with types", "is not implemented", "No implementation for operator")
     unsupported = lacking or any(mark in str(error) for mark in marks)
     return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
 
 
 RUNTIMES: Mapping[str, type[Runtime]] = {runtime.name: runtime for runtime in (OnnxRuntime, ReferenceRuntime)}
-"""Those that run in this process, by name."""
+"""The runtimes in this process, by name."""
 
 
 def runtime_named(name: str) -> Runtime:
     """The runtime with this name.
 
     Args:
-        name: one of `RUNTIMES`, or one that `reducelower.conformance` has an adapter for, which runs in a process
-            of its own; ``NAME:PYTHON`` where it is installed beside another Python.
+        name: one of `RUNTIMES`, or one with an adapter in `reducelower.conformance`, which runs in a process of its
+            own; ``NAME:PYTHON`` if another Python has it installed.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such runtime.
     """
     if name in RUNTIMES:
         return RUNTIMES[name]()
@@ -258,7 +256,7 @@ def runtime_named(name: str) -> Runtime:
 
 
 def try_load(runtime: Runtime, source: Source) -> Session | None:
-    """The model in a runtime; None where that does not take it."""
+    """The model loaded in a runtime; None if the runtime does not accept it."""
     try:
         return runtime.load(source)
     except CannotRunError:
@@ -266,7 +264,7 @@ def try_load(runtime: Runtime, source: Source) -> Session | None:
 
 
 def try_run(session: Session | None, feeds: Mapping[str, Any]) -> list[Any] | None:
-    """What a model gives for inputs; None where it was not loaded or cannot be run on them."""
+    """The results of a model; None if it was not loaded or cannot run on these inputs."""
     try:
         return None if session is None else session.run(feeds)
     except CannotRunError:

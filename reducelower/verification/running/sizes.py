@@ -15,40 +15,40 @@ from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
 from reducelower.types import ContradictionError, infer_main
 
-__all__ = ["A_SHAPE", "as_fed", "evaluator_bytes", "inferred", "shape_told"]
+__all__ = ["A_SHAPE", "as_fed", "evaluator_bytes", "inferred", "shape_key"]
 
 A_SHAPE = 64
-"""Whole numbers of one input that may be a shape."""
+"""An int64 input with at most so many elements may be a shape."""
 
 
 def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
-    """The graph with the shapes of its values on inputs of these shapes (see `as_fed`); None where they do not fit."""
+    """The graph with the shapes of its values for inputs of these shapes (see `as_fed`); None if they do not fit."""
     fed = as_fed(model, given)
     try:
-        # onnx follows no computed sizes without their values, which it holds as messages: gigabytes of long vectors.
-        found = infer_shapes(fed).graph
-        told = {value.name: sizes(value.type) for value in (*found.value_info, *found.output)}
-        computed = (name for node in found.node if node.op_type != "Constant" for name in node.output if name)
-        if all((shape := told.get(name)) is not None and None not in shape for name in computed):
-            return found
+        # To follow computed sizes, onnx would propagate data, which it keeps as messages: gigabytes for long vectors.
+        graph = infer_shapes(fed).graph
+        shapes = {value.name: sizes(value.type) for value in (*graph.value_info, *graph.output)}
+        computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output if name)
+        if all((shape := shapes.get(name)) is not None and None not in shape for name in computed):
+            return graph
         return infer_main(fed)
     except (ContradictionError, shape_inference.InferenceError):
         return None
 
 
 def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
-    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes.
+    """A copy without weights whose inputs have these shapes, or those of these arrays; it states no other shapes.
 
-    Small whole numbers become constants, since they may be shapes.
+    Small int64 inputs become constants, since they may be shapes.
     """
     bare = skeleton(model)
-    for node in walk(bare.graph.node):  # of what is inside, types do not matter
+    for node in walk(bare.graph.node):  # subgraphs do not need any shapes
         for _, _, graph in subgraphs(node):
             del graph.value_info[:]
             for value in (*graph.input, *graph.output):
                 if value.type.HasField("tensor_type"):
                     value.type.tensor_type.ClearField("shape")
-    held = {tensor.name for tensor in bare.graph.initializer}  # whose shapes exporters state, too
+    held = {tensor.name for tensor in bare.graph.initializer}  # exporters state their shapes too
     for value in (*bare.graph.value_info, *bare.graph.output):
         if value.name not in held and value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
@@ -71,33 +71,33 @@ _SINGLE, _DOUBLE = 4, 8
 
 
 def evaluator_bytes(model: ModelProto, feeds: Mapping[str, Any]) -> int:
-    """How many bytes a run takes at least; 0 where inference does not know."""
+    """How many bytes a run takes at least; 0 if inference does not know."""
     graph = inferred(model, feeds)
     if graph is None:
         return 0
     shapes: dict[str, list[int]] = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
-    taken = 0
+    total = 0
     for value in (*graph.input, *graph.value_info, *graph.output):
         shape, kind = sizes(value.type), value.type.tensor_type.elem_type
-        known = [size for size in shape or () if size is not None]
-        if shape is not None and len(known) == len(shape) and kind and value.name not in shapes:
-            shapes[value.name] = known
-            taken += prod(known) * int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
-    return taken + max((_laid_out(node, shapes) for node in graph.node), default=0)
+        dims = [size for size in shape or () if size is not None]
+        if shape is not None and len(dims) == len(shape) and kind and value.name not in shapes:
+            shapes[value.name] = dims
+            total += prod(dims) * int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
+    return total + max((_temporary_bytes(node, shapes) for node in graph.node), default=0)
 
 
-def shape_told(value: Any) -> object:
-    """What the sizes of results depend on; whole numbers may be a shape."""
+def shape_key(value: Any) -> object:
+    """What the sizes of results depend on: the shape of an input, and its values if it may be a shape."""
     may_be_shape = isinstance(value, np.ndarray) and value.dtype == np.int64 and value.size <= A_SHAPE
     return np.shape(value), value.tobytes() if may_be_shape else b""
 
 
-def _laid_out(node: NodeProto, shapes: Mapping[str, Sequence[int]]) -> int:
-    """How many bytes are laid out beside what a node gives: all scores of attention, or what each window sees."""
-    known = [shapes.get(name) for name in (*node.input[:2], *node.output[:1])]
-    if None in known or len(known) < 3:
+def _temporary_bytes(node: NodeProto, shapes: Mapping[str, Sequence[int]]) -> int:
+    """Bytes of temporary values in the evaluator: all scores of attention, or the input of every window."""
+    operands = [shapes.get(name) for name in (*node.input[:2], *node.output[:1])]
+    if None in operands or len(operands) < 3:
         return 0
-    data, weights, result = (shape for shape in known if shape is not None)
+    data, weights, result = (shape for shape in operands if shape is not None)
     if node.op_type == "Attention":
         heads = next((item.i for item in node.attribute if item.name == "q_num_heads"), 1)
         return 2 * _SINGLE * prod(data[:3] if len(data) == 4 else (*data[:2], heads)) * prod(weights[-2:-1])

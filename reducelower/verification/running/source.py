@@ -1,4 +1,4 @@
-"""A model to run: held in memory or on disk, in both cases without copying its weights."""
+"""A model to run, from memory or disk, without copies of its weights."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _LONG_SPELLING = "ai.onnx"
 class CannotRunError(Exception):
     """A model that a runtime cannot load or run, with a reason that ends a sentence.
 
-    It is unsupported where the runtime lacks something (a kernel, an opset version, an element type), in contrast to a
-    model it finds wrong.
+    It is unsupported if the runtime lacks something (a kernel, an opset version, an element type), rather than finds
+    the model wrong.
     """
 
     def __init__(self, reason: str, *, unsupported: bool = False) -> None:
@@ -50,7 +50,7 @@ class CannotRunError(Exception):
 
 
 class OutOfTimeError(CannotRunError):
-    """A run that was stopped, or not begun, because the time for it is over; it says nothing against the model."""
+    """A run that was stopped or not started because its time is over; it says nothing against the model."""
 
 
 class Session(Protocol):
@@ -73,9 +73,9 @@ class Source:
     """A model and where it came from.
 
     Attributes:
-        folder: where its external data lies; None where that is not known.
-        data: the bytes of a model in memory, where they are at hand.
-        weights: arrays that the model names (`weights.apart`).
+        folder: where its external data lies; None if unknown.
+        data: the bytes of a model in memory, if available.
+        weights: arrays that the model refers to by name (`weights.apart`), kept alive here.
     """
 
     proto: ModelProto
@@ -95,11 +95,11 @@ class Source:
             UnreadableModelError: the file is missing or not an ONNX model, or its external data is missing or elsewhere
                 than it may lie.
         """
-        around = None if folder is None else DataFolder.of(folder)
+        data_folder = None if folder is None else DataFolder.of(folder)
         if isinstance(model, Document):
-            return Source(model.message, around, model.searchable)
+            return Source(model.message, data_folder, model.searchable)
         if isinstance(model, ModelProto):
-            return Source(model, around)
+            return Source(model, data_folder)
         path = Path(model)
         try:
             proto = onnx.load(path, load_external_data=False)
@@ -119,10 +119,9 @@ class Source:
         return not all(map(is_held, self._external))
 
     def light(self) -> Source:
-        """The same with large weights beside the model (see `apart`), wherever they lie.
+        """The same with large weights beside the model (see `apart`); itself if the folder of external data is unknown.
 
-        Both sides of a comparison are made so, since onnxruntime adds up in another order what it holds otherwise.
-        Where nothing says where external data lies, it is the source itself.
+        Both sides of a comparison keep weights this way, since onnxruntime sums in another order otherwise.
 
         Raises:
             UnreadableModelError: external data is missing or elsewhere than it may lie.
@@ -153,27 +152,27 @@ class Source:
 
     def complete(self) -> ModelProto:
         """The model with its weights as values again, for runtimes that take no others."""
-        light = self.light()  # whose weights are held as long as this
+        light = self.light()  # its weights live as long as this
         return restored(light.proto)
 
 
 def default_opset(model: ModelProto) -> int:
-    """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
+    """Opset version of the default domain; 1 if the model does not import it, as ONNX says."""
     return opset_of(model, default=1)
 
 
 def giving(model: ModelProto, names: Iterable[str], *, after_outputs: bool = False) -> ModelProto:
-    """A copy of a model that gives intermediate values instead of its outputs; their types are not stated."""
-    shown = deepcopy(model)
+    """A copy whose outputs are intermediate values without types, instead of or after its own outputs."""
+    copy = deepcopy(model)
     if not after_outputs:
-        shown.graph.ClearField("output")
+        copy.graph.ClearField("output")
     for name in names:
-        shown.graph.output.add(name=name)
-    return shown
+        copy.graph.output.add(name=name)
+    return copy
 
 
 def as_declared(value: Any, element_type: int) -> Any:
-    """A result in the element type that the graph declares: some compute small integers and floats in wider types."""
+    """A result in its declared element type: some runtimes return small integers and floats in wider types."""
     if not isinstance(value, (np.generic, np.ndarray)):
         return value
     array = np.asarray(value)
@@ -183,9 +182,9 @@ def as_declared(value: Any, element_type: int) -> Any:
 
 
 def plainly_spelled(model: ModelProto) -> ModelProto:
-    """The model with the default domain as the empty string; onnx's own tools do not know it as ``ai.onnx``.
+    """The model with the default domain as the empty string, since onnx's own tools do not know it as ``ai.onnx``.
 
-    A model that spells it so already is returned as it is, any other is copied.
+    Only a model that spells it ``ai.onnx`` is copied.
     """
     if not any(item.domain == _LONG_SPELLING for item in _with_domain(model)):
         return model

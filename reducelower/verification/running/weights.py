@@ -1,8 +1,8 @@
-"""Weights beside their models: each is held once, however many copies of a model are made and loaded.
+"""Keeps large weights beside their models, each once, however many copies of a model are made and loaded.
 
-A model that is verified is loaded several times, and copied with other nodes. Its large initializers are taken out of
-it as arrays, and name these from then on as if they lay in a file; what does lie in a file is mapped, and read when it
-is used. Arrays that are equal have one name, so that the name stands for the value wherever two models are compared.
+Verification loads a model several times, and copies it with other nodes. Its large initializers become arrays, and the
+model refers to them by name as if they were in a file; those that are in a file are mapped, and read when used. Equal
+arrays have the same name, so two models can be compared by these names.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from reducelower.numerics.measure import Array
 __all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "mapped", "restored"]
 
 _LARGE = 1 << 16  # bytes
-_LOOKED_AT = 4096  # bytes of a value that tell it from most others
-_PLACE = "held in memory/"
+_HASHED = 4096  # bytes of a value, enough to tell it from most others
+_PREFIX = "held in memory/"
 _TYPES = frozenset(
     {
         TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8,
@@ -34,17 +34,16 @@ _TYPES = frozenset(
 )  # fmt: skip
 
 _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
-"""By name. Equal values have one name; a model that names an array is of no use once nobody holds that."""
+"""Arrays by name. A model that refers to an array is of no use once nobody keeps that array."""
 
 
 def apart(
     model: ModelProto, folder: DataFolder | None = None, *, has_external: bool = True
 ) -> tuple[ModelProto, list[Array]]:
-    """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
+    """A copy of a model without its large weights, and these, which the caller keeps as long as it uses the copy.
 
-    Of external data, what is not taken out is read into the copy. Defaults that a caller may
-    override stay in the model; metadata is no part of the copy. A model with none of these is returned itself, without
-    a look at its tensors where it is known that it has no external data.
+    Other external data is read into the copy. Defaults that a caller may override stay in the model; metadata is not
+    copied. A model without large weights and external data is returned itself.
 
     Raises:
         UnreadableModelError: a file of external data is missing, or not where it may lie.
@@ -82,22 +81,22 @@ def _is_large(tensor: TensorProto) -> bool:
 
 
 def _array_of(tensor: TensorProto, folder: DataFolder | None) -> Array:
-    """The values of a tensor, without a copy where they are bytes in the right order."""
+    """The values of a tensor, without a copy if they are stored as bytes."""
     dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
     if tensor.data_location == TensorProto.EXTERNAL:
         array = np.frombuffer(mapped(tensor, folder)[: bytes_of(tensor)], dtype)
-        # Kernels expect numbers where such numbers may lie.
+        # Kernels expect aligned numbers.
         return (array if array.flags.aligned else array.copy()).reshape(tensor.dims)
     data = tensor.raw_data if tensor.HasField("raw_data") else numpy_helper.to_array(tensor).tobytes()
     return np.frombuffer(data, dtype).reshape(tensor.dims)
 
 
 _maps: WeakValueDictionary[object, mmap.mmap] = WeakValueDictionary()
-"""Files as memory, as long as an array lies in them; both models of a comparison may lie in one."""
+"""Mapped files, as long as an array uses them; both models of a comparison may use the same file."""
 
 
 def mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
-    """The bytes of external data, which are read when they are looked at."""
+    """The bytes of external data, read from the file on use."""
     assert folder is not None
     path = folder.find(tensor).path
     entries = {item.key: item.value for item in tensor.external_data}
@@ -115,50 +114,50 @@ def mapped(tensor: TensorProto, folder: DataFolder | None) -> memoryview:
 
 
 def _named(array: Array) -> tuple[str, Array]:
-    """The name of a value, and the array that is held for it."""
+    """The name of a value, and the array that is kept for it."""
     data = array.reshape(-1).view(np.uint8)
-    some = hash(data[:: max(data.size // _LOOKED_AT, 1)].tobytes())
-    for number in count():  # of different values that are alike where they were looked at
-        name = f"{_PLACE}{array.dtype}{list(array.shape)}/{some:x}/{number}"
-        known = _arrays.setdefault(name, array)
-        if known.ctypes.data == array.ctypes.data or np.array_equal(known.reshape(-1).view(np.uint8), data):
-            return name, known
+    digest = hash(data[:: max(data.size // _HASHED, 1)].tobytes())
+    for number in count():  # different values may have the same hash
+        name = f"{_PREFIX}{array.dtype}{list(array.shape)}/{digest:x}/{number}"
+        kept = _arrays.setdefault(name, array)
+        if kept.ctypes.data == array.ctypes.data or np.array_equal(kept.reshape(-1).view(np.uint8), data):
+            return name, kept
     raise AssertionError
 
 
 def is_held(tensor: TensorProto) -> bool:
-    """Whether a tensor names an array instead of having values."""
-    return tensor.data_location == TensorProto.EXTERNAL and _place(tensor).startswith(_PLACE)
+    """Whether a tensor refers to an array instead of holding values."""
+    return tensor.data_location == TensorProto.EXTERNAL and _location(tensor).startswith(_PREFIX)
 
 
-def _place(tensor: TensorProto) -> str:
+def _location(tensor: TensorProto) -> str:
     return tensor.external_data[0].value if tensor.external_data else ""
 
 
 def held_array(tensor: TensorProto) -> Array:
-    """The array that a tensor names."""
-    return _arrays[_place(tensor)]
+    """The array that a tensor refers to."""
+    return _arrays[_location(tensor)]
 
 
 def held_name(tensor: TensorProto) -> str:
-    """The name that a tensor has for its value, or would have if it is large; empty where it is not."""
+    """The name of a large tensor's value, even if the tensor holds it; empty for small tensors."""
     if is_held(tensor):
-        return _place(tensor)
-    is_here = tensor.data_location != TensorProto.EXTERNAL and _arrays and _is_large(tensor)
-    return _named(_array_of(tensor, None))[0] if is_here else ""
+        return _location(tensor)
+    has_values = tensor.data_location != TensorProto.EXTERNAL and _arrays and _is_large(tensor)
+    return _named(_array_of(tensor, None))[0] if has_values else ""
 
 
 def held_by(model: ModelProto) -> dict[str, Array]:
-    """The arrays that a model names, by name of the initializer."""
+    """The arrays that a model refers to, by name of the initializer."""
     return {tensor.name: held_array(tensor) for tensor in model.graph.initializer if is_held(tensor)}
 
 
 def restored(model: ModelProto) -> ModelProto:
-    """The model with the arrays that it names as values again; itself where it names none."""
+    """The model with values in place of references to arrays; itself if it has none."""
     if not any(map(is_held, model.graph.initializer)):
         return model
-    whole = deepcopy(model)
-    for tensor in whole.graph.initializer:
+    complete = deepcopy(model)
+    for tensor in complete.graph.initializer:
         if is_held(tensor):
             tensor.CopyFrom(numpy_helper.from_array(held_array(tensor), tensor.name))
-    return whole
+    return complete

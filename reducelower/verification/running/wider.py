@@ -1,4 +1,4 @@
-"""The truth about floats: the same nodes in double, where float or float16 lose digits or range."""
+"""Runs the same nodes in double, to see what float or float16 lose in digits or range."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from reducelower.verification.running.source import Source, default_opset
 
 __all__ = ["InDouble", "with_bodies"]
 
-_KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are not known within another
+_KEPT = [("", "Clip"), ("", "Range")]  # their bodies depend on types, which are unknown within other bodies
 
 
 @dataclass(frozen=True)
 class InDouble:
-    """A model in double, in the reference evaluator; it exists only where all floats of the model are of one type."""
+    """A model in double, in the reference evaluator; only for models whose floats are all of one type."""
 
     session: Session
 
     @staticmethod
     def of(model: ModelProto) -> InDouble | None:
-        """The model in double, its results too; None where that fails."""
+        """The model in double, results included; None if that fails."""
         kinds = float_types(model)
         if wrong_in_reference(model) or len(kinds) != 1:
             return None
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
             return None
-        # Bodies hold casts to float that operators do not show, those of doubles too.
-        stated = with_bodies(model) or model
-        if float_types(stated) == {TensorProto.DOUBLE}:
+        # The body of an operator may cast to float, even if its data is double.
+        inlined = with_bodies(model) or model
+        if float_types(inlined) == {TensorProto.DOUBLE}:
             return None
-        wide = deepcopy(stated)
+        wide = deepcopy(inlined)
         _widen(wide)
         for value in wide.graph.output:
             value.type.Clear()
@@ -80,39 +80,39 @@ def _widen(model: ModelProto) -> None:
 
 
 def with_bodies(model: ModelProto) -> ModelProto | None:
-    """The model with what the specification says in place of operators that are functions; None where none is."""
+    """The model with the specification's function bodies in place of operators; None if no operator has one."""
     nodes = list(all_nodes(model))
     if not any(_is_function(node, default_opset(model)) for node in nodes):
         return None
-    stated = deepcopy(model)
-    for tensor in model.graph.initializer:  # whose types bodies that depend on types do not see
-        stated.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    for node in all_nodes(stated):
+    copy = deepcopy(model)
+    for tensor in model.graph.initializer:  # bodies that depend on types do not see those of initializers
+        copy.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    for node in all_nodes(copy):
         _state_defaults(node, default_opset(model))
     for kept in (_KEPT, _by_types()):
         try:
-            return inliner.inline_selected_functions(stated, kept, exclude=True, inline_schema_functions=True)
-        except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
+            return inliner.inline_selected_functions(copy, kept, exclude=True, inline_schema_functions=True)
+        except Exception:  # a body depends on unknown types, or this version of onnx lacks the function
             continue
     return None
 
 
 @cache
 def _by_types() -> list[tuple[str, str]]:
-    """The operators whose bodies depend on types, which within other bodies are not known."""
-    found: list[Any] = [item for item in defs.get_all_schemas() if item.domain in DEFAULT_DOMAINS]
-    return [("", item.name) for item in found if item.has_context_dependent_function]
+    """The operators whose bodies depend on types, which are unknown within other bodies."""
+    schemas: list[Any] = [item for item in defs.get_all_schemas() if item.domain in DEFAULT_DOMAINS]
+    return [("", item.name) for item in schemas if item.has_context_dependent_function]
 
 
 def _state_defaults(node: NodeProto, opset: int) -> None:
-    """Add the attributes that are at their default, to which bodies refer as to any."""
-    found = schema(node.op_type, opset) if _is_function(node, opset) else None
-    if found is not None:
-        given = {item.name for item in node.attribute}
-        defaults = (item.default_value for name, item in sorted(found.attributes.items()) if name not in given)
+    """Add the attributes that have their default, since bodies refer to them."""
+    op_schema = schema(node.op_type, opset) if _is_function(node, opset) else None
+    if op_schema is not None:
+        present = {item.name for item in node.attribute}
+        defaults = (item.default_value for name, item in sorted(op_schema.attributes.items()) if name not in present)
         node.attribute.extend(item for item in defaults if item.name)
 
 
 def _is_function(node: NodeProto, opset: int) -> bool:
-    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
-    return found is not None and has_body(found)
+    op_schema = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    return op_schema is not None and has_body(op_schema)
