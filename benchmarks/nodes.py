@@ -28,7 +28,7 @@ def _official(target: int) -> Callable[[ModelProto], ModelProto]:
 
 
 def _ours(target: int) -> Callable[[bytes], bytes]:
-    return partial(reducelower.convert_bytes, target_version=target)
+    return partial(reducelower.convert_version, target_version=target)
 
 
 def _onnxscript(target: int) -> Callable[[ModelProto], ModelProto]:
@@ -141,7 +141,7 @@ def expansion(*, quick: bool) -> Iterator[Line]:
 
     times = take_turns(
         {
-            **{rules: partial(reducelower.expand_bytes, data, rules=rules) for rules in ("spec", "stable", "core")},
+            **{rules: partial(reducelower.expand, data, rules=rules) for rules in ("spec", "stable", "core")},
             "convert": partial(_ours(13), data),
             "inliner": partial(_through, inline, data),
         },
@@ -181,7 +181,7 @@ def refusals(*, quick: bool) -> Iterator[Line]:
 
     def refuse() -> None:
         with contextlib.suppress(reducelower.ConversionError):
-            reducelower.convert_bytes(unknown, 13)
+            reducelower.convert_version(unknown, 13)
 
     times = take_turns({"ours": refuse, "convert": partial(_ours(13), known)}, 1 if quick else 3)
     what = f"refuse {length // 10:,} of {length:,} nodes, 18 -> 13"

@@ -12,7 +12,7 @@ from measuring import Line, at_most, duration, peak_memory, per_turn, run_child,
 from models import external_model, inline_model
 from onnx import load_from_string
 
-from reducelower import convert_bytes
+from reducelower import convert_version
 
 __all__ = ["external", "in_memory", "inline"]
 
@@ -68,7 +68,7 @@ def in_memory(folder: Path, *, quick: bool) -> Iterator[Line]:
     path.unlink()
     times = take_turns(
         {
-            "ours": partial(convert_bytes, data, 18),
+            "ours": partial(convert_version, data, 18),
             "floor": lambda: load_from_string(data).SerializeToString(),
         },
         rounds,

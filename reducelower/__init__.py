@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from reducelower.api import check, convert_bytes, convert_version, expand, expand_bytes, legalize
+    from reducelower.api import check, convert_version, expand, legalize
     from reducelower.errors import ConversionError, Refusal, RuleError, TargetError, UnreadableModelError
     from reducelower.failures import SettingError
     from reducelower.legalization.repair import Repaired, repair
-    from reducelower.options import Target
+    from reducelower.options import Options, Target
     from reducelower.plan import Plan, Site
     from reducelower.recompose import raise_reductions
     from reducelower.runtimes import Runtime, load_runtime
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConversionError",
+    "Options",
     "Plan",
     "Refusal",
     "Repaired",
@@ -37,10 +38,8 @@ __all__ = [
     "UnreadableModelError",
     "Verification",
     "check",
-    "convert_bytes",
     "convert_version",
     "expand",
-    "expand_bytes",
     "legalize",
     "load_runtime",
     "raise_reductions",
@@ -49,14 +48,14 @@ __all__ = [
 ]
 
 _HOME = {
-    **dict.fromkeys(("check", "convert_bytes", "convert_version", "expand", "expand_bytes", "legalize"), "api"),
+    **dict.fromkeys(("check", "convert_version", "expand", "legalize"), "api"),
     **dict.fromkeys(("ConversionError", "Refusal", "RuleError", "TargetError", "UnreadableModelError"), "errors"),
     "SettingError": "failures",
     **dict.fromkeys(("Plan", "Site"), "plan"),
     **dict.fromkeys(("Repaired", "repair"), "legalization.repair"),
     **dict.fromkeys(("Runtime", "load_runtime"), "runtimes"),
     **dict.fromkeys(("Verification", "verify"), "verification"),
-    "Target": "options",
+    **dict.fromkeys(("Options", "Target"), "options"),
     "raise_reductions": "recompose",
 }
 

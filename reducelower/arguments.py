@@ -109,6 +109,11 @@ def _expected(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be the outputs in graph order, such as [array], not {said(value)}")
 
 
+def _flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {said(value)}")
+
+
 def _seed(name: str, value: Any) -> None:
     integer(name, value, 0)
     if value < 0:
@@ -118,12 +123,6 @@ def _seed(name: str, value: Any) -> None:
 def _provider(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be the name of an execution provider such as 'cuda', not {said(value)}")
-
-
-def _serialized(name: str, value: Any) -> None:
-    if not isinstance(value, bytes):
-        hint = "bytes(...) of it" if isinstance(value, bytearray | memoryview) else "path.read_bytes()"
-        raise TypeError(f"{name} must be the bytes of an ONNX file, not {said(value)}; pass {hint}")
 
 
 def _runtimes(name: str, value: Any) -> None:
@@ -237,7 +236,6 @@ def _base_dir(name: str, value: Any) -> None:
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
-    "serialized": _serialized,
     "target": _target,
     "target_version": _opset_version,
     "plan": _plan,
@@ -250,6 +248,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "element_types": _element_types,
     "ranks": _ranks,
     "base_dir": _base_dir,
+    "freeze_defaults": _flag,
+    "validate": _flag,
     "inputs": lambda name, value: _mapping(name, value, {"x": "an array"}),
     "dims": _sizes,
     "set_sizes": _sizes,

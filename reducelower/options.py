@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.numerics.tolerance import Tolerance
     from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Runtime
 
-__all__ = ["NAMED", "Book", "IrVersion", "Settings", "Target"]
+__all__ = ["NAMED", "Book", "IrVersion", "Options", "Settings", "Target", "check_names"]
 
 Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 """A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
@@ -78,6 +80,39 @@ class Target:
         object.__setattr__(self, "without", name_set("without", self.without))
         object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
         object.__setattr__(self, "domains", domain_versions(self.domains))
+
+
+class Options(TypedDict, total=False):
+    """What every function that converts takes by keyword, besides its own arguments.
+
+    Attributes:
+        ir_version: ``auto`` follows the opset version if it changes: up to what that needs, and down to what the
+            contents need; ``keep`` leaves it; a number sets it. `expand` and `raise_reductions` keep it by default.
+        freeze_defaults: treat initializers that are also graph inputs as constants, though a caller may override them.
+        element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
+        ranks: ranks of values that the model does not state, by name.
+        base_dir: folder that external data locations are relative to, or the model's file; without it, external
+            constants are not read. A model that is given by its path needs none.
+        set_sizes: sizes that replace their names in the model, such as ``{"batch": 1}``; what the model computed with
+            them becomes constant.
+        validate: check every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid
+            (the default); it takes about a tenth of a millisecond for each.
+    """
+
+    ir_version: IrVersion
+    freeze_defaults: bool
+    element_types: Mapping[str, str] | None
+    ranks: Mapping[str, int] | None
+    base_dir: str | os.PathLike[str] | None
+    set_sizes: Mapping[str, int]
+    validate: bool
+
+
+def check_names(options: Iterable[str]) -> None:
+    """Raise a TypeError for the name of an option that there is not."""
+    for name in options:
+        if name not in Options.__annotations__:
+            raise TypeError(f"unexpected keyword argument {name!r}{did_you_mean(name, Options.__annotations__)}")
 
 
 @dataclass(frozen=True)

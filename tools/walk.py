@@ -32,7 +32,7 @@ def reduction() -> ModelProto:
 
 def calls_of(data: bytes, opset: int) -> Counter[str]:
     """How many calls of functions of the package a conversion takes, by module."""
-    reducelower.convert_bytes(data, opset)
+    reducelower.convert_version(data, opset)
     forget()
     calls: Counter[str] = Counter()
 
@@ -44,7 +44,7 @@ def calls_of(data: bytes, opset: int) -> Counter[str]:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        reducelower.convert_bytes(data, opset)
+        reducelower.convert_version(data, opset)
     finally:
         sys.setprofile(before)
     return calls

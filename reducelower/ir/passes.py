@@ -13,6 +13,7 @@ from onnx import ModelProto
 from reducelower.api import convert_version, expand
 from reducelower.arguments import check_arguments
 from reducelower.ir.light import lighten
+from reducelower.options import check_names
 
 __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
@@ -25,7 +26,8 @@ class _Conversion(ir.passes.FunctionalPass):
 
     def __init__(self, convert: Callable[..., ModelProto], **options: Any) -> None:
         super().__init__()
-        inspect.signature(convert).bind(None, **options)
+        bound = inspect.signature(convert).bind(None, **options)
+        check_names(bound.arguments.get("options", ()))
         # A pass may run more than once, and what can be gone through but once would be empty then.
         given = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
         self._convert = partial(convert, **given)

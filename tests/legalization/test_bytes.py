@@ -138,7 +138,7 @@ def test_any_layout_is_converted_as_the_message_is(layout: str, source: int, tar
     model = ModelProto.FromString(data)
     assert len(model.graph.node) == 5
     wanted = reducelower.convert_version(model, target)
-    assert ModelProto.FromString(reducelower.convert_bytes(data, target)) == wanted
+    assert ModelProto.FromString(reducelower.convert_version(data, target)) == wanted
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -146,10 +146,10 @@ def test_any_layout_is_converted_as_the_message_is(layout: str, source: int, tar
 def test_weights_make_no_difference(layout: str, source: int, target: int) -> None:
     """Nodes beside weights are cut out of the bytes rather than parsed apart."""
     model = sample(source)
-    wanted = ModelProto.FromString(reducelower.convert_bytes(LAYOUTS[layout](model), target))
+    wanted = ModelProto.FromString(reducelower.convert_version(LAYOUTS[layout](model), target))
     model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[1 << 14], raw_data=bytes(1 << 16))
     data = LAYOUTS[layout](model)
-    as_bytes = ModelProto.FromString(reducelower.convert_bytes(data, target))
+    as_bytes = ModelProto.FromString(reducelower.convert_version(data, target))
     assert [node.op_type for node in wanted.graph.node].count("ReduceL2") == 2
     for made in (as_bytes, reducelower.convert_version(ModelProto.FromString(data), target)):
         made.graph.initializer.remove(model.graph.initializer[-1])
@@ -161,7 +161,7 @@ def test_nothing_of_a_model_waits_for_the_garbage_collector() -> None:
     before = alive()
     gc.disable()
     try:
-        reducelower.convert_bytes(sample(18).SerializeToString(), 9)
+        reducelower.convert_version(sample(18).SerializeToString(), 9)
         reducelower.convert_version(sample(18), 13, in_place=True)
         reducelower.legalize(sample(13), Target(runtime=reducelower.load_runtime("opencv")))
         reducelower.check(sample(18), 9)
@@ -180,7 +180,7 @@ def alive() -> Counter[type]:
 def test_any_layout_is_expanded_as_the_message_is(layout: str, rules: str, opset: int) -> None:
     data = LAYOUTS[layout](sample(opset))
     wanted = reducelower.expand(ModelProto.FromString(data), rules=rules)
-    assert ModelProto.FromString(reducelower.expand_bytes(data, rules=rules)) == wanted
+    assert ModelProto.FromString(reducelower.expand(data, rules=rules)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -195,10 +195,10 @@ def test_models_of_exporters_come_out_as_the_same_bytes(path: Path, target: int)
         wanted = reducelower.convert_version(model, target).SerializeToString()
     except reducelower.ConversionError as refused:
         with pytest.raises(reducelower.ConversionError) as again:
-            reducelower.convert_bytes(data, target)
+            reducelower.convert_version(data, target)
         assert again.value.refusals == refused.refusals
     else:
-        assert reducelower.convert_bytes(data, target) == wanted
+        assert reducelower.convert_version(data, target) == wanted
 
 
 def test_nodes_that_no_rule_touches_stay_the_very_bytes_they_were() -> None:
@@ -213,7 +213,7 @@ def test_nodes_that_no_rule_touches_stay_the_very_bytes_they_were() -> None:
     odd = b"\x0a\x81\x00x" + usual.removeprefix(b"\x0a\x01x")
     data = laid_out(model, graph=lambda parts: [field(NODE, odd) + b"".join(parts[1:])])
     assert ModelProto.FromString(data) == model
-    converted = reducelower.convert_bytes(data, 18)
+    converted = reducelower.convert_version(data, 18)
     assert odd in converted
     assert ModelProto.FromString(converted) == reducelower.convert_version(model, 18)
 
@@ -263,7 +263,7 @@ def test_new_names_collide_with_none(is_typed: bool, names: str, opset: int, rul
         [axes] if opset == 18 else [],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    expanded = ModelProto.FromString(reducelower.expand_bytes(model.SerializeToString(), rules=rules))
+    expanded = ModelProto.FromString(reducelower.expand(model.SerializeToString(), rules=rules))
     checker.check_model(expanded, full_check=True)
     assert "ReduceL2" not in {node.op_type for node in expanded.graph.node}
     outputs = [name for node in expanded.graph.node for name in node.output]
@@ -283,7 +283,7 @@ def test_many_nodes_of_a_kind_get_readable_names() -> None:
         [helper.make_tensor_value_info("v12", TensorProto.FLOAT, [1])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=6)
-    expanded = ModelProto.FromString(reducelower.expand_bytes(model.SerializeToString()))
+    expanded = ModelProto.FromString(reducelower.expand(model.SerializeToString()))
     assert [list(node.output) for node in expanded.graph.node[::2]] == [
         [f"norm{n}/ReduceL1/magnitude"] for n in range(12)
     ]
@@ -299,7 +299,7 @@ def test_initializers_of_ir_version_3_are_inputs_no_more() -> None:
         """
     )
     data = model.SerializeToString()
-    for convert in (reducelower.convert_bytes(data, 18), reducelower.convert_bytes(data, 13)):
+    for convert in (reducelower.convert_version(data, 18), reducelower.convert_version(data, 13)):
         converted = ModelProto.FromString(convert)
         checker.check_model(converted, full_check=True)
         assert [value.name for value in converted.graph.input] == ["x"]
@@ -309,16 +309,16 @@ def test_damaged_bytes_are_no_model() -> None:
     data = sample().SerializeToString()
     for damaged in (data[: len(data) // 2], b"\xff" * 100, b"PK\x03\x04" + bytes(40)):
         with pytest.raises(UnreadableModelError, match="not an ONNX model"):
-            reducelower.convert_bytes(damaged, 18)
+            reducelower.convert_version(damaged, 18)
 
 
 def test_no_bytes_are_a_model_of_nothing() -> None:
     with pytest.raises(reducelower.ConversionError, match="imports no opset"):
-        reducelower.convert_bytes(b"", 18)
+        reducelower.convert_version(b"", 18)
 
 
 def test_a_damaged_node_that_is_to_be_rewritten_is_no_model() -> None:
     model = sample(13)
     data = laid_out(model, node=lambda parts: b"".join(parts) + b"\x2a\x7f")
     with pytest.raises(UnreadableModelError, match="not an ONNX model"):
-        reducelower.convert_bytes(data, 18)
+        reducelower.convert_version(data, 18)

@@ -379,7 +379,7 @@ def test_a_model_without_a_graph_is_refused_and_gets_none(rewrite: Callable[...,
     with pytest.raises(ConversionError, match="the model holds no graph"):
         rewrite(model, in_place=in_place)
     with pytest.raises(ConversionError, match="the model holds no graph"):
-        reducelower.convert_bytes(model.SerializeToString(), 13)
+        reducelower.convert_version(model.SerializeToString(), 13)
     assert not model.HasField("graph")
     assert not reducelower.repair(model).model.HasField("graph")
 

@@ -38,7 +38,7 @@ def test_a_type_without_a_shape_does_not_set_off_inference() -> None:
     graph = helper.make_graph(nodes, "g", [given], unshaped[1:], value_info=unshaped[:1])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     with calls_of(Inference.types) as calls:
-        newer = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 18))
+        newer = ModelProto.FromString(reducelower.convert_version(model.SerializeToString(), 18))
     assert not calls
     assert [len(node.input) for node in newer.graph.node] == [1, 2]
 
@@ -50,7 +50,7 @@ def test_a_graph_inside_what_is_written_is_no_reason_for_doubt() -> None:
         g (float[a,b,c] x, int64[k] axes) => (float[d,e,f] y) { y = ReduceMax<keepdims = 1>(x, axes) }"""
     )
     with calls_of(run.new_objection) as calls:
-        older = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 13))
+        older = ModelProto.FromString(reducelower.convert_version(model.SerializeToString(), 13))
     assert not calls
     assert "If" in [node.op_type for node in older.graph.node]
 

@@ -36,7 +36,7 @@ def test_they_leave_with_a_note(target: int, large: bool) -> None:
     assert _inputs(made.model) == ["x"]
     assert any("2 initializers left the graph inputs" in note for note in made.plan.notes)
     checker.check_model(made.model, full_check=True)
-    of_bytes = ModelProto.FromString(reducelower.convert_bytes(source.SerializeToString(), target))
+    of_bytes = ModelProto.FromString(reducelower.convert_version(source.SerializeToString(), target))
     assert of_bytes == made.model
     x = W[:2, : 64 if large else 3]
     np.testing.assert_array_equal(run(made.model, {"x": x})[0], run(source, {"x": x})[0])

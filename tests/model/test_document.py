@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import ModelProto, parser
 
-from reducelower import convert_bytes, convert_version
+from reducelower import convert_version
 from reducelower.api import legalized
 from reducelower.batch import convert_file
 from reducelower.files import read_model
@@ -43,7 +43,7 @@ def test_a_message_stays_the_message_and_is_serialized_once() -> None:
 def test_bytes_are_converted_without_parsing_the_whole_model(target: int) -> None:
     expected = convert_version(MODEL, target)
     with calls_of(Document.message.fget) as calls:  # the nodes of the whole model
-        made = convert_bytes(MODEL.SerializeToString(), target)
+        made = convert_version(MODEL.SerializeToString(), target)
     assert not calls
     assert ModelProto.FromString(made) == expected
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from onnx import ModelProto, TensorProto
 
-from reducelower import ConversionError, convert_bytes, convert_version, expand, expand_bytes
+from reducelower import ConversionError, convert_version, expand
 from reducelower.errors import UnreadableModelError
 from reducelower.model.weights import cut_off
 from tests.model.weighty import beside, four_bits, inside, looked_up, removed, weight, with_weights
@@ -36,15 +36,15 @@ def test_a_conversion_is_the_same_as_with_weights(make: Callable[[], ModelProto]
         expected = convert_version(model, target)
     except ConversionError as refused:
         with pytest.raises(ConversionError) as found:
-            convert_bytes(model.SerializeToString(), target)
+            convert_version(model.SerializeToString(), target)
         assert str(found.value) == str(refused)
     else:
-        assert ModelProto.FromString(convert_bytes(model.SerializeToString(), target)) == expected
+        assert ModelProto.FromString(convert_version(model.SerializeToString(), target)) == expected
 
 
 def test_an_expansion_is_the_same_as_with_weights() -> None:
     model = beside()
-    assert ModelProto.FromString(expand_bytes(model.SerializeToString())) == expand(model)
+    assert ModelProto.FromString(expand(model.SerializeToString())) == expand(model)
 
 
 def test_weights_stay_the_very_bytes_they_were() -> None:
@@ -58,7 +58,7 @@ def test_weights_stay_the_very_bytes_they_were() -> None:
     data = removed().SerializeToString()
     changed = data.replace(usual, odd)
     assert ModelProto.FromString(changed) == ModelProto.FromString(data)
-    assert odd in convert_bytes(changed, 13)
+    assert odd in convert_version(changed, 13)
 
 
 def test_what_cannot_be_told_apart_is_not_cut_off() -> None:
@@ -78,7 +78,7 @@ def test_what_cannot_be_told_apart_is_not_cut_off() -> None:
 def test_bytes_that_end_early_are_no_model(cut: int) -> None:
     data = removed().SerializeToString()
     with pytest.raises(UnreadableModelError):
-        convert_bytes(data[:-cut], 13)
+        convert_version(data[:-cut], 13)
 
 
 def test_a_weight_that_changed_is_not_put_back() -> None:

@@ -43,8 +43,8 @@ RAISED_OTHERS = (
 
 
 def _uses(data: bytes) -> Iterator[Callable[[], object]]:
-    yield lambda: reducelower.convert_bytes(data, 13)
-    yield lambda: reducelower.expand_bytes(data, rules="core")
+    yield lambda: reducelower.convert_version(data, 13)
+    yield lambda: reducelower.expand(data, rules="core")
     with contextlib.suppress(Exception):
         model = ModelProto.FromString(data)
         yield lambda: reducelower.check(model, 13)
@@ -66,6 +66,6 @@ def test_a_node_of_fields_of_other_kinds_is_damaged() -> None:
     node = NodeProto.FromString(b"\x08\x05" + model.graph.node[0].SerializeToString())  # an input that is a number
     del model.graph.node[:]
     model.graph.MergeFrom(GraphProto(node=[node]))
-    for use in (reducelower.convert_bytes, lambda data, _: reducelower.expand_bytes(data)):
+    for use in (reducelower.convert_version, lambda data, _: reducelower.expand(data)):
         with pytest.raises(UnreadableModelError, match="a node has fields of another kind"):
             use(model.SerializeToString(), 13)

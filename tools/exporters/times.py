@@ -62,10 +62,10 @@ def main() -> int:
             floor = seconds(lambda data=data: onnx.load_from_string(data).SerializeToString())  # type: ignore[misc]
             for target in (*TARGETS, 24):
                 try:
-                    reducelower.convert_bytes(data, target)
+                    reducelower.convert_version(data, target)
                 except ConversionError:
                     continue
-                taken = seconds(lambda data=data, target=target: reducelower.convert_bytes(data, target))  # type: ignore[misc]
+                taken = seconds(lambda data=data, target=target: reducelower.convert_version(data, target))  # type: ignore[misc]
                 other = of_converter(data, target) if target > opset else None
                 if target != opset:
                     lines[target].append((taken / len(source.model.graph.node), taken / floor, other and other / taken))
