@@ -180,7 +180,7 @@ def _by_models(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled,
     found = _from_models(workers, cases, replace(known, name=workers.name), options)
     if options["kept"]:
         _keep(found, Path(options["kept"]))
-    distilled = Distilled(found.runtime, found.left, ())
+    distilled = Distilled(found.runtime, found.left)
     return distilled, models_text(found, left_out)
 
 

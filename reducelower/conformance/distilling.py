@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import cast
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.conditions import Condition, holds
+from reducelower.conformance.conditions import holds
 from reducelower.conformance.feature_cases import OF_MODEL
-from reducelower.conformance.learning import carried, learn
-from reducelower.conformance.patterns import Pattern
+from reducelower.conformance.learning import learn
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import Probed
 from reducelower.conformance.sentences import overflow_sentence, sentence
@@ -22,7 +21,7 @@ from reducelower.runtimes.facts import Evidence, Fact, Is, ModelFeature, When
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["Distilled", "NothingRightError", "distil"]
+__all__ = ["Distilled", "NothingRightError", "distil", "is_told"]
 
 _EXTREME = ("huge", "tiny")
 
@@ -33,11 +32,10 @@ class NothingRightError(ValueError):
 
 @dataclass(frozen=True)
 class Distilled:
-    """The facts, failing cases without a fact, and right cases for which a fact is true."""
+    """The facts, and failing cases without a fact."""
 
     runtime: Runtime
     untold: tuple[Case, ...]
-    overcast: tuple[Case, ...]
 
 
 def distil(probed: Probed, on: date) -> Distilled:
@@ -53,28 +51,22 @@ def distil(probed: Probed, on: date) -> Distilled:
         raise NothingRightError(f"not one case came out right on {probed.runtime}; the first said: {first}")
     cases = [case for case in probed.cases if case.opset in reads]
     evidence = Evidence(measured=f"{probed.runtime} {probed.version}".strip(), on=on)
-    drafts = _Drafts(cases, results, reads, evidence)
+    facts = _of_models(cases, results, evidence)
     for reductions in (True, False):
         of_kind = [case for case in cases if not case.tag and (case.operator in REDUCTIONS) == reductions]
-        drafts.add_failures(of_kind, "wrong", exact=not reductions)
-        drafts.add_failures(of_kind, "refused", exact=not reductions)
-        if reductions:
-            drafts.add_overflows()
+        for word in ("wrong", "refused"):
+            facts += _of_nodes(of_kind, results, word, evidence)
+    facts += _of_extremes([case for case in cases if case.tag in _EXTREME], results, facts, evidence)
     runtime = Runtime(
         probed.runtime,
         probed.version,
         f"Measured by reducelower probe on {len(probed.cases)} models.",
         Ranges.of(reads),
         _preferred(cases, results),
-        (*_of_models(cases, results, evidence), *drafts.facts),
+        tuple(facts),
     )
     failing = [case for case in cases if results[case.name].word != "right" and case.tag != OF_MODEL]
-    told = {name for pattern in drafts.patterns for name in pattern.explains}
-    return Distilled(
-        runtime,
-        tuple(case for case in failing if case.name not in told and not drafts.is_told(case)),
-        tuple(case for case in cases if not case.tag and results[case.name].word == "right" and drafts.is_told(case)),
-    )
+    return Distilled(runtime, tuple(case for case in failing if not is_told(case, facts)))
 
 
 def _of_models(cases: Sequence[Case], results: Mapping[str, Result], evidence: Evidence) -> list[Fact]:
@@ -92,85 +84,47 @@ def _of_models(cases: Sequence[Case], results: Mapping[str, Result], evidence: E
     return facts
 
 
-class _Drafts:
-    """The facts found so far."""
+def _of_nodes(cases: Sequence[Case], results: Mapping[str, Result], word: str, evidence: Evidence) -> Iterator[Fact]:
+    """The facts about ordinary values."""
+    verdicts = {case.name: results[case.name].word for case in cases}
+    failing = {name: verdict == word for name, verdict in verdicts.items() if verdict in (word, "right")}
+    for pattern in learn(cases, failing):
+        probed = sorted({case.opset for case in cases if case.operator in pattern.operators})
+        everywhere = not pattern.when and tuple(probed) == pattern.opsets
+        outcome: Is = "wrong" if word == "wrong" else "absent" if everywhere else "refused"
+        says = sentence(pattern.operators, pattern.when, [results[name] for name in sorted(pattern.explains)])
+        opsets, when = _ranges(pattern.opsets, probed), When(**dict(pattern.when))
+        yield Fact(says, outcome, evidence, frozenset(pattern.operators), opsets=opsets, when=when)
 
-    def __init__(
-        self, cases: Sequence[Case], results: Mapping[str, Result], reads: Sequence[int], evidence: Evidence
-    ) -> None:
-        self._cases = cases
-        self._results = results
-        self._reads = reads
-        self._evidence = evidence
-        self.facts: list[Fact] = []
-        self.patterns: list[Pattern] = []
 
-    def add_failures(self, cases: Sequence[Case], word: str, *, exact: bool) -> None:
-        """Add the facts about ordinary values."""
-        verdicts = {case.name: self._results[case.name].word for case in cases}
-        failing = {name: verdict == word for name, verdict in verdicts.items() if verdict in (word, "right")}
-        for pattern in learn(cases, failing, exact=exact):
-            shown = [self._results[name] for name in sorted(pattern.explains)]
-            probed = sorted({case.opset for case in cases if case.operator in pattern.operators})
-            everywhere = not pattern.when and tuple(probed) == pattern.opsets
-            outcome: Is = "wrong" if word == "wrong" else "absent" if everywhere else "refused"
-            says = sentence(pattern.operators, pattern.when, shown)
-            self._add(pattern, outcome, says, _ranges(pattern.opsets, probed))
-
-    def add_overflows(self) -> None:
-        """Add the facts about values whose result is finite although the obvious computation overflows."""
-        spans: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-        extremes = [case for case in self._cases if case.tag in _EXTREME]
-        explained: dict[str, set[str]] = {}
-        kind = attrgetter("operator", "features.element_types")
-        for (operator, element_type), group in groupby(sorted(extremes, key=kind), kind):
-            opsets, names = self._overflowing(operator, list(group))
-            if opsets:
-                spans.setdefault((operator, opsets), []).append(element_type)
-                explained.setdefault(operator, set()).update(names)
-        together: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
-        for (operator, where), failing in spans.items():
-            together.setdefault((tuple(failing), where), []).append(operator)
-        for (types, where), operators in sorted(together.items(), key=lambda item: (item[1], item[0])):
-            found = frozenset(name for operator in operators for name in explained[operator])
-            pattern = Pattern(tuple(operators), where, (Condition("element_types", types),), found)
-            self._add(pattern, "overflows", overflow_sentence(operators, types), _ranges(where, self._reads))
-
-    def _overflowing(self, operator: str, cases: Sequence[Case]) -> tuple[tuple[int, ...], list[str]]:
-        """The opset versions at which extreme values of an operator and element type are wrong, and the cases."""
-        known: dict[int, bool] = {}
-        names = []
-        for case in cases:
-            word = self._results[case.name].word
-            if word == "wrong" and not self.is_told(case):
-                known[case.opset] = True
-                names.append(case.name)
-            elif word == "right":
-                known.setdefault(case.opset, False)
-        if not names:
-            return (), []
-        return carried(operator, {opset: known.get(opset) for opset in self._reads}), names
-
-    def _add(self, pattern: Pattern, outcome: Is, says: str, opsets: Ranges | None) -> None:
-        self.patterns.append(pattern)
-        when = When(**{condition.name: _value(condition) for condition in pattern.when})  # type: ignore[arg-type]
-        self.facts.append(Fact(says, outcome, self._evidence, frozenset(pattern.operators), opsets=opsets, when=when))
-
-    def is_told(self, case: Case) -> bool:
-        """Whether a fact about how nodes are written is true of a case."""
-        return any(
-            fact.outcome != "overflows"
-            and fact.concerns(case.operator, case.opset)
-            and holds(pattern.when, case.features)
-            for fact, pattern in zip(self.facts, self.patterns, strict=True)
+def _of_extremes(
+    cases: Sequence[Case], results: Mapping[str, Result], told: Sequence[Fact], evidence: Evidence
+) -> Iterator[Fact]:
+    """The facts about values whose result is finite although the obvious computation overflows."""
+    failing: dict[tuple[str, int, str], tuple[Case, bool]] = {}
+    for case in cases:
+        key, word = (case.operator, case.opset, case.features.element_types), results[case.name].word
+        if word == "right" or (word == "wrong" and not is_told(case, told)):
+            failing[key] = max(failing.get(key, (case, False)), (case, word == "wrong"), key=itemgetter(1))
+    for pattern in learn(
+        [case for case, _ in failing.values()], {case.name: wrong for case, wrong in failing.values()}
+    ):
+        kinds = sorted({kind for (_, _, kind), (case, _) in failing.items() if case.name in pattern.explains})
+        opsets = _ranges(
+            pattern.opsets, sorted({opset for operator, opset, _ in failing if operator in pattern.operators})
         )
+        says, when = overflow_sentence(pattern.operators, kinds), When(element_types=frozenset(kinds))
+        yield Fact(says, "overflows", evidence, frozenset(pattern.operators), opsets=opsets, when=when)
 
 
-def _value(condition: Condition) -> object:
-    value = condition.value
-    if isinstance(value, str):
-        return Ranges.parse(value)
-    return frozenset(value) if isinstance(value, tuple) else value
+def is_told(case: Case, facts: Sequence[Fact]) -> bool:
+    """Whether a fact is true of a case; one about overflow is so only of extreme values."""
+    return any(
+        (fact.outcome != "overflows" or case.tag in _EXTREME)
+        and fact.concerns(case.operator, case.opset)
+        and holds(fact.when.conditions, case.features)
+        for fact in facts
+    )
 
 
 def _read(cases: Sequence[Case], results: Mapping[str, Result]) -> tuple[int, ...]:

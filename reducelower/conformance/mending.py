@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from onnx import load_model_from_string
 
 from reducelower.api import legalize
 from reducelower.conformance.case import Case, CaseFeatures
-from reducelower.conformance.conditions import TOLD
+from reducelower.conformance.conditions import FEATURES, allows, common
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import AS_USUAL, How, Probed, Workers, probe
@@ -18,7 +17,6 @@ from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site
 from reducelower.runtimes.facts import Fact, When
-from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "fitted", "mended"]
@@ -191,14 +189,8 @@ def _without(fact: Fact, way: str) -> Fact:
 
 def _telling(fact: Fact, failing: Sequence[CaseFeatures], right: Sequence[CaseFeatures]) -> When | None:
     """The conditions of a fact, narrowed to nodes that a form fails for, if one feature distinguishes them."""
-    for name in TOLD if right else ():
-        values = {getattr(features, name) for features in failing}
-        if None in values or values & {getattr(features, name) for features in right}:
-            continue
-        wanted: Any = frozenset(values)
-        if isinstance(next(iter(values)), bool):
-            (wanted,) = values
-        elif isinstance(next(iter(values)), int):
-            wanted = Ranges(tuple((value, value) for value in sorted(values)))
-        return replace(fact.when, **{name: wanted})
+    for name in FEATURES if right else ():
+        wanted, others = common(failing, name), [getattr(features, name) for features in right]
+        if wanted is not None and not any(allows(wanted, value) for value in others):
+            return replace(fact.when, **{name: wanted})
     return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from reducelower.conformance.bisection import Part
 from reducelower.conformance.case import CaseFeatures
-from reducelower.conformance.conditions import Condition
+from reducelower.conformance.conditions import Conditions, common, holds
 from reducelower.conformance.results import Result
 from reducelower.conformance.sentences import sentence
 from reducelower.model.schemas import DEFAULT_DOMAINS, since_version, versions
@@ -43,17 +43,17 @@ def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Eviden
         return None  # facts are about ONNX's own operators
     node, opset = first.nodes[-1], first.case.opset
     found = [part.case.features for part in failing]
-    stated = {name: value for name in _FORM if (value := _common(found, name)) is not None}
+    stated = {name: value for name in _FORM if (value := _stated(found, name)) is not None}
     if len(first.nodes) > 1:
         if len(first.nodes) > 2 or not _reads_first(first):
             return None
         stated["after"] = frozenset({first.nodes[0].op_type})
     for name in _OTHERS:
-        wrongly = [part.case.features for part in right if _holds(stated, part.case.features)]
-        value = _common(found, name)
-        if value is not None and not all(_holds({name: value}, features) for features in wrongly):
+        wrongly = [part.case.features for part in right if holds(stated.items(), part.case.features)]
+        value = _stated(found, name)
+        if value is not None and not all(holds([(name, value)], features) for features in wrongly):
             stated[name] = value
-    if any(_holds(stated, part.case.features) for part in right):
+    if any(holds(stated.items(), part.case.features) for part in right):
         return None
     results = [Result.of(part.case, "", "", part.verdict) for part in failing]
     return Fact(
@@ -66,13 +66,13 @@ def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Eviden
     )
 
 
-def _worth_saying(stated: Mapping[str, Any], first: CaseFeatures) -> tuple[Condition, ...]:
+def _worth_saying(stated: Mapping[str, Any], first: CaseFeatures) -> Conditions:
     """The conditions for a sentence: without defaults, and without the type of a result that is that of the data."""
     said = dict(stated)
     if said.get("output_types") == said.get("element_types"):
         said.pop("output_types", None)
     said["attributes"] = [text for text in stated.get("attributes", ()) if text.partition("=")[0] in first.attributes]
-    return tuple(Condition(name, tuple(sorted(said[name]))) for name in _SAID if said.get(name))
+    return tuple((name, frozenset(said[name])) for name in _SAID if said.get(name))
 
 
 def _reads_first(part: Part) -> bool:
@@ -81,26 +81,14 @@ def _reads_first(part: Part) -> bool:
     return last.input[:1] != [] and last.input[0] in before.output
 
 
-def _common(found: Sequence[CaseFeatures], name: str) -> Any:
-    """The condition that states a feature of nodes as narrowly as they allow; None if it is unknown or not alike."""
-    values = [getattr(features, name) for features in found]
-    if any(value is None for value in values):
-        return None
+def _stated(found: Sequence[CaseFeatures], name: str) -> Any:
+    """The condition that states a feature of nodes; None if it is unknown, not alike, or there is no such input."""
     if name == "rank_second" and not all(features.second_types for features in found):
-        return None  # there is no second input
-    if name == "attributes":
-        shared = frozenset.intersection(*values)
-        return frozenset(text for text in shared if "=" in text and len(text) <= _LONGEST) or None
-    if isinstance(values[0], bool):
-        return values[0] if len(set(values)) == 1 else None
-    if isinstance(values[0], int):
-        return Ranges.of(sorted(set(values))) if min(values) >= 0 else None
-    return frozenset(values) if all(values) else None
-
-
-def _holds(stated: Mapping[str, Any], features: CaseFeatures) -> bool:
-    known = {name: value for name, value in stated.items() if getattr(features, name) is not None}
-    return When(**known).matches(features)
+        return None
+    if name != "attributes":
+        return common(found, name)
+    shared = frozenset.intersection(*(features.attributes or frozenset() for features in found))
+    return frozenset(text for text in shared if "=" in text and len(text) <= _LONGEST) or None
 
 
 def _same_operator(op_type: str, opset: int) -> Ranges:

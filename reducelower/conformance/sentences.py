@@ -3,61 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from reducelower.conformance.conditions import When
+from reducelower.conformance.conditions import Conditions
 from reducelower.conformance.results import Result
+from reducelower.runtimes.facts import When
 
 __all__ = ["listed", "overflow_sentence", "sentence"]
-
-_FORMS = {
-    "attribute": "axes as an attribute",
-    "initializer": "axes as an initializer",
-    "constant": "axes from a Constant node",
-    "dynamic": "axes known at run time only",
-    "absent": "no axes",
-    "omitted": "an empty name for axes",
-    "empty": "an empty list of axes",
-}
 
 _LONGEST = 120
 
 
-def listed(words: Sequence[str], last: str = "and") -> str:
+def listed(words: Sequence[str]) -> str:
     """Words as a list in a sentence."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
-
-def _flag(name: str, values: Sequence[str]) -> str:
-    written = [f"{name}={value}" for value in values if value != "unset"]
-    return f"with {listed([*written, f'{name} not written'], 'or') if 'unset' in values else listed(written, 'or')}"
-
-
-def _rank(what: str, text: str) -> str:
-    low, dash, high = text.partition("-")
-    if not dash:
-        return f"{what} {low}"
-    return f"{what} {low} or more" if not high else f"{what} {high} or less" if not low else f"{what} {low} to {high}"
-
-
-_COUNTS = {"0": "over no dimension", "1": "over one dimension", "2-": "over several dimensions"}
-
-_PHRASES: Mapping[str, Callable[[Any], str]] = {
-    "axes": lambda value: f"with {listed([_FORMS[form] for form in value], 'or')}",
-    "keepdims": lambda value: _flag("keepdims", value),
-    "noop": lambda value: _flag("noop_with_empty_axes", value),
-    "negative_axes": lambda value: "with a negative axis" if value else "without a negative axis",
-    "axes_count": lambda value: _COUNTS.get(value, f"over {value} dimensions"),
-    "all_axes": lambda value: "over every dimension" if value else "over some dimensions only",
-    "element_types": lambda value: f"on {listed(value)}",
-    "output_types": lambda value: f"to {listed(value)}",
-    "rank": lambda value: _rank("on data of rank", value),
-    "rank_out": lambda value: _rank("to a result of rank", value),
-    "attributes": lambda value: f"with {listed(value)}",
-    "after": lambda value: f"behind {listed(value, 'or')}",
-    "fed": lambda value: "with other inputs that are fed" if value else "with no other input that is fed",
-}
 
 _WRONG = {
     "shape": "come out in a wrong shape",
@@ -69,11 +29,10 @@ _WRONG = {
 _REFUSED = {"error": "are refused", "crash": "crash it", "hang": "do not end"}
 
 
-def sentence(operators: Sequence[str], when: When, results: Sequence[Result]) -> str:
+def sentence(operators: Sequence[str], when: Conditions, results: Sequence[Result]) -> str:
     """A sentence for a fact: what goes wrong with operators under conditions, according to these results."""
-    values = {condition.name: condition.value for condition in when}
-    phrases = [phrase(values[name]) for name, phrase in _PHRASES.items() if name in values]
-    subject = " ".join([listed(operators), ", ".join(phrases)]).strip()
+    conditions = ", ".join(When(**dict(when)).described())
+    subject = f"{listed(operators)} ({conditions})" if conditions else listed(operators)
     kinds = {result.kind for result in results}
     if results[0].word == "wrong":
         found = _WRONG[kinds.pop()] if len(kinds) == 1 else "come out wrong"

@@ -49,13 +49,10 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
         lines += ["", "Facts"]
         for fact in runtime.facts:
             lines.append(f"  {fact.outcome:9} {shown(fact.says)}{f' (opset {fact.opsets})' if fact.opsets else ''}")
-    for title, cases in (
-        ("Failing, and no fact explains it or no equivalent form avoids it", distilled.untold),
-        ("Right, but a fact is true of it", distilled.overcast),
-    ):
-        if cases:
-            lines += ["", title, *(f"  {case.name}" for case in cases[:_FEW])]
-            lines += [f"  and {len(cases) - _FEW} more"] if len(cases) > _FEW else []
+    if untold := distilled.untold:
+        lines += ["", "Failing, and no fact explains it or no equivalent form avoids it"]
+        lines += [f"  {case.name}" for case in untold[:_FEW]]
+        lines += [f"  and {len(untold) - _FEW} more"] if len(untold) > _FEW else []
     return "\n".join(lines)
 
 
