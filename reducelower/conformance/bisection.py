@@ -1,7 +1,6 @@
 """The smallest part of a model that a runtime gets wrong or refuses, found by cutting the model in halves.
 
-A part is fed what the whole model computes where it was cut, and has to give what the whole model computes next. First
-the shortest beginning that fails is looked for, then the shortest end of that, then each node that can go.
+A part is fed what the whole model computes where it was cut, and has to give what the whole model computes next.
 """
 
 from __future__ import annotations
@@ -58,26 +57,32 @@ class Part:
 def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:
     """The smallest part of a model found to fail; None if none does, of which sizes that are not set are one cause.
 
-    A part has inputs of known sizes. Where models are cut, only tensors can be fed.
+    A part has inputs of known sizes. Where models are cut, only tensors can be fed. Halves of the nodes are left out as
+    long as what is left fails, then quarters, and in the end single nodes.
     """
     model = _Cuttable(whole, inside)
-    failing = _Search(model, run)
-    last = failing.shortest(lambda count: range(count), len(model.nodes))
-    if last is None:
+    found = _failing(model, range(len(model.nodes)), run)
+    kept, size = list(range(len(model.nodes))), len(model.nodes)
+    while found is not None and size > 1:
+        size = (size + 1) // 2
+        start = 0
+        while start < len(kept) and len(kept) > 1:
+            fewer = kept[:start] + kept[start + size :]
+            smaller = _failing(model, fewer, run) if fewer else None
+            if smaller is None:
+                start += size
+            else:
+                found, kept = smaller, fewer
+    return found
+
+
+def _failing(model: _Cuttable, kept: Sequence[int], run: Run) -> Part | None:
+    """The part of these nodes, if it fails; one that cannot be cut does not."""
+    case = model.part(kept)
+    verdict = None if case is None else run(case)
+    if case is None or verdict is None or verdict.word == "right":
         return None
-    length = failing.shortest(lambda count: range(last - count, last), last)
-    assert length is not None
-    kept = list(range(last - length, last))
-    size = (len(kept) + 1) // 2
-    while size and len(kept) > 1:
-        for start in range(0, len(kept) - 1, size):
-            fewer = [*kept[:start], *kept[min(start + size, len(kept) - 1) :]]
-            if failing.at(fewer):
-                kept = fewer
-                break
-        else:
-            size //= 2
-    return failing.found
+    return Part(case, verdict, tuple(model.nodes[at] for at in kept))
 
 
 def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]:
@@ -94,39 +99,6 @@ def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]
         tried[form] += 1
         if tried[form] <= _MOST_ALIKE:
             yield Part(part, run(part), (node,))
-
-
-class _Search:
-    """Tries parts, and keeps the last one that failed."""
-
-    def __init__(self, model: _Cuttable, run: Run) -> None:
-        self._model = model
-        self._run = run
-        self.found: Part | None = None
-
-    def at(self, kept: Sequence[int]) -> bool:
-        """Whether the part of these nodes fails; one that cannot be cut does not."""
-        part = self._model.part(kept)
-        if part is None:
-            return False
-        verdict = self._run(part)
-        if verdict.word == "right":
-            return False
-        self.found = Part(part, verdict, tuple(self._model.nodes[at] for at in kept))
-        return True
-
-    def shortest(self, part: Callable[[int], Sequence[int]], most: int) -> int | None:
-        """How many nodes fail where one fewer does not; None if the most do not fail either."""
-        if not self.at(part(most)):
-            return None
-        right, failing = 0, most
-        while failing - right > 1:
-            middle = (right + failing) // 2
-            if self.at(part(middle)):
-                failing = middle
-            else:
-                right = middle
-        return failing
 
 
 class _Cuttable:
