@@ -1,4 +1,4 @@
-"""What reducelower raises: refusals, each with its place, its reason and what to do next."""
+"""The errors that reducelower raises, and refusals, each with its place, its reason and what to do next."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Refusal:
 
     Attributes:
         graph: graph path of the node, such as ``graph/If_3.then_branch``.
-        node: name of the node; ``ReduceSum#4`` (operator and position) where it has none; empty for the model itself.
-        operator: operator type, with its domain in front where that is not the default one; empty for the model.
+        node: name of the node; ``ReduceSum#4`` (operator and position) if it has no name; empty for the model itself.
+        operator: operator type, with its domain in front if that is not the default domain; empty for the model itself.
         reason: what is in the way, as the end of a sentence.
         hint: what the user can do about it; may be empty.
     """
@@ -46,23 +46,23 @@ class Refusal:
 
     @property
     def place(self) -> str:
-        """Where it is, before a colon; empty for the model itself."""
+        """Graph, operator and node, and a colon; empty for the model itself."""
         return f"{self.graph}: {self.operator} {self.node!r}: " if self.operator else ""
 
     @property
     def name(self) -> str:
-        """Operator and node, and the graph where it is not the main one."""
+        """Operator and node, and the graph if it is not the main graph."""
         inside = f" in {self.graph}" if self.graph != "graph" else ""
         return f"{self.operator} {self.node!r}{inside}"
 
     @property
     def said(self) -> str:
-        """The reason, with the hint behind it."""
+        """The reason, followed by the hint."""
         return f"{self.reason} ({self.hint})" if self.hint else self.reason
 
 
 def alike(refusals: Iterable[Refusal]) -> tuple[tuple[Refusal, ...], ...]:
-    """Refusals that are the same but for the node, together."""
+    """Groups of refusals that are the same except for the node."""
     groups: dict[str, list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault(refusal.said, []).append(refusal)
@@ -70,7 +70,7 @@ def alike(refusals: Iterable[Refusal]) -> tuple[tuple[Refusal, ...], ...]:
 
 
 def sentences(refusals: Iterable[Refusal]) -> tuple[str, ...]:
-    """Refusals in sentences; those that are the same but for the node are one, with their number and the first two."""
+    """Refusals as sentences; those that differ only in the node become one, with their number and the first two."""
     return tuple(
         str(group[0])
         if len(group) == 1
@@ -88,11 +88,11 @@ class ConversionError(ValueError):
 
 
 class RefusedError(Exception):
-    """Raised by a rule that cannot answer for its node; the engine adds the place and collects it as a `Refusal`.
+    """Raised by a rule that cannot rewrite its node; the engine adds the place and collects it as a `Refusal`.
 
     Attributes:
         reason, hint: see `Refusal`.
-        operator: the operator that the reason is about, of a node that was written in the place of another.
+        operator: the operator that the reason is about, if its node was written in place of another node.
     """
 
     def __init__(self, reason: str, hint: str = "", operator: str = "") -> None:
@@ -102,21 +102,21 @@ class RefusedError(Exception):
         super().__init__(reason)
 
     def reason_for(self, op_type: str) -> str:
-        """The reason at a node of an operator, which a user knows; what stands in its place is named as that."""
+        """The reason for a node of the user's model. If it is about a node written in its place, it says so."""
         written = self.operator not in ("", op_type)
         return f"it is written with {self.operator}, and {self.reason}" if written else self.reason
 
 
 class UnknownValueError(RefusedError):
-    """A rule asked what is not known of a value; the reason names the value, and says nothing of an operator."""
+    """A rule asked for something that is not known about a value. The reason names the value, and no operator."""
 
 
 class UnreadableError(ValueError):
-    """A file that cannot be used; the sentence names it."""
+    """A file that cannot be used. The message names it."""
 
 
 class UnreadableModelError(UnreadableError):
-    """A file that is not there, is not an ONNX model, or cannot be read or written."""
+    """A file that does not exist, is not an ONNX model, or cannot be read or written."""
 
 
 class RuleError(UnreadableError):
@@ -124,8 +124,8 @@ class RuleError(UnreadableError):
 
     Attributes:
         reason: what is wrong, as the end of a sentence.
-        path: file the rule stands in; None for a rule given as an object.
-        line: line in that file, counted from 1; None where no single line is to blame.
+        path: file that contains the rule; None for a rule that was given as an object.
+        line: line in that file, counted from 1; None if the fault is not in a single line.
     """
 
     def __init__(self, reason: str, path: Path | None = None, line: int | None = None) -> None:
@@ -138,11 +138,11 @@ class RuleError(UnreadableError):
 
 
 class TargetError(ValueError):
-    """A target file that cannot be read or says something a target file cannot say.
+    """A target file that cannot be read, or that says something a target file cannot say.
 
     Attributes:
         reason: what is wrong, and what to write instead.
-        source: the file, or what stands for it.
+        source: the file, or a name for it.
         place: key in the file, such as ``fact 3: when.axes``; empty for the file as a whole.
     """
 

@@ -1,4 +1,4 @@
-"""Models in the forms in which callers have them, and results in the same forms."""
+"""Models in any form that a caller may have, and results in the same form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 
 class HasProto(Protocol):
-    """What holds a model as a message, as ``torch.onnx.ONNXProgram`` does."""
+    """An object that holds a model as a message, such as ``torch.onnx.ONNXProgram``."""
 
     @property
     def model_proto(self) -> ModelProto:
@@ -42,8 +42,8 @@ class Given:
 
     Attributes:
         document: the model.
-        folder: where its external data lies, if it was read from a file.
-        is_bytes: whether the caller gave bytes and gets bytes.
+        folder: the folder with its external data, if the model was read from a file.
+        is_bytes: whether the caller gave bytes, and gets bytes back.
         light: the model of onnx_ir that the caller gave, without its weights.
     """
 
@@ -53,23 +53,23 @@ class Given:
     light: Light | None = None
 
     def back(self, document: Document) -> Any:
-        """A result in the form of what was given; a message where that was a file or a program of torch."""
+        """A result in the form of what was given; a message if that was a file or a program of torch."""
         if self.is_bytes:
             return document.data
         return document.message if self.light is None else self.light.restored(document.message)
 
 
 def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
-    """A model in any form.
+    """Take a model in any form.
 
     Args:
-        model: a ModelProto, the bytes of one, a path, a ``torch.onnx.ONNXProgram`` or an ``onnx_ir.Model``.
-        name: what the caller knows the argument by.
-        in_place: whether the model itself is to be changed, which only a ModelProto can be.
+        model: a ModelProto, its bytes, a path, a ``torch.onnx.ONNXProgram`` or an ``onnx_ir.Model``.
+        name: the name of the argument, for messages.
+        in_place: whether the model itself will be changed; this works only for a ModelProto.
 
     Raises:
-        TypeError: it is none of these, or cannot be changed in place.
-        UnreadableModelError: a file is missing, or it or the bytes are no model.
+        TypeError: the model is none of these, or cannot be changed in place.
+        UnreadableModelError: a file is missing, or the file or the bytes are not a model.
     """
     if isinstance(model, ModelProto):
         return Given(Document.of_message(model))
@@ -113,7 +113,7 @@ class OfAnyModel(Protocol[P]):
 
 
 def of_any_model(function: Callable[Concatenate[Document, P], Document]) -> OfAnyModel[P]:
-    """A function of documents for models in any form; of a file it is told the folder of the external data."""
+    """Make a function on documents accept a model in any form; for a file, it also gets the folder as `base_dir`."""
 
     @wraps(function)
     def converted(model: Any, *arguments: P.args, **options: P.kwargs) -> Any:

@@ -1,4 +1,4 @@
-"""The settings of a run: the target, and what library, command line and batches share."""
+"""The settings of a run: the target, and the settings that library, command line and batches share."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 __all__ = ["NAMED", "Book", "IrVersion", "Options", "Settings", "Target", "check_names"]
 
 Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
-"""A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
+"""A rule book: ``spec``, ``stable``, ``core``, a folder, or a book made in Python."""
 
 IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
 
 NAMED = frozenset({"dims", "inputs", "set_sizes", "element_types", "ranks"})
-"""The settings that are about values and sizes of a model, by their names."""
+"""The settings that name values or sizes of a model."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a model has to fit: an opset version, a runtime, operators and types to do without.
+    """What a model has to fit: an opset version, a runtime, operators and types to avoid.
 
     Attributes:
         opset: opset version of the default domain; None keeps the model's own.
         without: operator types of the default domain that must not remain, such as ``{"ReduceLogSumExp"}``.
-        without_types: names of element types (``"double"``, ``"bfloat16"``, as ONNX writes them) that nothing the
-            tool adds may use.
-        runtime: the runtime that the model is for, by its name or from a target file; nodes that come out wrong there
-            or are refused are replaced by equivalent ones. Without an opset the model keeps its own or comes to the
-            runtime's preferred one, whichever takes fewer rewrites.
-        assume_nonempty: no dimension is zero when the model runs, so that nothing is written for emptiness. A runtime
-            that refuses an If that the tool adds makes the same assumption.
-        domains: versions of other domains, such as ``{"com.vendor": 1}``, for which the rule book has rules; 0 where
-            nothing of the domain may remain.
+        without_types: names of element types (``"double"``, ``"bfloat16"``, as ONNX writes them) that added nodes may
+            not use.
+        runtime: the runtime that the model is for, by its name or from a target file. Nodes that the runtime computes
+            wrongly or refuses are replaced by equivalent ones. If `opset` is None, the model keeps its own opset
+            version or gets the one that the runtime prefers, whichever needs fewer rewrites.
+        assume_nonempty: assume that no dimension is zero when the model runs. Then no nodes are added for empty data.
+            The same is assumed for a runtime that refuses an added If.
+        domains: versions of other domains for which the rule book has rules, such as ``{"com.vendor": 1}``. 0 means
+            that nothing of the domain may remain.
 
     Raises:
-        TypeError: a field is not of its type, such as a string for `without`.
-        TargetError: there is no runtime of that name.
+        TypeError: a field has the wrong type, such as a string for `without`.
+        TargetError: there is no runtime with that name.
     """
 
     opset: int | None = None
@@ -65,10 +65,10 @@ class Target:
             assume_nonempty: bool = False,
             domains: Mapping[str, int] | Iterable[tuple[str, int]] = (),
         ) -> None:
-            """Take any collection of names, a runtime by its name, and a mapping for the versions of domains."""
+            """Accept any collection of names, a runtime by its name, and a mapping for the versions of domains."""
 
     def __post_init__(self) -> None:
-        """Check what a caller may confuse; a collection of names becomes a set, a name the runtime."""
+        """Check arguments that a caller may confuse. A collection of names becomes a set, and a name the runtime."""
         from reducelower.arguments import domain_versions, integer, name_set
 
         if isinstance(self.runtime, str):
@@ -117,42 +117,43 @@ def check_names(options: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a run; the engine reads the first group, verification and files the others.
+    """All settings of a run. The engine reads the first group, verification and files read the others.
 
     Attributes:
         target: what is legal where the models are going.
         rules: rule book that bodies come from.
-        ir_version: ``auto`` is the IR version that the target's opset version came with, or a newer one where a reader
-            would not understand the model otherwise; ``keep`` leaves it; a number sets it.
-        freeze_defaults: take initializers that are also inputs for constants.
-        element_types, ranks: facts about values that the models do not state, by name.
-        base_dir: folder that locations of external data are relative to, or the model's file, whose own link may lead
-            to the folder with the data; None leaves external constants unread. Batches take the file of each model.
-        set_sizes: sizes that take the place of their names in the model, before anything else is done.
-        validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid.
-        memo: work out like nodes once; without it every node is worked out by itself, to the same bytes.
+        ir_version: ``auto`` is the IR version that the target's opset version came with, or a newer one if a reader
+            would not understand the model otherwise. ``keep`` leaves it as it is. A number sets it.
+        freeze_defaults: treat initializers that are also inputs as constants.
+        element_types, ranks: facts about values, by name, that the models do not state.
+        base_dir: folder that locations of external data are relative to, or the model's file. If that file is a link,
+            the data may be beside the file that the link leads to. With None, external constants are not read. Batches
+            use the file of each model.
+        set_sizes: numbers for named sizes of the model, set before anything else is done.
+        validate: check every distinct rewrite with onnx's checker and shape inference, and refuse it if it is invalid.
+        memo: work out similar nodes once. Without it, every node is worked out by itself, and the bytes are the same.
 
-        raised: operators to raise to, all where none is named, after the models were made legal for the target; None
-            raises nothing.
-        verify: run both models and compare.
+        raised: operators to raise to, after the models were made legal for the target. An empty list means all
+            operators; None raises nothing.
+        verify: run both models and compare them.
         dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
-        test_data: folder in ONNX's test-data layout that verification takes inputs and outputs from; may be empty.
+        test_data: folder in ONNX's test-data layout from which verification takes inputs and outputs; may be empty.
         runtimes: where the converted model is run.
-        provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
-        tolerances: by ONNX element type, in place of the defaults.
-        budget: seconds for running the regions of two models and both whole, see `reducelower.verify`.
-        memory: GB that a run may take there.
-        cache: keep on disk what held, as the command line does, so that later runs need not run it again.
+        provider: execution provider of onnxruntime, such as ``cuda``; by default the CPU.
+        tolerances: tolerances by ONNX element type, used instead of the defaults.
+        budget: seconds for running the regions of two models and both whole models, see `reducelower.verify`.
+        memory: GB of memory that such a run may take.
+        cache: keep a record on disk of what held, as the command line does, so that later runs need not run it again.
         strict: a model that cannot be run is a failure.
 
-        inline: copy local functions in place of their calls before the model is converted.
-        repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.
+        inline: replace calls of local functions by copies of the functions before the model is converted.
+        repair: repair faults that make a model invalid before it is converted, see `reducelower.repair`.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
-        external_data: how external data comes to another folder.
-        details: outcomes carry what a report shows of a model besides the plan.
-        optional: those of `dims`, `inputs`, `set_sizes`, `element_types` and `ranks` of which a model takes what it has
-            names for, as from a configuration file; of the others a name that a model lacks is an error.
+        external_data: how external data gets to another folder.
+        details: outcomes have what a report shows about a model besides the plan.
+        optional: those of `dims`, `inputs`, `set_sizes`, `element_types` and `ranks` that may name what a model does
+            not have, as in a configuration file. In the others, a name that a model does not have is an error.
     """
 
     target: Target = Target()
@@ -188,7 +189,7 @@ class Settings:
     optional: frozenset[str] = frozenset()
 
     def for_engine(self) -> Mapping[str, Any]:
-        """The settings that `reducelower.legalize` and `check` take, by the names of their arguments."""
+        """The settings that `reducelower.legalize` and `check` accept, by the names of their arguments."""
         return {
             "target": self.target,
             "rules": self.rules,

@@ -1,4 +1,4 @@
-"""The outcome of one model: what batches yield and reports show."""
+"""The outcome of one model: what batches return and reports show."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _STATUS: Mapping[Verdict, int] = {
 
 
 def stopped(status: int) -> Verdict:
-    """The verdict on a model that was stopped, by the exit status."""
+    """The verdict on a model whose processing stopped, by the exit status."""
     return "refused" if status == REFUSED else "failed" if status == FAULT else "unreadable"
 
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of a converted model beside its verdict.
+    """What the output says about a converted model beside its verdict.
 
     Attributes:
-        verified: what verification came to, in a few words.
+        verified: the result of verification, in a few words.
         warnings: see `Outcome.warnings`.
         remarks: see `Outcome.remarks`.
     """
@@ -69,20 +69,20 @@ class Outcome:
 
     Attributes:
         source: the model as the user named it.
-        verdict: ``fits`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
-            converted it), ``equivalent``, ``not verified`` (not everything was seen to be the same), ``not shown``
-            (the same, where that is a failure), ``different`` (it computes something else), ``same`` or ``differs`` (by
-            structure), ``refused``, ``unreadable`` or ``failed`` (a fault of reducelower).
+        verdict: ``fits`` (nothing to do), ``rewrite`` (a check found something to do), ``converted``, ``kept`` (an
+            earlier run converted it), ``equivalent``, ``not verified`` (not everything was shown to be the same),
+            ``not shown`` (as ``not verified``, if that is a failure), ``different`` (it computes something else),
+            ``same`` or ``differs`` (by structure), ``refused``, ``unreadable`` or ``failed`` (a fault in reducelower).
         output: the file that was written, or the second model of a comparison; empty if there is none.
-        problems: sentences that say why there is no output, most with the model in front.
-        plan: what was or would be done; None when it did not come to that.
+        problems: sentences that say why there is no output; most begin with the model.
+        plan: what was or would be done; None if there is no plan.
         refusals: every node that cannot be converted, and why.
-        verification: how the two models compare; None when they were not compared.
-        difference: what differs from the second model by structure; None where that was not asked for.
+        verification: how the two models compare; None if they were not compared.
+        difference: how the structure of the second model differs; None if nobody asked for it.
         external: names of files with external data that the output refers to and that were not copied.
-        details: the distinct rewrites with their nodes, for a report; None when none was asked for or nothing was made.
-        seconds: how long it took; 0 where that is not known.
-        said: of a model that is kept, what the run that converted it said; None of any other.
+        details: the distinct rewrites with their nodes, for a report; None if nobody asked for one or nothing was made.
+        seconds: how long it took; 0 if unknown.
+        said: for a model that was kept, what the run that converted it said; otherwise None.
     """
 
     source: str
@@ -105,24 +105,24 @@ class Outcome:
 
     @property
     def kept(self) -> bool:
-        """Whether the output is that of an earlier run, and nothing was done."""
+        """Whether the output is from an earlier run, and nothing was done."""
         return self.verdict == "kept"
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the model."""
+        """Whether the model passed: its exit status is 0."""
         return self.status == DONE
 
     @property
     def tone(self) -> Tone:
-        """How a reader should take it: that a model is to be converted is no failure of it."""
+        """How serious the outcome is for a reader; a model that needs a conversion has not failed."""
         if self.verdict == "rewrite" or self.remarks:
             return "warning"
         return "good" if self.passed else "bad"
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The problems as they stand under the model's name."""
+        """The problems without the model's name, to be shown below it."""
         return tuple(problem.removeprefix(f"{self.source}: ") for problem in self.problems)
 
     @property
@@ -141,14 +141,14 @@ class Outcome:
 
     @property
     def verified(self) -> str:
-        """What verification came to, in a few words."""
+        """The result of verification, in a few words."""
         if self.said is not None:
             return self.said.verified
         return self.verification.label if self.verification is not None else "not verified"
 
     @property
     def lines(self) -> Iterator[Line]:
-        """What every surface says of the model: what was rewritten, how it was verified, what was written."""
+        """What every output shows about the model: what was rewritten, how it was verified, what was written."""
         if self.plan is not None and not self.refusals and self.verdict not in ("fits", "kept"):
             yield from self.plan.lines
         elif self.plan is not None:
@@ -167,7 +167,7 @@ class Outcome:
 
     @property
     def main_lines(self) -> Iterator[Line]:
-        """The lines without details, for reports of one screen; of a difference the details are what matters."""
+        """The lines without details, for reports of one screen; of a difference, the details are what matters."""
         return (line for line in self.lines if not line.is_detail or self.difference is not None)
 
     @property
@@ -196,7 +196,7 @@ class Outcome:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What somebody who only reads the headline should know of a model that passed."""
+        """What somebody who only reads the headline should know about a model that passed."""
         if not self.passed:
             return ()
         if self.said is not None:

@@ -20,11 +20,11 @@ Task: TypeAlias = Literal["do", "raise", "repair"]
 
 
 CHOSEN = "spec/"
-"""Part of the names of rules whose bodies are the specification's own, range and all; a caller chooses the book."""
+"""Part of the names of rules whose bodies are the specification's own, with its range; a caller chooses the book."""
 
 
 class Label(str):
-    """What answered for a site, with why it had to where a runtime is the reason.
+    """What rewrote a site, and the reason why if that is a runtime.
 
     Attributes:
         because: the sentence of the fact about the runtime.
@@ -49,19 +49,19 @@ def joined(label: str, further: str) -> str:
 
 @dataclass(frozen=True)
 class Site:
-    """One source node together with what stands in its place.
+    """One source node and the nodes that replace it.
 
     Attributes:
         graph: graph path of the node, such as ``graph/If_3.then_branch`` or ``functions/local::norm``.
-        node: name of the node, or ``ReduceSum#4`` (operator and position) where it has none.
+        node: name of the node, or ``ReduceSum#4`` (operator and position) if it has no name.
         op_type: operator type of the source node.
-        rule: name of what answered, such as ``axes attribute to input`` or ``stable/ReduceL2``.
+        rule: name of what rewrote the node, such as ``axes attribute to input`` or ``stable/ReduceL2``.
         index: position of the source node among the nodes of its graph.
-        first: position, in the converted graph, of the first node that stands in its place.
-        count: how many nodes stand in its place.
-        because: what the runtime that the model is for would have made of the node; empty without such a runtime.
-        raised_from: positions of all source nodes, where several became one (see `reducelower.raise_reductions`); the
-            node meant by the rest is the last of them, and `op_type` the operator they became.
+        first: position, in the converted graph, of the first node that replaces it.
+        count: how many nodes replace it.
+        because: what the runtime that the model is for does wrong with the node; empty without such a runtime.
+        raised_from: positions of all source nodes, if several nodes became one (see `reducelower.raise_reductions`).
+            `node` and `index` are then those of the last one, and `op_type` is the operator that they became.
     """
 
     graph: str
@@ -83,20 +83,20 @@ class Plan(InNotebooks):
         source_opset: opset version of the default domain before.
         target: what the model was made to fit; its opset is never None here.
         sites: every rewritten node, in graph order.
-        refusals: every reason why there is no output; empty when there is one.
+        refusals: every reason why there is no output; empty if there is an output.
         carried: how many nodes are unchanged.
         ir_version: IR version before and after.
-        fitted: what was done to the model as a whole so that it fits the target, in sentences.
-        notes: sentences about the model as a whole that a user should act on; every surface shows each as a ``note``.
-        left: what looks like an operator that was to be raised and stays, as sentences: details.
-        unmended: what goes wrong for some values, such as very large ones, on the runtime it is for, or comes in
-            another shape, and cannot be mended there.
-        as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
-            own; its sites and refusals are the nodes that come out wrong as the model is.
+        fitted: what was done to the model as a whole so that it fits the target, as sentences.
+        notes: sentences about the model as a whole that a user should act on; every output shows each as a ``note``.
+        left: forms that look like an operator that was to be raised, but stay, as sentences; a detail.
+        unmended: what goes wrong on the runtime for some values, such as very large ones, or has another shape there,
+            and cannot be avoided.
+        as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
+            sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
-        losses: where the form that was asked for loses range, as sentences, in a plan that nobody verified.
-        task: what the command is for; a model that stays as it is had nothing to do, to raise or to repair.
-        steps: what was applied where, as data: verification rests on it. Copies in other processes are without.
+        losses: where the form that the user asked for loses range, as sentences, in a plan that nobody verified.
+        task: what the command is for: it says whether an unchanged model had nothing to do, to raise or to repair.
+        steps: what was applied where, as data that verification uses. Copies in other processes do not have it.
     """
 
     source_opset: int
@@ -116,7 +116,7 @@ class Plan(InNotebooks):
     steps: tuple[Step, ...] = field(default=(), repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the steps, which hold models: another process has no use for them."""
+        """Everything except the steps, which hold models that another process does not need."""
         return {**self.__dict__, "steps": ()}
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class Plan(InNotebooks):
         )
 
     def __str__(self) -> str:
-        """A line per operator and rule, or per refusal, below what `repr` says."""
+        """What `repr` says, and below it a line for each operator and rule, or for each refusal."""
         rewritten = sorted(self.rewritten.items())
         lines = [f"{count}  {operator}  by {rule}" for (operator, rule), count in rewritten]
         lines += [f"refused: {sentence}" for sentence in sentences(self.refusals)]
@@ -141,7 +141,7 @@ class Plan(InNotebooks):
 
     @property
     def journey(self) -> str:
-        """The opset version before and after; the IR version where only that changes."""
+        """The opset version before and after; the IR version as well if only that changes."""
         before, after = self.source_opset, self.target.opset or self.source_opset
         opset = _change("opset", before, after)
         changes = before == after and self.ir_version[0] != self.ir_version[1]
@@ -157,7 +157,7 @@ class Plan(InNotebooks):
 
     @property
     def fit(self) -> str:
-        """That the model is where it was to go."""
+        """A sentence that says that the model fits."""
         if self.task != "do":
             return f"nothing to {self.task}"
         is_more = self.target.without or self.target.runtime is not None
@@ -178,7 +178,7 @@ class Plan(InNotebooks):
 
     @property
     def lines(self) -> Iterator[Line]:
-        """What every surface says of what was rewritten, and why."""
+        """What every output shows about what was rewritten, and why."""
         raised = [site for site in self.sites if site.raised_from]
         folded = sum(len(site.raised_from) for site in raised)
         if raised:
@@ -200,7 +200,7 @@ class Plan(InNotebooks):
 
     @property
     def remarks(self) -> Iterator[Line]:
-        """What there is to say of a model, whether anything was rewritten or not."""
+        """What every output shows about the model, whether anything was rewritten or not."""
         yield from (Line("note", note.rstrip(".")) for note in self.notes)
         yield from (Line("left", note.rstrip("."), is_detail=True) for note in self.left)
 
@@ -217,12 +217,12 @@ class Plan(InNotebooks):
 
     @property
     def rewritten(self) -> Counter[tuple[str, str]]:
-        """How many sites each (operator type, rule) answered for."""
+        """How many sites there are for each (operator type, rule)."""
         return Counter((site.op_type, site.rule) for site in self.sites)
 
     @property
     def reasons(self) -> Counter[str]:
-        """How many sites each fact about the runtime is the reason of."""
+        """For how many sites each fact about the runtime is the reason."""
         return Counter(site.because for site in self.sites if site.because)
 
 
@@ -231,7 +231,7 @@ def _change(name: str, before: int, after: int) -> str:
 
 
 def _by_operator(sites: Iterable[Site]) -> str:
-    """The operators of nodes, with how many there are of each; the name alone of a single one."""
+    """The operators of nodes, each with its number of nodes; of a single node the operator alone."""
     counts = Counter(site.op_type for site in sites)
     if counts.total() == 1:
         return next(iter(counts))

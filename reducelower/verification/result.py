@@ -1,4 +1,4 @@
-"""What verification found of two models: comparisons of outputs and findings on regions, and one verdict."""
+"""What verification found about two models: comparisons of outputs, findings on regions, and one verdict."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from reducelower.verification.findings import OutputComparison, SiteVerification
 __all__ = ["Coverage", "Departure", "Verdict", "Verification", "error", "to_plain"]
 
 Verdict = Literal["equivalent", "different", "not shown"]
-"""What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
+"""The result of comparing two models; ``not shown`` if something that matters could not be checked."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a verdict rests on.
+    """What a verdict is based on.
 
     Attributes:
         regions: how many distinct regions differ between the models and were run by themselves.
-        nodes: how many nodes of the first model these regions have, with all that are alike.
+        nodes: how many nodes of the first model are in these regions and in equal ones.
         shared: how many values both models compute by the same operators from the same values.
         sets: on how many sets of values the regions were run.
-        outputs: the outputs of which values were compared.
+        outputs: the outputs whose values were compared.
     """
 
     regions: int = 0
@@ -39,10 +39,10 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Departure:
-    """The first node, in the order of the graph, whose output is not what it should be.
+    """The first node, in the order of the graph, whose output is wrong.
 
     Attributes:
-        node: name of the node; ``ReduceL1#4`` (operator and position) where it has none.
+        node: name of the node; ``ReduceL1#4`` (operator and position) if it has no name.
         op_type: its operator.
         index: its position in the main graph.
         output: the output that diverges.
@@ -56,35 +56,34 @@ class Departure:
     reason: str
 
     def __str__(self) -> str:
-        """One clause: which value, what computes it, and by how much it is off."""
+        """One clause: which value differs, what computes it, and by how much it is off."""
         return f"first difference: {self.output!r} by {self.op_type} {self.node!r}; {self.reason}"
 
 
 @dataclass(frozen=True, repr=False)
 class Verification(InNotebooks):
-    """Whether two models give the same numbers, and what that rests on.
+    """Whether two models give the same numbers, and what that verdict is based on.
 
     Attributes:
-        verdict: ``equivalent`` where every region that differs was run and agreed and something was compared of every
-            output; ``different`` where an output or a region differs; else ``not shown``.
+        verdict: ``equivalent`` if every region that differs was run and agreed, and some values of every output were
+            compared; ``different`` if an output or a region differs; otherwise ``not shown``.
         ran: whether the whole models were run and at least one output was compared.
-        runtime: where they ran, such as ``onnxruntime``, ``reference`` or ``onnxruntime / reference`` when the two
-            sides had to run in different ones; empty when they did not run.
-        outputs: one comparison per output (and per runtime, where several were asked for).
-        reason: why the whole models did not run; empty when they did.
-        notes: sentences a reader should see.
-        sites: what the regions gave by themselves: the rewrites of a plan, and whatever else differs.
-        cases: how many sets of inputs the whole models were run on.
-        unseen: what was not seen, each with why and what to do.
-        coverage: what the verdict rests on.
-        departs: outputs that differ in the runtime alone: by the specification both models give the same.
-        absent: what the models should have been run in and were not, as sentences.
-        departed: how the runtime departs, a sentence per output, or one for all.
-        first: of models that differ, the first value inside that does, on the inputs that show it; None where it is not
-            known.
+        runtime: where they ran, such as ``onnxruntime`` or ``reference``; ``onnxruntime / reference`` if the two sides
+            had to run in different runtimes; empty if they did not run.
+        outputs: one comparison for each output (and for each runtime, if several were asked for).
+        reason: why the whole models did not run; empty if they ran.
+        notes: sentences that a reader should see.
+        sites: the results of the regions, each run by itself: the rewrites of a plan, and whatever else differs.
+        cases: on how many sets of inputs the whole models were run.
+        unseen: what could not be checked, each with the reason and what to do.
+        coverage: what the verdict is based on.
+        departs: outputs that differ only in the runtime: by the specification, both models give the same.
+        absent: runtimes in which the models should have been run and were not, as sentences.
+        departed: how the runtime diverges from the specification, a sentence for each output, or one for all.
+        first: if the models differ, the first inner value that differs, on the inputs that show it; None if unknown.
         proved: how many of the distinct rewrites and regions are equal for all values, by structure.
-        tested: how many are equal on all values that they were run on; the sets of values are in `coverage`.
-        kept: the folder with the smallest part that shows how the models differ; empty where there is none.
+        tested: how many are equal on all values on which they were run; the sets of values are in `coverage`.
+        kept: the folder with the smallest part that shows how the models differ; empty if there is none.
     """
 
     verdict: Verdict
@@ -130,7 +129,7 @@ class Verification(InNotebooks):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must not miss though the model may be good enough, as sentences without a full stop."""
+        """What a reader must not miss although the model may be good enough, as sentences without a full stop."""
         unseen = [f"not shown to be equivalent: {self.why}"] if self.verdict == "not shown" else []
         return (*self._cautions(), *unseen)
 
@@ -142,17 +141,17 @@ class Verification(InNotebooks):
             yield f"{self.departed[0]}{more}"
 
     def __repr__(self) -> str:
-        """One line: the verdict, and how much it rests on."""
+        """One line: the verdict, and how many runs it is based on."""
         ran = f"{len(self.outputs)} outputs on {self.cases} sets of inputs" if self.ran else "the whole was not run"
         return f"Verification({self.label}: {ran}, {len(self.sites)} distinct regions)"
 
     def __str__(self) -> str:
-        """The verdict, what it rests on, and what a reader must not miss, a line each."""
+        """The verdict, what it is based on, and what a reader must not miss, each on its own line."""
         return as_text(self.lines)
 
     @property
     def lines(self) -> Iterator[Line]:
-        """What every surface says of it."""
+        """What every output shows about it."""
         label, tone = _SAID[self.verdict]
         for text in self._verdict():
             yield Line(label, text, tone)
@@ -180,7 +179,7 @@ class Verification(InNotebooks):
             yield from (text.rstrip(".") for text in self._mismatches() or ["the models differ"])
 
     def _equal(self) -> str:
-        """On how much both models are equal, and how near."""
+        """On how many sets of inputs both models are equal, and how large the error is."""
         outputs = tuple(item for item in self.outputs if item.name not in self.departs)
         if self.departs and not outputs:
             return f"equal by the specification on {counted(self.cases, 'set')} of inputs{_where(self.runtime)}"
@@ -198,7 +197,7 @@ class Verification(InNotebooks):
         return found
 
     def _one_by_one(self) -> str:
-        """How many of the distinct rewrites, or of the parts that differ, hold alone."""
+        """How many of the distinct rewrites, or of the parts that differ, hold in isolation."""
         are_rewrites = all(site.rule for site in self.sites)
         count, held = len(self.sites), sum(site.holds_alone for site in self.sites)
         if count == held == 1:
@@ -209,7 +208,7 @@ class Verification(InNotebooks):
         return f"{'both' if count == 2 else f'all {count:,}'} {many} also hold one by one"
 
     def _details(self) -> Iterator[str]:
-        """Distances in ULP, and what is as in the source."""
+        """Distances in ULP, and findings that do not change the verdict."""
         yield f"outputs are {distance(max((output.max_ulp for output in self.outputs), default=0))}"
         if self.proved or self.tested:
             yield f"{self.proved:,} proved, {self.tested:,} tested on {counted(self.coverage.sets, 'set')} of values"
@@ -221,7 +220,7 @@ class Verification(InNotebooks):
             yield from (text.rstrip(".") for text in self.unseen)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same facts as plain JSON values; infinities and NaN become strings, as JSON has none."""
+        """The same facts as plain JSON values; infinities and NaN become strings, because JSON does not have them."""
         more = {"equivalent": self.equivalent, "warnings": list(self.warnings)}
         plain: dict[str, Any] = {**more, **to_plain(self)}
         return plain
@@ -236,7 +235,7 @@ _SAID: dict[Verdict, tuple[str, Tone]] = {
 
 
 def error(outputs: tuple[OutputComparison, ...]) -> str:
-    """The largest error of outputs, absolute and relative."""
+    """The largest error of the outputs, absolute and relative."""
     worst = max(outputs, key=lambda item: (item.max_relative, item.max_absolute), default=None)
     if worst is None or not worst.max_absolute:
         return "no difference"
@@ -244,7 +243,7 @@ def error(outputs: tuple[OutputComparison, ...]) -> str:
 
 
 def _where(runtime: str) -> str:
-    """Where it ran, unless it is where models run by default."""
+    """The runtime, unless it is the one in which models run by default."""
     return f" in {runtime}" if runtime not in ("", "onnxruntime") else ""
 
 
