@@ -1,6 +1,6 @@
 """The public functions: convert a model, expand its composite reductions, check what would change.
 
-Each takes a model in any form that callers have (`given`), and gives one of the same form.
+Each function takes a model in any form that callers have (`given`), and returns a model of the same form.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Legalized:
-    """A model that fits its target, in the form of the one given, and the plan that says how it came to."""
+    """A model that fits its target, in the form of the one given, and the plan that says what was changed for that."""
 
     model: Any
     plan: Plan
 
 
 def _settings(target: Target, rules: Book, options: Options) -> Settings:
-    """The settings that a caller asks for, checked."""
+    """Check the settings that a caller asks for, and return them."""
     check_names(options)
     check_arguments(rules=rules, **options)
     return Settings(target, rules, **options)
@@ -62,20 +62,20 @@ def legalize(
     """Make a model legal for a target.
 
     Args:
-        model: any ONNX model, as a message, bytes, a path, what torch exported or a model of onnx_ir. External data of
-            a file stays where it is. It is trusted to be valid: run `onnx.checker.check_model` first on models that may
-            not be.
+        model: any ONNX model: a ModelProto, bytes, a path, what torch exported, or a model of onnx_ir. The external
+            data of a file stays where it is. The function trusts that the model is valid. If it may not be, run
+            `onnx.checker.check_model` first.
         target: what is legal where the model is going.
-        rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
+        rules: the rule book that bodies come from; ``stable`` keeps finite values finite.
         in_place: change and return the model itself, not a copy; only for a ModelProto.
         options: see `Options`.
 
     Returns:
-        The legal model and the plan of what was done. Its notes name operators that the installed onnxruntime has no
-        kernel for at an opset version the model was raised to.
+        The legal model and the plan of what was done. The notes of the plan name operators for which the installed
+        onnxruntime has no kernel at the new, higher opset version.
 
     Raises:
-        ConversionError: something cannot be made legal; it holds every reason, and the model is unchanged.
+        ConversionError: something cannot be made legal. The error holds every reason, and the model is unchanged.
         ValueError: the target or an option makes no sense.
 
     Example:
@@ -113,25 +113,25 @@ def convert_version(
     """Convert a model to another opset version of the default domain.
 
     A drop-in replacement for `onnx.version_converter.convert_version`: the first two arguments are the same, it returns
-    a new model, and the caller's is unchanged. From bytes to bytes it is faster: nodes that no rule touches, and
+    a new model, and the caller's model is unchanged. From bytes to bytes it is faster: nodes that no rule touches, and
     weights that make up most of a model, are neither parsed nor written again.
 
     Args:
         model: any valid ONNX model, in any form; see `legalize`.
         target_version: opset version to convert to, up or down.
         without: operators that must not remain; their bodies in the rule book replace them.
-        without_types: element types that nothing added may use.
-        rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
-        assume_nonempty: no dimension is zero when the model runs, so that nothing is written for empty tensors.
+        without_types: element types that added nodes may not use.
+        rules: the rule book that bodies come from; ``stable`` keeps finite values finite.
+        assume_nonempty: assume that no dimension is zero when the model runs. Then nothing is added for empty tensors.
         in_place: change and return the model itself, not a copy; only for a ModelProto.
         options: see `Options`.
 
     Returns:
-        The converted model, in the form of the one given (a ModelProto for a path); a new one, unless `in_place`.
+        The converted model, in the form of the one given (a ModelProto for a path). It is a new one, unless `in_place`.
 
     Raises:
-        ConversionError: something cannot be expressed at that opset version; it holds every reason.
-        UnreadableModelError: a file is missing, or it or the bytes are no model.
+        ConversionError: something cannot be expressed at that opset version. The error holds every reason.
+        UnreadableModelError: a file is missing, or the file or the bytes are not a model.
         ValueError: there is no such opset version.
 
     Example:
@@ -162,20 +162,20 @@ def expand(
 
     Args:
         model: any valid ONNX model, in any form; see `legalize`.
-        ops: operators to replace, such as ``["LayerNormalization"]``; None means the Reduce operators
-            of a shipped rule book, and every operator that a book of your own has rules for.
-        rules: ``spec`` (the specification's own bodies, which overflow where the operator does not), ``stable`` (what
-            is finite stays finite), ``core``, a folder of rules, or a rule book.
-        without_types: element types that nothing added may use.
-        assume_nonempty: no dimension is zero when the model runs, so that nothing is written for empty tensors.
+        ops: operators to replace, such as ``["LayerNormalization"]``. None means the Reduce operators for a rule book
+            that comes with reducelower, and every operator with rules for your own rule book.
+        rules: ``spec`` (the specification's own bodies, which overflow where the operator does not), ``stable`` (keeps
+            finite values finite), ``core``, a folder of rules, or a rule book.
+        without_types: element types that added nodes may not use.
+        assume_nonempty: assume that no dimension is zero when the model runs. Then nothing is added for empty tensors.
         in_place: change and return the model itself, not a copy; only for a ModelProto.
         options: see `Options`.
 
     Returns:
-        The model without these operators, in the form of the one given; a new one, unless `in_place`.
+        The model without these operators, in the form of the one given. It is a new one, unless `in_place`.
 
     Raises:
-        ConversionError: a node cannot be replaced; it holds every reason.
+        ConversionError: a node cannot be replaced. The error holds every reason.
 
     Example:
         >>> import onnx, reducelower
@@ -201,17 +201,17 @@ def check(
     """Say what a conversion would rewrite and what it would refuse, without converting.
 
     Args:
-        model: any valid ONNX model, in any form; it is not changed.
+        model: any valid ONNX model, in any form. It is not changed.
         target_version: opset version to convert to; or give a `target`.
         target: what is legal where the model is going.
-        rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
+        rules: the rule book that bodies come from; ``stable`` keeps finite values finite.
         options: see `Options`.
 
     Returns:
-        The plan; its `refusals` are filled where `convert_version` would raise.
+        The plan. It has `refusals` if `convert_version` would raise an error.
 
     Raises:
-        ConversionError: the model is not valid, and the engine stumbled over it.
+        ConversionError: the model is not valid, so the engine failed on it.
         ValueError: the target makes no sense.
 
     Example:
@@ -232,11 +232,11 @@ def check(
 
 
 _PlanAt = Callable[[int | None], Plan]
-"""Gives the plan at an opset version."""
+"""Returns the plan at an opset version."""
 
 
 def _plans(trials: Document, target: Target, settings: Settings) -> _PlanAt:
-    """The plans for a target, each made once: those that are tried to choose an opset version are looked at again."""
+    """The plans for a target, each made once: plans that were tried to choose an opset version are needed again."""
     return cache(lambda opset: attempt(trials, replace(target, opset=opset), settings, report=True)[1])
 
 
@@ -251,7 +251,7 @@ def _with_opset(source: Document, target: Target, settings: Settings, plan_at: _
 
 
 def planned(document: Document, goal: Target, settings: Settings) -> Plan:
-    """The plan, where the model is at hand as a document; see `check`.
+    """The plan for a model that is a document already; see `check`.
 
     Plans of one document for trials (`Document.for_trials`) share the types that inference finds.
     """
@@ -277,7 +277,7 @@ def _with_fit(plan: Plan, fit: Changed) -> Plan:
 def legalized(
     document: Document, settings: Settings, *, report: bool = False, in_place: bool = False
 ) -> tuple[Document, Plan]:
-    """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
+    """A legal model and the plan, for a model that is a document already; see `legalize`."""
     with explain_failures(document):
         fit = fitted(document, settings.target.runtime, settings)
         if fit.refusals:

@@ -83,20 +83,21 @@ class Target:
 
 
 class Options(TypedDict, total=False):
-    """What every function that converts takes by keyword, besides its own arguments.
+    """The keyword arguments that every converting function accepts besides its own arguments.
 
     Attributes:
-        ir_version: ``auto`` follows the opset version if it changes: up to what that needs, and down to what the
-            contents need; ``keep`` leaves it; a number sets it. `expand` and `raise_reductions` keep it by default.
+        ir_version: ``auto`` changes the IR version if the opset version changes: up to what the opset version needs, or
+            down to what the contents need. ``keep`` leaves it as it is. A number sets it. `expand` and
+            `raise_reductions` keep it by default.
         freeze_defaults: treat initializers that are also graph inputs as constants, though a caller may override them.
-        element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
-        ranks: ranks of values that the model does not state, by name.
-        base_dir: folder that external data locations are relative to, or the model's file; without it, external
-            constants are not read. A model that is given by its path needs none.
-        set_sizes: sizes that replace their names in the model, such as ``{"batch": 1}``; what the model computed with
-            them becomes constant.
-        validate: check every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid
-            (the default); it takes about a tenth of a millisecond for each.
+        element_types: element types of values, by name, that the model does not state, such as ``{"y": "float32"}``.
+        ranks: ranks of values, by name, that the model does not state.
+        base_dir: folder that external data locations are relative to, or the model's file. Without it, external
+            constants are not read. A model that is given by its path does not need it.
+        set_sizes: numbers for named sizes of the model, such as ``{"batch": 1}``. What the model computes from these
+            sizes becomes constant.
+        validate: check every distinct rewrite with onnx's checker and shape inference, and refuse it if it is invalid
+            (the default). This takes about a tenth of a millisecond for each.
     """
 
     ir_version: IrVersion
@@ -109,7 +110,7 @@ class Options(TypedDict, total=False):
 
 
 def check_names(options: Iterable[str]) -> None:
-    """Raise a TypeError for the name of an option that there is not."""
+    """Raise a TypeError for the name of an option that does not exist."""
     for name in options:
         if name not in Options.__annotations__:
             raise TypeError(f"unexpected keyword argument {name!r}{did_you_mean(name, Options.__annotations__)}")
