@@ -1,22 +1,22 @@
-"""What verification knows of operators: the table `operators.toml`, a row each.
+"""What verification knows about operators: the table `operators.toml`, with a row for each operator.
 
-Columns, by operator:
-    kinds: the properties that it has, which the table describes under ``kinds``.
-    where: the inputs that do not hold data, but say where or how much of it is meant: an index, an axis, a shape, a
-        size, a count. Any other value is an error, or asks for more memory than there is.
-    roles: by input, what it says of the first input: the kind, the attribute that says along which axis, and which
-        axis that is else (`feeding.roles`).
+Columns:
+    kinds: properties of the operator; the table describes them under ``kinds``.
+    where: the inputs that hold no data but say where or how much: an index, an axis, a shape, a size, a count. Values
+        that do not fit the data are an error, or need more memory than there is.
+    roles: for such inputs, what they say about the first input: the kind of the role, the attribute that names the
+        axis, and its default (`feeding.roles`).
     of_channels: the inputs that have one number for each channel.
-    divisors: the inputs by which is divided.
-    numbers: the inputs that are one number; onnxruntime 1.31 takes several and uses the first.
-    agreeing: pairs of inputs, and which of the sizes of each are those of the other; onnxruntime 1.31 reads beside them
-        where they are not.
-    same: by version, the attributes that came with it, without which a node means what it meant in the version before:
-        pages that were read side by side, since they use other words.
-    reference: where onnx's reference evaluator (1.23) is no evidence. It is ``wrong``; ``below`` an opset version it
-        runs a newer behaviour; of ``halves`` it loses what the page keeps; it is right only where attributes have the
-        values that ``only`` lists, or repeat these; it does not read the input of number ``input``.
-    reference_before_1_23: the same of the evaluator of onnx 1.22, besides.
+    divisors: the inputs that others are divided by.
+    numbers: the inputs that are a single number; onnxruntime 1.31 accepts several and uses the first.
+    agreeing: pairs of inputs, with the sizes of each that must be equal; if they are not, onnxruntime 1.31 reads out of
+        bounds.
+    same: by version, the attributes that it added; a node without them means the same as in the version before. Their
+        pages were compared by hand, since the wording differs.
+    reference: where onnx's reference evaluator (1.23) is no evidence: the operator is ``wrong``; ``below`` an opset
+        version it behaves as in a newer one; with ``halves`` it loses what the page keeps; it is right ``only`` if
+        attributes have the listed values, or repeat them; it ignores the input of number ``input``.
+    reference_before_1_23: the same, in addition, for the evaluator of onnx 1.22.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def of_kind(*kinds: str) -> frozenset[str]:
 
 @cache
 def column(name: str) -> Mapping[str, Any]:
-    """What a column says, by operator; without those of which it says nothing."""
+    """The values of a column, by operator; operators without a value are left out."""
     assert name in _COLUMNS
     return {operator: row[name] for operator, row in _table()[1].items() if name in row}
 
@@ -73,10 +73,10 @@ def _table() -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]:
 
 
 def read(text: str) -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]:
-    """The properties of a table, each with what it means, and the rows.
+    """The described properties of a table, and its rows.
 
     Raises:
-        ValueError: it has a column or a property that is not described.
+        ValueError: the table has a column or property that is not described.
     """
     rows = tomllib.loads(text)
     described: Mapping[str, str] = rows.pop("kinds")
@@ -90,7 +90,7 @@ def read(text: str) -> tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]]
 
 
 RANDOM = of_kind("random")
-"""Operators that give another value each time."""
+"""Operators that draw random numbers."""
 
 BY_PROBABILITY = of_kind("drawing by probability")
-"""Those of which pages state the probabilities; what others draw they leave open."""
+"""Random operators whose pages state the probabilities."""

@@ -1,1 +1,1 @@
-"""What a region is fed: which values are possible, and which of them tell most."""
+"""Inputs for regions: which values are possible, and which are worth trying."""

@@ -18,7 +18,7 @@ from onnx import helper
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array, shape_at
 from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.memory import most_elements
 
@@ -48,7 +48,7 @@ class Base:
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """The shapes of the inputs at these sizes."""
-        return {name: _shape(dims, sizes) for name, dims in self.dims.items()}
+        return {name: shape_at(dims, sizes) for name, dims in self.dims.items()}
 
     def count(self, sizes: Mapping[str, int] | None = None) -> int:
         """Elements of the largest input, at these sizes or the base's own."""
@@ -140,8 +140,8 @@ class Bases:
         most = max(LARGE * 50, empty.count(dict.fromkeys(next(bindings(specs)), 1)))
         for sizes in self._candidates(specs, empty):
             fitting = {name: max(size, self.limits.least) for name, size in sizes.items()}
-            if empty.count(fitting) <= most and (found := self._base_at(empty, fitting, accepts)) is not None:
-                return found
+            if empty.count(fitting) <= most and (base := self._base_at(empty, fitting, accepts)) is not None:
+                return base
         return None
 
     def _candidates(self, specs: Sequence[InputSpec], empty: Base) -> Iterator[dict[str, int]]:
@@ -176,9 +176,9 @@ class Bases:
             return None
         places = [spec for spec in self.specs if spec.name in self.limits.where]
         arrays = self._fill(shapes, dict.fromkeys(self._fillings, "random"), 0, seed)
-        tries: list[Values | None] = [None] if base.feeds else []
-        tries += _STRATEGIES if places else [] if tries else STRATEGIES[:1]
-        for draw, values in enumerate(tries):
+        strategies: list[Values | None] = [None] if base.feeds or not places else []  # None: adapt those of the base
+        strategies += _STRATEGIES if places else []
+        for draw, values in enumerate(strategies):
             for at, spec in enumerate(places):
                 rng = np.random.default_rng([self.seed, seed, draw, at])
                 if values is None:
@@ -233,7 +233,3 @@ def _sizes_of_others(specs: Sequence[InputSpec]) -> Iterator[dict[str, int]]:
                 sizes |= {dim: size for dim, size in axes if isinstance(dim, str)}
         if sizes:
             yield sizes
-
-
-def _shape(dims: Dims, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(dim if isinstance(dim, int) else sizes[str(dim)] for dim in dims)

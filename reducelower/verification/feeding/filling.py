@@ -24,7 +24,7 @@ WIDE = 50.0
 """Activations are saturated there."""
 
 FAR_UP, FAR_DOWN = "far above one", "far below one"
-"""A product of one of each is ordinary; the square of either over- or underflows."""
+"""Values whose squares over- or underflow; a product of one of each is ordinary."""
 
 _CHUNK = 48  # numbers fed at a time: an input of a region mostly has room for so many
 _EPSILON = 1e-3  # smaller constants count as an epsilon
@@ -95,7 +95,7 @@ def _makers(filling: Filling) -> dict[str, Maker]:
         makers: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
         pool = np.array([*filling.limits.texts, *map(str.swapcase, filling.limits.texts)], object)
         if filling.limits.texts:
-            makers["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
+            makers["strings that are held"] = _any_of(pool)
         return makers | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.spec.element_type))
     if dtype == np.bool_:
@@ -126,7 +126,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     subnormal, eps, largest = smallest_and_eps(dtype)
     tiny = subnormal / eps
 
-    def made(draw: Callable[[tuple[int, ...], np.random.Generator], Any]) -> Maker:
+    def made(draw: Maker) -> Maker:
         def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
             with np.errstate(all="ignore"):
                 values = np.asarray(draw(shape, rng)).astype(dtype)
@@ -134,18 +134,11 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
 
         return make
 
-    def mixed(*pool: float) -> Maker:
-        def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-            ordinary = rng.standard_normal(shape)
-            return np.where(rng.random(shape) < 0.4, rng.choice(np.array(pool), shape), ordinary)
-
-        return made(draw)
-
     near = _near(limits.constants, dtype)
     pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
     makers: dict[str, Maker] = {
         "random": made(lambda shape, rng: rng.standard_normal(shape)),
-        "mixed": mixed(*pool),
+        "mixed": made(_mixed(pool)),
         "wide": made(lambda shape, rng: rng.uniform(-WIDE, WIDE, shape)),
         "positive": made(lambda shape, rng: rng.uniform(0.1, 1.0, shape)),
         "negative": made(lambda shape, rng: -rng.uniform(0.1, 9.0, shape)),
@@ -155,7 +148,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     }
     if limits.has_steps:
         makers["off steps"] = made(_beside(_steps(limits.constants)))
-        makers["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(limits.constants)), shape))
+        makers["on steps"] = made(_any_of(_steps(limits.constants)))
     if limits.tables:
         makers["from tables"] = made(_beside(limits.tables))
         makers |= {f"above tables, {at}": made(_in_order(part)) for at, part in _chunks(limits.tables, 1 + 1e-5)}
@@ -164,9 +157,9 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     halfway = [number for number in _between_all(limits.constants) if abs(number) < largest / 4]
     if limits.has_steps and halfway:
         # No value lies on a step, where rounding decides.
-        makers["between constants"] = made(lambda shape, rng: rng.choice(np.array(halfway), shape))
+        makers["between constants"] = made(_any_of(halfway))
     if near:
-        makers["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
+        makers["around constants"] = made(_any_of(near))
     for constant in limits.constants[:4]:
         step = abs(constant) / 2 + 1
         if abs(constant) + step < largest:
@@ -187,7 +180,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     if not limits.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         makers |= {
-            "small": made(lambda shape, rng: rng.choice([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5], shape)),
+            "small": made(_any_of([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5])),
             "mixed magnitudes": made(
                 lambda shape, rng: 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
             ),
@@ -195,7 +188,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
             # The largest x with a finite exp(x) is log(largest); sums of exponentials overflow around it.
             "around the edge of exp": made(lambda shape, rng: rng.standard_normal(shape) + np.log(largest)),
-            "largest": made(lambda shape, rng: rng.choice([largest, -largest, 0.95 * largest, 0.0], shape)),
+            "largest": made(_any_of([largest, -largest, 0.95 * largest, 0.0])),
             FAR_UP: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**0.65),
             FAR_DOWN: made(lambda shape, rng: rng.uniform(0.5, 1.0, shape) * largest**-0.65),
         }
@@ -211,25 +204,39 @@ def _chunks(values: Sequence[float], factor: float = 1.0) -> Iterator[tuple[int,
         yield start, np.array(values[start : start + _CHUNK]) * factor
 
 
+def _any_of(values: Sequence[float] | Array) -> Maker:
+    return lambda shape, rng: rng.choice(np.array(values), shape)
+
+
+def _mixed(values: Sequence[float]) -> Maker:
+    """Ordinary values, and some of these values at about 40% of the places."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        ordinary = rng.standard_normal(shape)
+        return np.where(rng.random(shape) < 0.4, rng.choice(np.array(values), shape), ordinary)
+
+    return draw
+
+
 def _in_order(values: Array) -> Maker:
     """The values in order, repeated to fill the shape."""
     return lambda shape, rng: np.resize(values, shape)
 
 
-def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+def _between(least: float, most: float) -> Maker:
     return lambda shape, rng: rng.uniform(least, most, shape)
 
 
-def _normal(deviation: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+def _normal(deviation: float) -> Maker:
     return lambda shape, rng: rng.standard_normal(shape) * deviation
 
 
-def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+def _scaled(end: float, least: float = 0.9) -> Maker:
     """Values just within an end, so that their means too lie on one side of a constant."""
     return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
 
 
-def _ties(step: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+def _ties(step: float) -> Maker:
     """Small multiples of half a step: dividing them by the step is exact, so rounding breaks no ties."""
     pool = step * np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])
     return lambda shape, rng: rng.choice(pool, shape, p=[0.3, 0.3, *[0.4 / 6] * 6])
@@ -241,8 +248,8 @@ def _steps(constants: Sequence[float]) -> list[float]:
     return [step * count / 2 for step in steps for count in range(-9, 10)]
 
 
-def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
-    """Values that are off by a tenth to a millionth of their size."""
+def _beside(values: Sequence[float]) -> Maker:
+    """These values, off by a tenth to a millionth of their size."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)

@@ -60,8 +60,8 @@ class Limits:
         texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether data of unknown rank may have any rank, and the replacement must accept empty data.
-        least: the smallest size that is fed. A larger window over it yields nothing, and on that some operators end
-            the process in onnxruntime 1.31.
+        least: the smallest size that is fed, that of the largest window. Smaller data yields empty tensors, on which
+            some operators end the process in onnxruntime 1.31.
         has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
         sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
         bounds: those of these integers, without signs, that are larger than the sizes fed anyway.
@@ -102,18 +102,18 @@ class Limits:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What was assumed about the inputs, as sentences."""
-        found = []
+        notes = []
         if self.where:
-            found.append(f"{_names(self.where)}: taken for an index, a shape or a count, and fed only such values.")
+            notes.append(f"{_names(self.where)}: taken for an index, a shape or a count, and fed only such values.")
         if self.divisors:
-            found.append(f"{_names(self.divisors)}: never fed zero: it divides integers, or what becomes integers.")
+            notes.append(f"{_names(self.divisors)}: never fed zero, since it divides what is or becomes an integer.")
         if self.open_to_special:
-            found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
+            notes.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
         if self.open_to_overflow:
-            found.append("Only integers whose eighth power is in the range of their type, and single digits, were fed.")
+            notes.append("Only integers whose eighth power is in the range of their type, and single digits, were fed.")
         if self.rounds_to_integers:
-            found.append("NaN and floats beyond the range of integers were not fed: floats are rounded to integers.")
-        return tuple(found)
+            notes.append("NaN and floats beyond the range of integers were not fed: floats are rounded to integers.")
+        return tuple(notes)
 
 
 def _names(names: Iterable[str]) -> str:
@@ -145,17 +145,24 @@ def limits_of(pair: Pair) -> Limits:
         }
         limits.vectors |= vectors(flat)
         for node in reversed(called):
-            _add(node, limits)
+            _add_operator(node, limits)
         if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
             limits.divisors |= _reaching(flat, column("divisors"), HANDING_ON) & free
-    whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
-    limits.where |= whole & free - integers
+    whole_numbers = {name for name, role in limits.roles.items() if role.kind == "whole number"}
+    limits.where |= whole_numbers & free - integers
     limits.divisors -= limits.where
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
     limits.takes_empty = conditions().feeds_empty and all(
         node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in both
     )
     limits.takes_any = takes_any(both)
+    limits.only_moves = all(node.op_type in _MOVING for node in both)
+    _add_constants(pair, both, limits)
+    return limits
+
+
+def _add_constants(pair: Pair, both: Sequence[NodeProto], limits: Limits) -> None:
+    """Note the constants and attributes of both sides."""
     held = list(held_in(pair))
     numeric = [value for value in held if value.dtype.kind in "iuf"]
     limits.texts = texts_of(value for value in held if value.dtype.kind in "OSUT")
@@ -164,7 +171,6 @@ def limits_of(pair: Pair) -> Limits:
     if limits.has_steps:
         limits.tables = tables_of(numeric)
         limits.integer_vectors = vectors_of(numeric)
-    limits.only_moves = all(node.op_type in _MOVING for node in both)
     numbers = {
         item for value in numeric if value.dtype in _SIZE_TYPES and value.size <= FEW for item in value.ravel().tolist()
     }
@@ -173,7 +179,6 @@ def limits_of(pair: Pair) -> Limits:
     if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
         lengths = {length for shape in limits.held.values() for length in shape if length > 1}
         limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])
-    return limits
 
 
 def with_called(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
@@ -204,7 +209,7 @@ def _leaves_open(node: NodeProto) -> bool:
     return node.op_type in _OPEN_TO_SPECIAL or any(kind in (b"min", b"max") for kind in scatters)
 
 
-def _add(node: NodeProto, limits: Limits) -> None:
+def _add_operator(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPPING
     if node.domain not in DEFAULT_DOMAINS:
         return

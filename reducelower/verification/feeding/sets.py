@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from onnx import TensorProto
@@ -35,6 +36,7 @@ _ALONE = ("wide", "large", "small", "zeros", "negative", "NaN", "infinity")
 _AGAIN = ("mixed", "halves", "infinity", "limits", "around constants", "strings of several")
 _OF_LARGE = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 _MOVED = ("random", "mixed", "NaN", "infinity", "true")
+_WITH_TRUTHS = ("random", "wide", "NaN", "infinity")
 _ORDINARY = ("random", "true")
 _BESIDE = ("mixed", "wide", "negative", "around constants", "off steps", "from tables", "between constants")
 _SPECIAL = frozenset({"infinity", "NaN", "only NaN"})
@@ -55,7 +57,7 @@ class Sets(Bases):
     reached: set[str] = field(default_factory=set)
 
     def __call__(self, accepts: Accepts, suits: Accepts) -> Iterator[Case]:
-        """One set after another that the source accepts; both sides accept sizes reduced from the model's."""
+        """One set after another that the source accepts; `suits` asks both sides, for sizes other than the sample's."""
         if not self.specs:
             yield Case("no inputs", {})
             return
@@ -70,9 +72,9 @@ class Sets(Bases):
         base = self._from_sample(samples[0], suits) if samples else self._search(self.specs, accepts)
         if base is None:
             return
-        yield from self._kinds(base)
+        yield from self._in_all_inputs(base)
         yield from self._truths(base)
-        yield from self._alone(base)
+        yield from self._in_one_input(base)
         yield from self._rows(base)
         yield from self._tables(base, accepts)
         if not self.rests_on_names:
@@ -90,9 +92,13 @@ class Sets(Bases):
             not _SPECIAL.isdisjoint(kinds.values()),
         )
 
-    def _kinds(self, base: Base) -> Iterator[Case]:
+    @cached_property
+    def _kinds(self) -> Mapping[str, None]:
+        return dict.fromkeys(kind for filling in self._fillings.values() for kind in filling.kinds)
+
+    def _in_all_inputs(self, base: Base) -> Iterator[Case]:
         fillings = self._fillings
-        kinds = list(dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds))
+        kinds = list(self._kinds)
         count = max((base.feeds[name].size for name in fillings), default=0)
         if count > LARGE:
             kinds = [kind for kind in kinds if kind in _OF_LARGE]
@@ -109,14 +115,13 @@ class Sets(Bases):
     def _truths(self, base: Base) -> Iterator[Case]:
         """Every combination of truth values for the bool inputs, since a mask may hide the few special elements."""
         bools = [spec.name for spec in self.specs if spec.element_type == TensorProto.BOOL][:_TRUTHS]
-        kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
         for number in range(2 ** len(bools) if bools else 0):
             truths = {name: "true" if number >> at & 1 else "false" for at, name in enumerate(bools)}
-            for at, kind in enumerate(kind for kind in ("random", "wide", "NaN", "infinity") if kind in kinds):
+            for at, kind in enumerate(kind for kind in _WITH_TRUTHS if kind in self._kinds):
                 label = f"{kind} values, {', '.join(f'{name} {truth}' for name, truth in truths.items())}"
                 yield self._case(base, label, dict.fromkeys(self._fillings, kind) | truths, 2, number, at)
 
-    def _alone(self, base: Base) -> Iterator[Case]:
+    def _in_one_input(self, base: Base) -> Iterator[Case]:
         """Each kind of values in one operand, beside ordinary ones; and far larger values beside far smaller ones.
 
         Every set fills all operands, so with very many only some are varied, from the first to near the last.
@@ -203,10 +208,9 @@ class Sets(Bases):
             has_many = most == _MOST or (self.limits.has_steps and not at)
             beside: tuple[str, ...] = _BESIDE if has_many else () if at else ("mixed",)
             beside += ("random",) * (DRAWS if most == _MOST else 0)  # so that every row of a table is selected
-            kinds = {kind for filling in self._fillings.values() for kind in filling.kinds}
             is_plain = 0 in key or self.limits.only_moves or resized.count() > LARGE
             for number, kind in enumerate(() if is_plain else beside):
-                if kind in kinds:
+                if kind in self._kinds:
                     yield self._case(resized, f"{kind} values", dict.fromkeys(self._fillings, kind), 7, at, number)
 
     def _all_sizes(self, base: Base) -> Iterator[tuple[dict[str, int], int]]:
@@ -220,19 +224,19 @@ class Sets(Bases):
         for step in range(1, min(self.limits.least, _NEXT) + 1):
             yield {name: max(size, self.limits.least) + step for name, size in sizes.items()}, LARGE
         for name in names[:_SIZES]:
-            for to in (1, sizes[name] + 1, *self._zero()):
-                yield {**sizes, name: to}, LARGE
+            for size in (1, sizes[name] + 1, *self._zero()):
+                yield {**sizes, name: size}, LARGE
             yield {**sizes, name: _WIDER}, _MOST_WIDER
-        yield from ((dict.fromkeys(names, to), LARGE) for to in (1, 2))
-        yield from ((dict.fromkeys(names, to), _MOST) for to in self.limits.rows)
+        yield from ((dict.fromkeys(names, size), LARGE) for size in (1, 2))
+        yield from ((dict.fromkeys(names, size), _MOST) for size in self.limits.rows)
         if self._zero():
             yield dict.fromkeys(names, 0), LARGE
-        for to in sorted({bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}):
-            everywhere = dict.fromkeys(names, to)
+        for size in sorted({bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}):
+            everywhere = dict.fromkeys(names, size)
             if base.count(everywhere) <= _MOST // 16:
                 yield everywhere, _MOST
             else:
-                yield from (({**dict.fromkeys(names, other), name: to}, _MOST) for name in names for other in (2, 1))
+                yield from (({**dict.fromkeys(names, other), name: size}, _MOST) for name in names for other in (2, 1))
 
     def _zero(self) -> tuple[int, ...]:
         """The size zero, if empty tensors may be fed."""

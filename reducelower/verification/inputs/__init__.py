@@ -1,1 +1,1 @@
-"""Inputs of whole models: made, given, or read from files."""
+"""Inputs for whole models: made, or read from files."""

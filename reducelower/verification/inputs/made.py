@@ -27,6 +27,7 @@ __all__ = [
     "make_feeds",
     "may_have",
     "random_array",
+    "shape_at",
     "tensor_dims",
 ]
 
@@ -168,18 +169,19 @@ def _batches(specs: Sequence[InputSpec]) -> set[str]:
 
 def _elements(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
     """The number of elements of the largest input."""
-    return max(prod(_shape(spec, sizes)) for spec in specs)
+    return max(prod(shape_at(_dims(spec), sizes)) for spec in specs)
 
 
-def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(_dims(spec)))
+def shape_at(dims: tuple[int | str | None, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an input at these sizes of its symbols."""
+    return tuple(dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(dims))
 
 
 def check_making(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> None:
     """Raise a TooLargeError if an input is too large to be made even at its smallest sizes."""
     sizes = dict.fromkeys(_symbols(specs), 1) | dict(dims)
     for spec in specs:
-        check_elements(prod(_shape(spec, sizes)))
+        check_elements(prod(shape_at(_dims(spec), sizes)))
 
 
 def make_feeds(
@@ -188,7 +190,7 @@ def make_feeds(
     """One array per input."""
     feeds = {}
     for spec in specs:
-        feeds[spec.name] = random_array(spec.element_type, _shape(spec, sizes), values, rng)
+        feeds[spec.name] = random_array(spec.element_type, shape_at(_dims(spec), sizes), values, rng)
     return feeds
 
 

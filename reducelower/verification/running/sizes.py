@@ -21,9 +21,9 @@ A_SHAPE = 64
 """An int64 input with at most so many elements may be a shape."""
 
 
-def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
+def inferred(model: ModelProto, feeds: Mapping[str, Any]) -> GraphProto | None:
     """The graph with the shapes of its values for inputs of these shapes (see `as_fed`); None if they do not fit."""
-    fed = as_fed(model, given)
+    fed = as_fed(model, feeds)
     try:
         # To follow computed sizes, onnx would propagate data, which it keeps as messages: gigabytes for long vectors.
         graph = infer_shapes(fed).graph
@@ -36,7 +36,7 @@ def inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
         return None
 
 
-def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
+def as_fed(model: ModelProto, feeds: Mapping[str, Any]) -> ModelProto:
     """A copy without weights whose inputs have these shapes, or those of these arrays; it states no other shapes.
 
     Small int64 inputs become constants, since they may be shapes.
@@ -55,7 +55,7 @@ def as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
     inputs = list(bare.graph.input)
     del bare.graph.input[:]
     for value in inputs:
-        fed = given.get(value.name)
+        fed = feeds.get(value.name)
         dims = fed.shape if isinstance(fed, np.ndarray) else fed
         if isinstance(dims, tuple):
             value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
