@@ -62,8 +62,6 @@ TAKES_MORE: Mapping[tuple[str, int], str] = {
     ("OneHot", 11): "negative indices and axes became valid",
     ("If", 11): "branches may give different shapes",
     ("Mod", 28): "fmod=0 became valid for floats",
-    ("OptionalGetElement", 18): "tensors and sequences pass through",
-    ("OptionalHasElement", 18): "tensors, sequences and absent inputs became valid",
     ("Pad", 19): "mode wrap is new",
     ("Resize", 19): "coordinate transformation half_pixel_symmetric is new",
 }  # fmt: skip
@@ -77,8 +75,10 @@ SAME_IN_PRACTICE: Mapping[tuple[str, int], str] = {
     ("Clip", 13): "min above max was given a meaning, the one runtimes had",
     ("ConvTranspose", 11): "runtimes used the later text's padding for output_shape all along",
     ("Mod", 13): "the text says which types fmod is for; runtimes take the same as before",
+    ("OptionalGetElement", 18): "what is no optional passes through, which its type tells",
+    ("OptionalHasElement", 18): "what is no optional is there, which its type tells",
 }
-"""Boundaries where the text changed and runtimes did not: nodes stay as they are."""
+"""Boundaries where the text changed and nodes did not, or tell by their types: they stay as they are."""
 
 
 def _all_ones(values: Any) -> bool:

@@ -18,6 +18,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import moved
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import has_body, is_deprecated, versions
 from reducelower.model.text import one_line
 from reducelower.rulebook.bodies import instantiate, instantiate_function
@@ -83,7 +84,7 @@ def beside_rules(op_type: str) -> Iterator[tuple[str, str]]:
         yield "Python", (each.expression.__doc__ or "").strip().partition("\n")[0]
     if op_type in _BOOK.book.operators:
         yield "text", f"the rule operators/{op_type}"
-    elif has_body(defs.get_schema(op_type)):
+    elif op_type not in HOLDING_GRAPHS and has_body(defs.get_schema(op_type)):
         yield "schemas", "the function body in its schema"
 
 
@@ -127,8 +128,11 @@ def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:
 
 
 def _schema_body(node: NodeProto, opset: int, scope: AnyScope) -> FunctionProto | None:
-    """The function body in the operator's schema, for the oldest opset version possible; None if there is none."""
-    if is_deprecated(node.op_type, opset):
+    """The function body in the operator's schema, for the oldest opset version possible; None if there is none.
+
+    That of an operator that holds a graph would take its nodes, which are of the model's opset version, for its own.
+    """
+    if is_deprecated(node.op_type, opset) or node.op_type in HOLDING_GRAPHS:
         return None
     found: Any = defs.get_schema(node.op_type, opset, "")  # Its stubs do not know the bodies by opset version.
     if found.has_function:
