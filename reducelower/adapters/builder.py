@@ -81,11 +81,6 @@ class Writer:
                 f"it takes a table of {shape} numbers to write it out, and {MOST_NUMBERS:,} in all are the most"
             )
 
-    def numbered(self, first: int, end: int) -> np.ndarray:
-        """The whole numbers from the first up to the end, for a table; refused where they are too many."""
-        self.make_room(end - first)
-        return np.arange(first, end, dtype=np.int64)
-
     def yields(
         self, op_type: str, *inputs: str, output: int = 0, copied: Attributes = (), **attributes: Any
     ) -> list[NodeProto]:
