@@ -44,19 +44,12 @@ def _half_pixel(x: Floats, axis: Axis) -> Floats:
     return (x + np.float32(0.5)) / np.float32(axis.scale) - np.float32(0.5)
 
 
-def _symmetric(x: Floats, axis: Axis) -> Floats:
-    adjustment = np.float32(axis.after / (axis.scale * axis.before))
-    offset = np.float32(axis.before / 2) * (np.float32(1) - adjustment)
-    return offset + _half_pixel(x, axis)
-
-
 def _align_corners(x: Floats, axis: Axis) -> Floats:
     return x * np.float32(axis.before - 1) / np.float32(max(axis.after - 1, 1))
 
 
 _COORDINATES: Mapping[str, Callable[[Floats, Axis], Floats]] = {
     "half_pixel": _half_pixel,
-    "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": lambda x, axis: _half_pixel(x, axis) if axis.after > 1 else np.zeros_like(x),
     "align_corners": _align_corners,
     "asymmetric": lambda x, axis: x / np.float32(axis.scale),

@@ -3,7 +3,7 @@
 What a version lacks is first said otherwise where it is the same (nearest neighbours under another name, a size as a
 scale), then written out for known sizes (`interpolation`), and refused where neither will do.
 
-Sources: the pages of Resize (10, 11, 13, 18, 19), Upsample (1, 7, 9); which way Resize of 10 rounds is what its test
+Sources: the pages of Resize (10, 11, 13, 18), Upsample (7, 9); which way Resize of 10 rounds is what its test
 data and runtimes do: down where it enlarges, up where it reduces.
 """
 
@@ -21,7 +21,7 @@ from reducelower.adapters.ops.interpolation import Axis, interpolate
 from reducelower.adapters.ops.run_time_interpolation import can_interpolate_at_run_time, interpolate_at_run_time
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.numbers import Array
 from reducelower.model.value_info import size_of
 from reducelower.scope.scope import Scope
@@ -61,7 +61,7 @@ def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
     named = op.attribute("axes", None)
     places = range(rank) if named is None else [axis % rank for axis in named]
     factors = op.scope.constant(scales) if scales else None
-    wanted = _known_sizes(op, sizes, len(places)) if sizes and _plain(op.node) else None
+    wanted = _known_sizes(op, sizes, len(places)) if sizes else None
     found = []
     for number, place in sorted(enumerate(places), key=lambda pair: pair[1]):
         size = size_of(dims[place])
@@ -127,7 +127,7 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
     if axes is None:
         rank = op.scope.rank(op.input(0))
         knows_scales = bool(scales) and op.scope.constant(scales) is not None
-        can = _plain(op.node) and can_interpolate_at_run_time(op.node, knows_scales=knows_scales)
+        can = can_interpolate_at_run_time(op.node, knows_scales=knows_scales)
         if rank is None or op.scope.target_opset < 9 or not can:
             raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
         return interpolate_at_run_time(op, _changing(op, scales, sizes, rank), scales, sizes)
@@ -135,38 +135,13 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
     return interpolate(op, axes)
 
 
-@lowers("Resize", 19)
-def _lower_symmetric(op: Writer) -> Outcome:
-    if op.attribute("coordinate_transformation_mode", "half_pixel") != "half_pixel_symmetric":
-        return None
-    if not _plain(op.node) and (axes := _settle_policy(op)) is not None:
-        return interpolate(op, axes)
-    if not _given(op, 2) and op.attribute("mode", "nearest") != "nearest":
-        # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
-        op.set("coordinate_transformation_mode", "half_pixel")
-        return None
-    # Sizes known at run time only are worked out for all axes.
-    known = _axes(op, _given(op, 2), _given(op, 3)) is not None
-    if not known and op.attribute("axes") is not None:
-        _state_all_axes(op)
-    return _written_out(op, "it uses half_pixel_symmetric, and opset 19 is the oldest that has it")
-
-
-def _plain(node: NodeProto) -> bool:
-    """Whether sizes are meant as they are."""
-    return bool(value_of(node, "keep_aspect_ratio_policy", "stretch") == "stretch")
-
-
 @lowers("Resize", 18)
 def _lower_axes(op: Writer) -> Outcome:
-    """Axes that are not named keep their size: scale 1, or the size they have; antialias and the policy go."""
+    """Axes that are not named keep their size: scale 1, or the size they have; antialias is written out."""
     antialias = bool(op.attribute("antialias", 0)) and op.attribute("mode", "nearest") != "nearest"
     if not antialias:
         op.drop("antialias")
-    if not _plain(op.node):
-        if (axes := _settle_policy(op)) is not None:
-            return interpolate(op, axes)
-    elif op.attribute("axes") is not None:
+    if op.attribute("axes") is not None:
         _state_all_axes(op)
     op.drop("keep_aspect_ratio_policy")
     if antialias:
@@ -204,49 +179,6 @@ def _spread(op: Writer, name: str, base: str, places: list[int], element_type: i
         return op.constant(whole, element_type, "scales" if base else "sizes")
     indices = op.integers(places, "resized_axes")
     return op.add("ScatterElements", base or op.add("Shape", op.input(0)), indices, name, axis=0)
-
-
-def _settle_policy(op: Writer) -> list[Axis] | None:
-    """Write the scales or sizes that keep_aspect_ratio_policy comes down to; the axes where neither says the same."""
-    found = _with_policy(op, _given(op, 3))
-    if isinstance(found, list):
-        return found
-    _set_inputs(op, op.input(0), _given(op, 1), *found)
-    op.drop("axes")
-    op.drop("keep_aspect_ratio_policy")
-    return None
-
-
-def _with_policy(op: Writer, sizes: str) -> tuple[str, str] | list[Axis]:
-    """What keep_aspect_ratio_policy comes down to: scales or sizes, the other name empty; else axes."""
-    value = op.scope.constant(sizes) if sizes else None
-    shape = op.shape(0)
-    if value is None or shape is None:
-        raise RefusedError("it keeps the aspect ratio of sizes not known here, which came with opset 18")
-    axes = [axis % len(shape) for axis in op.attribute("axes") or range(len(shape))]
-    before = [shape[axis] for axis in axes]
-    if not all(before):
-        size = "no" if 0 in before else "unknown"
-        raise RefusedError(f"it keeps the aspect ratio of data of {size} size, which came with opset 18")
-    pick = min if op.attribute("keep_aspect_ratio_policy", "stretch") == "not_larger" else max
-    scale = pick(int(wanted) / size for wanted, size in zip(value.reshape(-1), before, strict=True) if size)
-    scaled = np.array([np.float32(scale) * np.float32(size) for size in before if size is not None])
-    rounded = np.floor(scaled + 0.5)
-    op.scope.release(sizes)
-    if np.array_equal(scaled, rounded) and None not in shape:
-        whole = np.array(shape)
-        whole[axes] = rounded
-        return "", op.scope.add_constant(whole.astype(np.int64), "sizes")
-    scalable = all(_scaled(size or 0, scale) == after for size, after in zip(before, rounded, strict=True))
-    if scalable and not op.attribute("antialias", 0):
-        factors = np.ones(len(shape), np.float32)
-        factors[axes] = scale
-        return op.scope.add_constant(factors, "scales"), ""
-    return [
-        Axis(place, size or 0, int(after), scale)
-        for place, size, after in zip(axes, before, rounded, strict=True)
-        if size != after
-    ]
 
 
 @lowers("Resize", 13)
@@ -413,29 +345,3 @@ def _upsample_by_coordinates(op: Writer) -> list[NodeProto] | None:
 @expresses("Upsample", opset=10, reads=9)
 def _upsample_by_resize(op: Writer) -> list[NodeProto]:
     return op.yields("Resize", *op.node.input, copied=op.node.attribute)
-
-
-_OLD_MODES = {"linear": "bilinear", "bilinear": "linear"}
-
-
-@lowers("Upsample", 7)
-def _lower_scales(op: Writer) -> None:
-    """Two factors, of height and width, instead of one per axis."""
-    scales = op.attribute("scales")
-    if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
-        raise RefusedError(f"its scales {list(scales)} are not those of images, which Upsample is for before opset 7")
-    op.drop("scales")
-    op.set("height_scale", scales[2])
-    op.set("width_scale", scales[3])
-    mode = op.attribute("mode", "nearest")
-    op.set("mode", _OLD_MODES.get(mode, mode))
-
-
-@raises("Upsample", 7)
-def _raise_scales(op: Writer) -> None:
-    scales = [1.0, 1.0, float(op.attribute("height_scale")), float(op.attribute("width_scale"))]
-    op.drop("height_scale")
-    op.drop("width_scale")
-    op.set("scales", scales)
-    mode = op.attribute("mode", "nearest")
-    op.set("mode", _OLD_MODES.get(mode, mode))

@@ -38,18 +38,17 @@ class _Axis:
 def can_interpolate_at_run_time(node: NodeProto, *, knows_scales: bool) -> bool:
     """Whether a node's mode is one of those that are written out for sizes known at run time only.
 
-    The symmetric correction is a difference of nearly equal numbers: which way that is rounded decides what floor and
-    ceil take. An axis that keeps its size stays as it is. Of all transformations tf_half_pixel_for_nn alone would shift
-    it, unless it is rounded down, so scales have to tell which axes these are.
+    An axis that keeps its size stays as it is. Of all transformations tf_half_pixel_for_nn alone would shift it, unless
+    it is rounded down, so scales have to tell which axes these are.
     """
     transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
     if transformation not in _COORDINATES or value_of(node, "antialias", 0) or value_of(node, "exclude_outside", 0):
         return False
-    is_nearest = value_of(node, "mode", "nearest") == "nearest"
-    rounding = value_of(node, "nearest_mode", "round_prefer_floor")
     if transformation == "tf_half_pixel_for_nn" and not knows_scales:
+        is_nearest = value_of(node, "mode", "nearest") == "nearest"
+        rounding = value_of(node, "nearest_mode", "round_prefer_floor")
         return bool(is_nearest and rounding in ("floor", "round_prefer_floor"))
-    return bool(transformation != "half_pixel_symmetric" or not is_nearest or rounding not in ("floor", "ceil"))
+    return True
 
 
 def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
@@ -109,13 +108,6 @@ def _half_pixel_of_many(op: Writer, axis: _Axis) -> str:
     return op.add("Mul", _half_pixel(op, axis), several, tail="coordinate")
 
 
-def _symmetric(op: Writer, axis: _Axis) -> str:
-    exact = op.add("Mul", axis.scale, axis.before, tail="exact")
-    rest = op.add("Sub", _number(op, 1), op.add("Div", axis.after, exact, tail="adjustment"), tail="rest")
-    offset = op.add("Mul", op.add("Div", axis.before, _number(op, 2), tail="centre"), rest, tail="offset")
-    return op.add("Add", offset, _half_pixel(op, axis), tail="coordinate")
-
-
 def _align_corners(op: Writer, axis: _Axis) -> str:
     one = _number(op, 1)
     reach = op.add("Mul", axis.places, op.add("Sub", axis.before, one, tail="last"), tail="reach")
@@ -125,7 +117,6 @@ def _align_corners(op: Writer, axis: _Axis) -> str:
 
 _COORDINATES: Mapping[str, Callable[[Writer, _Axis], str]] = {
     "half_pixel": _half_pixel,
-    "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": _half_pixel_of_many,
     "align_corners": _align_corners,
     "asymmetric": lambda op, axis: op.add("Div", axis.places, axis.scale, tail="coordinate"),
