@@ -8,6 +8,7 @@ import numpy as np
 from google.protobuf.message import Message
 from onnx import NodeProto
 
+from reducelower.adapters.ops.pooling import windows_of
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.schemas import REDUCTIONS, default_attributes, element_type_name
@@ -351,19 +352,10 @@ class Features:
     @property
     def overhangs(self) -> bool:
         """Whether the last window along an axis would begin beyond data and padding before them, and is left out."""
-        kernel, shape = value_of(self._node, "kernel_shape", ()), self._scope.shape(self._node.input[0])
+        shape = self._scope.shape(self._node.input[0])
         if not value_of(self._node, "ceil_mode", 0) or shape is None:
             return False
-        ones = [1] * len(kernel)
-        strides, dilations = (value_of(self._node, name, ones) for name in ("strides", "dilations"))
-        pads = value_of(self._node, "pads", [0] * 2 * len(kernel))
-        return any(
-            size is not None
-            and -((size + before + after - (length - 1) * dilation - 1) // -stride) * stride >= size + before
-            for size, length, stride, dilation, before, after in zip(
-                shape[2:], kernel, strides, dilations, pads, pads[len(kernel) :], strict=False
-            )
-        )
+        return any(window.dropped for window in windows_of(self._node, shape))
 
     @property
     def constant(self) -> bool:
