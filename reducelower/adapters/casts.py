@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
+from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
 
-from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import entered
 from reducelower.errors import RefusedError
@@ -23,7 +22,7 @@ from reducelower.rulebook.boundaries import Boundaries, shipped
 from reducelower.scope.body import AnyScope
 from reducelower.scope.values import read_tensor
 
-__all__ = ["CAST_OPSET", "Fitted", "cast_exactly", "refusal", "retype", "retypes", "retypes_container"]
+__all__ = ["CAST_OPSET", "Fitted", "cast_exactly", "refusal", "retype", "retypes"]
 
 CAST_OPSET = 13
 """Opset version that the nodes added here are written for."""
@@ -36,22 +35,13 @@ The node is written for the target's opset version, the ones added for `CAST_OPS
 
 _Retype: TypeAlias = Callable[[Writer, int, defs.OpSchema], Fitted]
 
-RetypeContainer: TypeAlias = Callable[[Writer, TypeProto, defs.OpSchema], "Fitted | None"]
-
 _RETYPES: dict[str, _Retype] = {}
-_CONTAINERS: dict[str, RetypeContainer] = {}
 
 
 def retypes(*op_types: str) -> Callable[[_Retype], _Retype]:
     """Register how operators handle data of an element type that their version at the target lacks."""
 
     return entered(_RETYPES, *op_types)
-
-
-def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeContainer]:
-    """Register how operators handle sequences and optionals that their version at the target lacks."""
-
-    return entered(_CONTAINERS, *op_types)
 
 
 def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, own: Boundaries | None = None) -> Fitted:
@@ -63,19 +53,12 @@ def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, o
         nodes = rule.apply(node, scope, goal.since_version)
         if isinstance(nodes, list):
             return nodes, None, []
-    ops.load(node.op_type)
-    op = Writer(node, scope)
-    if misfit.startswith("tensor("):
-        element_type = parse_element_type(misfit)
-        if node.op_type not in _RETYPES:
-            raise refusal(op, element_type)
-        return _RETYPES[node.op_type](op, element_type, goal)
-    hold = _CONTAINERS.get(node.op_type)
-    container = scope.type(node.input[0]) if hold is not None else None
-    fitted = None if hold is None or container is None else hold(op, container, goal)
-    if fitted is None:
+    if not misfit.startswith("tensor("):
         raise RefusedError(f"{node.op_type} does not take {misfit} at opset {scope.target_opset}")
-    return fitted
+    op, element_type = Writer(node, scope), parse_element_type(misfit)
+    if node.op_type not in _RETYPES:
+        raise refusal(op, element_type)
+    return _RETYPES[node.op_type](op, element_type, goal)
 
 
 def refusal(op: Writer, element_type: int) -> RefusedError:

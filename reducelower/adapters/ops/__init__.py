@@ -16,7 +16,7 @@ FAMILIES: Mapping[str, str] = {
     "control": "If Loop Scan",
     "convolution": "Col2Im DeformConv",
     "einsum": "Einsum",
-    "elementwise": "Cast CastLike Identity",
+    "elementwise": "Cast CastLike",
     "fourier": "DFT STFT",
     "pooling": "AveragePool LpPool MaxPool",
     "resize": "Resize Upsample",

@@ -1,32 +1,18 @@
-"""Cast by a type's name, CastLike, and Identity of sequences; not text, since types decide what is written.
+"""Cast by a type's name, and CastLike; not text, since types decide what is written.
 
-Sources: the pages of Cast (1, 6), CastLike (15 and later), Identity (13, 14).
+Sources: the pages of Cast (1, 6), CastLike (15 and later).
 """
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.casts import Fitted, retypes_container
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.schemas import parse_element_type
-
-
-@retypes_container("Identity")
-def _identity(op: Writer, container: TypeProto, goal: defs.OpSchema) -> Fitted | None:
-    """A sequence with something put in at its end and taken out again."""
-    if container.WhichOneof("value") != "sequence_type":
-        return None
-    element_type = container.sequence_type.elem_type.tensor_type.elem_type
-    dtype = helper.tensor_dtype_to_np_dtype(element_type)
-    something = op.scope.add_constant(np.zeros([0], dtype), "something")
-    longer = op.add("SequenceInsert", op.input(0), something, tail="longer")
-    return op.yields("SequenceErase", longer), None, []
 
 
 @raises("Cast", 6)
