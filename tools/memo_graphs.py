@@ -27,10 +27,10 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
     """What comes of a model: its bytes, or every reason why there are none."""
     try:
-        draft, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
+        made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
     except ContradictionError as error:
         return str(error)
-    return "\n".join(map(str, plan.refusals)) or draft.document().data
+    return "\n".join(map(str, plan.refusals)) or made.data
 
 
 def differing(seed: int, count: int, start: int = 0) -> Iterator[tuple[int, ModelProto, Target]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto
 
 from reducelower.errors import Refusal
-from reducelower.model.nodelist import Replacement, count_of
+from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.scope.graph import GraphScope
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Edit:
         for work in self.scope.deferred:
             work()
         if isinstance(self.scope.holder, GraphProto) and self.types:
-            self.scope.stated.add(b"".join([self.types[index] for index in sorted(self.types)]))
+            self.scope.holder.MergeFromString(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)
@@ -75,7 +75,7 @@ class Edit:
         positions: dict[int, tuple[int, int]] = {}
         shift = 0
         for index in sorted({*self.replaced, *self.sites}):
-            count = count_of(self.replaced[index]) if index in self.replaced else 1
+            count = len(nodes_of(self.replaced[index])) if index in self.replaced else 1
             if index in self.sites:
                 positions[index] = (index + shift, count)
             shift += count - (index >= 0)

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
-from onnx import FunctionProto, NodeProto
+from onnx import FunctionProto, ModelProto, NodeProto
 
 from reducelower.adapters import constants
 from reducelower.errors import Refusal, RefusedError, RuleError
 from reducelower.legalization.checking import refuse_invalid, refuse_types_not_allowed
-from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.equal_tables import EqualTables
 from reducelower.legalization.legality import Treatment
@@ -68,7 +67,7 @@ class GraphPass:
 
     def __init__(
         self,
-        draft: Draft,
+        model: ModelProto,
         target: Target,
         ground: Ground,
         rules: Rules,
@@ -81,7 +80,7 @@ class GraphPass:
     ) -> None:
         """Prepare a run, which `records` what is applied where if asked to."""
         assert target.opset is not None
-        self.draft = draft
+        self.model = model
         self.target = target
         self.goal: int = target.opset
         self.ground = ground
@@ -96,9 +95,8 @@ class GraphPass:
 
     def run(self, source_opset: int) -> None:
         """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
-        draft = self.draft
-        self._walk(GraphScope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
-        for number, function in enumerate(draft.model.functions):
+        self._walk(GraphScope(self.ground, self.model.graph, source_opset, "graph", key=()))
+        for number, function in enumerate(self.model.functions):
             self._walk_function(function, number)
         remove_unused(self.edits)
         for edit in self.edits:
@@ -131,7 +129,7 @@ class GraphPass:
         runtime = self.target.runtime
         if runtime is None or not self.edits:
             return ()
-        ranks = (self.edits[0].scope.rank(value.name) for value in self.draft.model.graph.output)
+        ranks = (self.edits[0].scope.rank(value.name) for value in self.model.graph.output)
         return (*self._memo.unmended, *runtime.misshapes(ranks))
 
     @property
@@ -147,13 +145,13 @@ class GraphPass:
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
-        operators = set(nodes.operators()) - {"Constant"}
+        operators = set(nodes.op_types) - {"Constant"}
         doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, nodes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         if self._rewriter.moves:
             treated = operators  # the list of operators does not tell their domains
         positions = nodes.positions(treated.__contains__)
-        originals: Iterable[bytes] = map(nodes.original, positions)
+        originals: Iterable[bytes] = map(nodes.serialized, positions)
         if "DequantizeLinear" in treated and are_written_out(table, self.goal):
             originals = (with_quantized(data, scope) for data in originals)
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
@@ -254,11 +252,11 @@ class GraphPass:
         """Legalize the Constant nodes that are still read."""
         for edit in self.edits:
             scope, nodes = edit.scope, edit.scope.node_list
-            treatment = self._rewriter.table(scope.opset)["Constant"] if "Constant" in nodes.operators() else None
+            treatment = self._rewriter.table(scope.opset)["Constant"] if "Constant" in nodes.op_types else None
             if treatment is None or treatment.is_nothing:
                 continue
             positions = [index for index in nodes.positions("Constant".__eq__) if index not in edit.replaced]
-            originals = zip(positions, map(nodes.original, positions), strict=True)
+            originals = zip(positions, map(nodes.serialized, positions), strict=True)
             for index, read in self._memo.repeat("constants", edit, originals):
                 node = in_blanks(read)
                 if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and any(node.output):

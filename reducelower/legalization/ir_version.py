@@ -8,13 +8,11 @@ from operator import attrgetter
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, defs, helper
 
-from reducelower.model.census import Stated
-from reducelower.model.nodelist import NodeList
-from reducelower.model.schemas import latest_opset, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, schema
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import counted
 
-__all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version", "release_initializers"]
+__all__ = ["ir_version_of_opset", "needed_ir_version", "release_initializers"]
 
 
 @cache
@@ -62,20 +60,14 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, nodes: NodeList, stated: Stated | None = None) -> int:
+def needed_ir_version(model: ModelProto) -> int:
     """The oldest IR version that allows the contents of a model, apart from its operators and their constants.
 
     Defaults that callers may override need IR version 4; before, the initializer of an input is a constant.
 
     Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
-
-    Args:
-        model: the model, without the nodes of its main graph.
-        nodes: the nodes of its main graph; those in the message are ignored. Operators are those before conversion:
-            rewrites add nothing that needs a newer IR version than the nodes they replace.
-        stated: the types that the main graph states, if they are at hand as columns.
     """
-    needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
+    needed = _outside_nodes(model.graph)
     if model.graph.initializer and model.ir_version >= DEFAULTS_SINCE:
         needed = max(needed, DEFAULTS_SINCE)
     if model.functions:
@@ -86,21 +78,9 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, stated: Stated | None 
         needed = max(needed, 10)
     if any(field.name == "configuration" for field, _ in model.ListFields()):
         needed = max(needed, 11)
-    census = nodes.census
-    if not census.is_plain:
-        return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
-    if census.has_overloads:
-        needed = max(needed, 10)
     # At no opset version does Constant take a type of a newer IR version than that opset's own.
-    holding = set(filter(_may_hold, census.operators)) - {"Constant"}
-    if holding:
-        needed = max(needed, _nodes(node for _, node in nodes.of(holding.__contains__)))
-    return max([needed, *(_nodes(function.node) for function in model.functions)])
-
-
-def ir_version_to_read(model: ModelProto) -> int:
-    """As `needed_ir_version`, for a complete model message."""
-    return needed_ir_version(model, NodeList.of_holder(model.graph))
+    others = (node for node in model.graph.node if node.op_type != "Constant")
+    return max(needed, _nodes(others), *(_nodes(function.node) for function in model.functions))
 
 
 # Large models have as many value_info entries as nodes.
@@ -117,7 +97,7 @@ def _may_hold(op_type: str) -> bool:
     return found is None or any(attribute.type not in _PLAIN for attribute in found.attributes.values())
 
 
-def _outside_nodes(graph: GraphProto, stated: Collection[int] | None = None) -> int:
+def _outside_nodes(graph: GraphProto) -> int:
     needed = 3
     if graph.initializer:
         inputs = {value.name for value in graph.input}
@@ -127,8 +107,7 @@ def _outside_nodes(graph: GraphProto, stated: Collection[int] | None = None) -> 
         needed = 5
     for tensor in graph.initializer:
         needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
-    inner = graph.value_info if stated is None or not _TYPE_VERSIONS.keys().isdisjoint(stated) else ()
-    return max(needed, *map(_values, (graph.input, graph.output, inner)))
+    return max(needed, *map(_values, (graph.input, graph.output, graph.value_info)))
 
 
 def _values(values: Collection[ValueInfoProto]) -> int:
@@ -144,6 +123,8 @@ def _nodes(nodes: Iterable[NodeProto]) -> int:
 
 def _node(node: NodeProto) -> int:
     needed = 10 if node.overload else 3
+    if node.domain in DEFAULT_DOMAINS and not _may_hold(node.op_type):
+        return needed
     for attribute in node.attribute:
         kind = attribute.type
         if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from operator import attrgetter
 
 from onnx import AttributeProto, GraphProto, NodeProto, defs
 
 from reducelower.model.attributes import NAMING_TYPES
+from reducelower.model.constants import element_type_of_constant
 from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
 from reducelower.scope.graph import GraphScope
@@ -87,6 +89,9 @@ def _elements(type_name: str) -> set[str]:
     return found
 
 
+_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
+
+
 class OccurringTypes:
     """Collects the types of a whole model."""
 
@@ -98,9 +103,11 @@ class OccurringTypes:
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
         """Add the types of inputs, initializers, Constant nodes and value_info."""
         for scope in scopes:
-            holder, element_types = scope.holder, scope.stated.element_types
-            self._nodes.append(scope.node_list)
-            of_tensors = {*element_types, *scope.node_list.types_of_constants()}
+            holder, nodes = scope.holder, scope.node_list
+            self._nodes.append(nodes)
+            element_types = set(map(_ELEMENT_TYPE, holder.value_info))
+            constants = nodes.positions("Constant".__eq__)
+            of_tensors = element_types.union(element_type_of_constant(nodes[index]) for index in constants)
             self._types.update(f"tensor({element_type_name(found)})" for found in of_tensors if found)
             for value in holder.value_info if 0 in element_types else ():
                 self._note(type_string(value.type))

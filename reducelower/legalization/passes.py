@@ -35,21 +35,19 @@ def attempt_until_settled(
         ContradictionError: see `attempt`.
         ValueError: the target is invalid.
     """
-    draft, plan = attempt(source, target, settings, report=report)
+    made, plan = attempt(source, target, settings, report=report)
     if plan.refusals:
         return None, plan
-    made = draft.document()
     if target.runtime is None:
         return made, plan
     for _ in range(_MOST):
-        again, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
+        result, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
         if further.refusals and not report:
             return attempt_until_settled(source, target, settings, report=True)  # the sites tell whose place it is
         if further.refusals:
             places = dict(bodies(made.message))
             refusals = (_of_source(each, plan.sites, places[each.graph].node) for each in further.refusals)
             return None, replace(plan, sites=(), refusals=tuple(dict.fromkeys(refusals)))
-        result = again.document()
         if result.message == made.message:
             break
         joined = composed(plan, further, source.message, made.message, result.message)

@@ -51,5 +51,4 @@ def with_quantized(data: bytes, graph: GraphScope) -> bytes:
     if any(graph.element_type(name) != TensorProto.FLOAT for name in (first.input[0], node.input[1])):
         return data
     node.input.extend([""] * (QUANTIZED - len(node.input)) + [first.input[0]])
-    graph.computed.add(quantized)
     return node.SerializeToString()

@@ -12,8 +12,7 @@ from itertools import count
 from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.given import AnyModel, take
-from reducelower.legalization.draft import Draft
-from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, release_initializers
+from reducelower.legalization.ir_version import ir_version_of_opset, needed_ir_version, release_initializers
 from reducelower.legalization.run import run
 from reducelower.legalization.whole.stated_types import Repaired, correct_stated, listed, wrong_outputs
 from reducelower.model.document import Document
@@ -136,7 +135,7 @@ def _version_of(domain: str, model: ModelProto) -> int:
 def _fit_ir_version(model: ModelProto) -> Iterator[str]:
     """Raise an IR version that is too old for the contents, or lower one that the installed onnx does not know."""
     old = model.ir_version
-    needed = ir_version_to_read(model)
+    needed = needed_ir_version(model)
     if old <= 0:
         model.ir_version = max(needed, ir_version_of_opset(opset_of(model, 1)))
     elif old < needed or old > IR_VERSION >= needed:
@@ -261,12 +260,12 @@ def _move_to_import(model: ModelProto) -> Iterator[str]:
     if not meant:
         return
     document = Document.of_message(model)
-    draft = Draft.of_document(document)
+    moved = document.copy()
     try:
-        plan = run(draft, document, Target(), Settings(ir_version="keep"), lenient=True, repairs=True)
+        plan = run(moved, document, Target(), Settings(ir_version="keep"), lenient=True, repairs=True)
     except ContradictionError:
         return
     if not plan.refusals:
-        model.CopyFrom(draft.document().message)
+        model.CopyFrom(moved)
         named = ", ".join(f"{op_type} of opset {written}" for op_type, written in sorted(meant))
         yield f"moved nodes to opset {opset}, which the model imports: {named}"

@@ -38,7 +38,7 @@ def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
     # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
     for edit in reversed(edits):
         path, nodes = edit.scope.path, edit.scope.node_list
-        names = {index: nodes.name(index) for index in edit.sites} if report else {}
+        names = {index: nodes[index].name for index in edit.sites} if report else {}
         edit.splice()
         if not report:
             continue

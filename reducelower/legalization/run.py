@@ -11,7 +11,6 @@ from onnx import ModelProto
 from reducelower.errors import Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
-from reducelower.legalization.draft import Draft
 from reducelower.legalization.graph_pass import GraphPass
 from reducelower.legalization.ir_version import (
     release_initializers,
@@ -30,12 +29,10 @@ from reducelower.legalization.run_versions import (
     with_opset,
 )
 from reducelower.legalization.zeros import told_about_zeros
-from reducelower.model.census import Stated
 from reducelower.model.document import Document
-from reducelower.model.graph import UNLIKE_BRANCHES_SINCE
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, holds
 from reducelower.model.inference.declared import objection
 from reducelower.model.names import Names
-from reducelower.model.nodelist import NodeList
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import (
     has_body,
@@ -58,7 +55,7 @@ _CASTS_TELL_TYPES = 6
 
 
 def run(
-    draft: Draft,
+    model: ModelProto,
     source: Document,
     target: Target,
     settings: Settings,
@@ -67,13 +64,12 @@ def run(
     lenient: bool = False,
     repairs: bool = False,
 ) -> Plan:
-    """Legalize a draft; `source` is the same model before any edit.
+    """Legalize a model in place; `source` is the same model before any edit.
 
     If `lenient`, shape inference may object to the model, and the types found until then are used. If `repairs`, only
     nodes in the form of another opset version are moved, to that of the import. The plan lists sites only if `report`:
     on a large model, listing them takes longer than everything else.
     """
-    model = draft.model
     old_ir = model.ir_version
     imports, versions_imported = default_imports(model, source, target)
     opset, problem = source_opset(versions_imported)
@@ -88,19 +84,10 @@ def run(
         return replace(plan, refusals=(problem,))
     kind = None if repairs else _kind_of_run(goal, settings)
     with kept(kind) as memory:
-        ground = ground_of(
-            model,
-            source,
-            goal,
-            settings,
-            memory.values,
-            draft.nodes,
-            draft.stated,
-            lenient=lenient,
-        )
+        ground = ground_of(model, source, goal, settings, memory.values, lenient=lenient)
         memo = Memo(memory, remembers=settings.memo)
         graph_pass = GraphPass(
-            draft, goal, ground, rules, memo, domains, checks=settings.validate, records=report, repairs=repairs
+            model, goal, ground, rules, memo, domains, checks=settings.validate, records=report, repairs=repairs
         )
         try:
             graph_pass.run(opset)
@@ -125,15 +112,15 @@ def run(
     plan = replace(plan, fitted=moved, notes=(*moved, *plan.notes))
     operators = graph_pass.operators_met if settings.validate else ()
     doubts = memo.doubts if settings.validate else ()
-    problem = _refuse_untyped_functions(draft, source) if goal.opset < _CASTS_TELL_TYPES else None
+    problem = _refuse_untyped_functions(model, source) if goal.opset < _CASTS_TELL_TYPES else None
     own_rules = rules.applied if settings.validate else ()
     released = ""
     if not problem:
-        model.ir_version = new_ir(draft, settings.ir_version, opset, goal.opset)
-        problem = fit_ir_version(draft, goal) or fit_ml_version(draft, goal)
+        model.ir_version = new_ir(model, settings.ir_version, opset, goal.opset)
+        problem = fit_ir_version(model, goal) or fit_ml_version(model, goal)
         released = release_initializers(model, old_ir)
     # Inference does not read initializers that are no inputs of a model of an IR version below 4, so it comes last.
-    problem = problem or _misfit(draft, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
+    problem = problem or _misfit(model, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
     if problem:
         return replace(plan, refusals=(problem,))
     ir_version = old_ir, model.ir_version
@@ -160,7 +147,7 @@ def _refuse_beforehand(
 
 
 def _misfit(
-    draft: Draft,
+    model: ModelProto,
     source: Document,
     opset: int,
     goal: int,
@@ -179,7 +166,7 @@ def _misfit(
         RuleError: inference objects, and rules of the user's own were applied.
     """
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
-    if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and draft.may_hold("If"):
+    if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and holds(model, frozenset({"If"})):
         # With more constants than before, inference may find different shapes in the branches of an If.
         in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
     if not in_doubt:
@@ -187,7 +174,7 @@ def _misfit(
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
     if not (in_doubt or own_rules) or (lenient and source.objection):
         return None
-    if not (wrong := new_objection(source, draft.document())):
+    if not (wrong := new_objection(source, Document.of_message(model))):
         return None
     if own_rules:
         first, *others = dict.fromkeys(own_rules)
@@ -244,9 +231,9 @@ def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
     return {name: parse_element_type(given) for name, given in (element_types or {}).items()}
 
 
-def _refuse_untyped_functions(draft: Draft, source: Document) -> Refusal | None:
+def _refuse_untyped_functions(model: ModelProto, source: Document) -> Refusal | None:
     """Refuse functions in which inference misses a type: old Cast names it as text, and a function states none."""
-    if not draft.model.functions or not (wrong := new_objection(source, draft.document())):
+    if not model.functions or not (wrong := new_objection(source, Document.of_message(model))):
         return None
     reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {wrong}"
     return Refusal("functions", "", "", reason, "inline the functions first")
@@ -263,27 +250,21 @@ def ground_of(
     target: Target,
     settings: Settings,
     values: Values | None = None,
-    nodes: NodeList | None = None,
-    stated: Stated | None = None,
     *,
     lenient: bool = False,
 ) -> Ground:
     """The shared state of a run's scopes; arguments as for `run` and `Ground`."""
     assert target.opset is not None
-    element_types = _parsed(settings.element_types)
-    ranks = settings.ranks or {}
+    element_types, ranks = _parsed(settings.element_types), settings.ranks or {}
     return Ground(
-        Names(lambda: model, nodes),
+        Names(source),
         inference_of(source, element_types, ranks, freezes_defaults=settings.freeze_defaults, lenient=lenient),
         opset=target.opset,
-        element_types=element_types,
-        ranks=ranks,
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
         initializers_stand_alone=new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         assumes_nonempty=target.assume_nonempty,
         values=Values() if values is None else values,
-        stated=stated,
         weight=source.weight,
     )

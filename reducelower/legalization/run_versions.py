@@ -7,8 +7,7 @@ from dataclasses import replace
 from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
-from reducelower.legalization.draft import Draft
-from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
+from reducelower.legalization.ir_version import ir_version_of_opset, needed_ir_version
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
@@ -81,30 +80,30 @@ def with_opset(target: Target, own: int) -> Target:
     return target if is_said else replace(target, opset=opset, assume_nonempty=assumes)
 
 
-def fit_ir_version(draft: Draft, target: Target) -> Refusal | None:
+def fit_ir_version(model: ModelProto, target: Target) -> Refusal | None:
     """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
     newest = None if target.runtime is None else target.runtime.ir_version
-    if newest is None or draft.model.ir_version <= newest:
+    if newest is None or model.ir_version <= newest:
         return None
-    needed = ir_version_to_read(draft.document().message)
+    needed = needed_ir_version(model)
     if needed <= newest:
-        draft.model.ir_version = newest
+        model.ir_version = newest
         return None
     reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
     return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
 
 
-def fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
+def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
     """Lower ai.onnx.ml imports to the newest version that the runtime reads, if no node uses what came later.
 
     Exporters import the newest version they know, whichever of its operators they use, if any.
     """
     newest = None if target.runtime is None else target.runtime.ml
-    imports = ml_imports(draft.model)
+    imports = ml_imports(model)
     if newest is None or all(entry.version <= newest for entry in imports):
         return None
     used = max(entry.version for entry in imports)
-    for node in all_nodes(draft.document().message):
+    for node in all_nodes(model):
         if node.domain == ML and not _is_of_ml_version(node, used, newest):
             reason = f"{target.runtime} reads {ML} up to version {newest}, and this is of version {used}"
             return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
@@ -129,9 +128,9 @@ def new_ir_at_most(asked: IrVersion, old: int) -> int:
     return max(old, 4) if asked == "auto" else int(asked)
 
 
-def new_ir(draft: Draft, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
+def new_ir(model: ModelProto, asked: IrVersion, own_opset: int, goal_opset: int) -> int:
     """The IR version of the output, before a runtime's limit."""
-    old = draft.model.ir_version
+    old = model.ir_version
     if asked == "keep":
         return old
     if asked != "auto":
@@ -141,6 +140,6 @@ def new_ir(draft: Draft, asked: IrVersion, own_opset: int, goal_opset: int) -> i
     if usual > old:
         return usual
     if usual < old or old < 4:
-        needed = needed_ir_version(draft.model, draft.nodes, draft.stated)
+        needed = needed_ir_version(model)
         return max(usual, min(needed, max(old, 4)))
     return old

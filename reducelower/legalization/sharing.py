@@ -21,7 +21,7 @@ __all__ = ["share"]
 def share(edit: Edit) -> None:
     """Let later rewrites of a graph read what earlier ones compute, in place of computing it again."""
     known: dict[Hashable, NodeProto] = {}
-    originals = {index: NodeProto.FromString(edit.scope.node_list.original(index)) for index in sorted(edit.shareable)}
+    originals = {index: edit.scope.node_list[index] for index in sorted(edit.shareable)}
     readers = Counter(name for node in originals.values() for name in set(node.input))
     for index, original in originals.items():
         outputs = set(original.output)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
-from weakref import ref
 
 from onnx import ModelProto, TensorProto
 
@@ -42,8 +41,7 @@ _SEARCHABLE = 64 << 20
 class Document:
     """A model as bytes and as a message; each is made from the other on first use.
 
-    Neither is ever changed. To edit a model, make a draft (`reducelower.legalization.draft`), which becomes a new
-    document.
+    Neither is ever changed. To edit a model, take a copy, which becomes a new document.
 
     Attributes:
         shares_types: whether all attempts share what is worked out of the model; see `for_trials`.
@@ -125,9 +123,7 @@ class Document:
     def derived(self, key: Hashable, made: Callable[[Callable[[], ModelProto]], _Derived]) -> _Derived:
         """What is derived of the model, given a way to get it; all attempts share it that only need the plan."""
         if not self.shares_types:
-            here = ref(self)  # a weak reference, so that what is cached does not keep the weights alive
-            found = self._derived[key] = made(lambda: _message_of(here))
-            return found
+            return made(lambda: self.message)
         if key not in self._derived:
             message = self.message
             self._derived[key] = made(lambda: message)
@@ -164,15 +160,20 @@ class Document:
         return objection(skeleton(self.message))
 
     def copy(self) -> ModelProto:
-        """An editable copy of the message."""
+        """An editable copy of the message.
+
+        Raises:
+            google.protobuf.message.DecodeError: the bytes are not a model.
+        """
+        if self._message is None:
+            return ModelProto.FromString(self._data or b"")
         copy = ModelProto()
         copy.CopyFrom(self.message)
         return copy
 
-    @property
-    def has_data(self) -> bool:
-        """Whether the bytes exist already."""
-        return self._data is not None
+    def with_all_names(self) -> bytes:
+        """The bytes of the model, without weights where those are in a message alone."""
+        return skeleton(self.message).SerializeToString() if self._data is None else self._data
 
     @property
     def data(self) -> bytes:
@@ -191,9 +192,3 @@ class Document:
         """The bytes, or None if the model is too large to search them repeatedly."""
         size = weight_bytes(self.message) if self._data is None else len(self._data)
         return self.data if size <= _SEARCHABLE else None
-
-
-def _message_of(document: ref[Document]) -> ModelProto:
-    found = document()
-    assert found is not None
-    return found.message

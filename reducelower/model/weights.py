@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
-from reducelower.model.census import graph_field, graph_head
 from reducelower.model.skeleton import LARGEST_KEPT, without_values
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
@@ -26,7 +25,11 @@ _LEAST = 1 << 14
 _PER_FIELD = 1 << 12
 """Bytes of a model per field of its graph, such as a node, from which on most of it are weights."""
 
-_INITIALIZER = 5
+_GRAPH, _INITIALIZER = 7, 5
+
+_BEFORE_GRAPH = 64
+"""How many fields of a ModelProto are searched for the graph; protobuf writes at most six before it."""
+
 _NAME, _DATA_TYPE, _DIMS = 8, 2, 1
 _STATED = (_DIMS, _DATA_TYPE, _NAME)
 """The fields of a TensorProto that stay in the model."""
@@ -111,6 +114,17 @@ def cut_off(model: bytes) -> Weights | None:
     return Weights(changed, model, by_name) if by_name else None
 
 
+def graph_field(model: bytes) -> Field | None:
+    """Where the graph lies in a serialized model; None if it does not come early or is not written as protobuf does."""
+    try:
+        for field in islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH):
+            if (field.number, field.kind) == (_GRAPH, LENGTH):
+                return field
+    except MalformedError:  # protobuf accepts more than Window
+        pass
+    return None
+
+
 def _is_mostly_weights(model: bytes) -> bool:
     """Whether the graph of a serialized model has few fields for its size; False if it is not as protobuf writes it."""
     graph = graph_field(model)
@@ -152,4 +166,5 @@ def _with_initializers(model: bytes, least: int, change: Callable[[Field], bytes
     if not pieces:
         return model
     pieces.append(view[copied : graph.end])
-    return b"".join((view[: graph.start], graph_head(sum(map(len, pieces))), *pieces, view[graph.end :]))
+    head = varint(_GRAPH << 3 | LENGTH) + varint(sum(map(len, pieces)))
+    return b"".join((view[: graph.start], head, *pieces, view[graph.end :]))

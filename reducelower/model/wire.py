@@ -1,4 +1,4 @@
-"""Enough of protobuf's wire format to find large fields in a file without reading them.
+"""Enough of protobuf's wire format to find large fields in a file without reading them, and to write small ones.
 
 A message is a sequence of fields, each a tag and a value. Strings, bytes, messages and packed numbers have their length
 before them (https://protobuf.dev/programming-guides/encoding).
@@ -8,9 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
-__all__ = ["LENGTH", "CutShortError", "Field", "MalformedError", "Window", "varint"]
+__all__ = [
+    "INPUT",
+    "LENGTH",
+    "NAME",
+    "OUTPUT",
+    "CutShortError",
+    "Field",
+    "MalformedError",
+    "Window",
+    "field_head",
+    "varint",
+]
+
+INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
+"""The tags of the first fields of NodeProto, as protobuf writes them."""
 
 LENGTH = 2
 """Wire type of length-delimited fields."""
@@ -49,6 +64,12 @@ def varint(number: int) -> bytes:
         number >>= 7
     encoded.append(number)
     return bytes(encoded)
+
+
+@cache
+def field_head(length: int) -> bytes:
+    """Tag and length that precede a node of `length` bytes in a GraphProto."""
+    return b"\x0a" + varint(length)
 
 
 class Window:

@@ -71,7 +71,7 @@ def may_be_of_another_opset(op_type: str, opset: int, nodes: NodeList) -> bool:
     fields = _foreign_fields(op_type, opset)
     if _has_hidden_form(op_type, opset):
         return True
-    data = b"".join(map(nodes.original, nodes.positions(op_type.__eq__))) if fields else b""
+    data = b"".join(map(nodes.serialized, nodes.positions(op_type.__eq__))) if fields else b""
     return any(field in data for field in fields)
 
 

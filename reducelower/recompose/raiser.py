@@ -71,7 +71,7 @@ class Raiser:
                 taken |= composed.region
         gone = {name for index in taken - edit.sites.keys() for name in nodes[index].output}
         remove_named(scope.holder.value_info, gone)
-        scope.drop_positions(gone)
+        scope.drop_added(gone)
         for index in surroundings.holding:
             for number, attribute, graph in subgraphs(nodes[index]):
                 path = inner_path(scope.path, nodes[index], index, attribute)
@@ -103,7 +103,7 @@ class Raiser:
         groups: list[list[Site]] = []
         for edit in reversed(self._edits):
             nodes, path = edit.scope.node_list, edit.scope.path
-            names = {index: nodes.name(index) or f"{nodes[index].op_type}#{index}" for index in edit.sites}
+            names = {index: nodes[index].name or f"{nodes[index].op_type}#{index}" for index in edit.sites}
             edit.splice()
             positions = edit.positions()
             groups.append(

@@ -173,14 +173,14 @@ def _one_pass(
 ) -> tuple[Plan, Sequence[Left]]:
     """Put together, in place, what a model spells out; return the plan, and what was left."""
     ground = Ground(
-        Names(lambda: result),
+        Names(Document.of_message(before)),
         Inference(
             lambda: before,
+            {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
+            settings.ranks,
             freezes_defaults=settings.freeze_defaults,
         ),
         opset=as_it_is.source_opset,
-        element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
-        ranks=settings.ranks or {},
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=result.ir_version >= 4,

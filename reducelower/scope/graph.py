@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
-from reducelower.model.graph import read_by
-from reducelower.model.nodelist import NodeList
 from reducelower.model.value_info import entry, stated_type, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.graph_view import GraphView
@@ -58,11 +56,10 @@ class GraphScope(GraphView):
         parent: GraphScope | None = None,
         *,
         key: GraphKey,
-        nodes: NodeList | None = None,
     ) -> None:
         """Open the scope of a graph or function body; arguments as of `GraphView`, and the graph path shown to users,
         such as ``graph/If_3.then_branch``."""
-        super().__init__(ground, holder, opset, parent, key=key, nodes=nodes)
+        super().__init__(ground, holder, opset, parent, key=key)
         self.path = path
         self.is_graph = isinstance(holder, GraphProto)
         """Whether this is a graph, which can state types; a function body cannot."""
@@ -73,10 +70,9 @@ class GraphScope(GraphView):
         self.added_nodes: list[NodeProto] = []
         self.released: set[str] = set()
         """Values that some node no longer reads."""
-        self.computed: set[str] = set()
-        """Names of computed values that may be no longer needed: folded constants, and sizes."""
         self.deferred: list[Callable[[], object]] = []
         """Edits of subgraphs to make after their nodes have been legalized."""
+        self._stated_since: dict[str, TypeProto] = {}
         self._numbers: dict[str, int] = {}
         self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
@@ -95,12 +91,11 @@ class GraphScope(GraphView):
         home = self.home(name)
         number = home._numbers.get(name)
         if number is None:
-            number = home.constants.number(name)
+            number = home.stated_number(name)
             if not number:
                 value = self.ground.folding.value(name, home)
                 if value is not None:
                     number = self.ground.values.number(value)
-                    home.computed.add(name)
             home._numbers[name] = number
         return number
 
@@ -122,7 +117,7 @@ class GraphScope(GraphView):
 
     def small_stated_number(self, name: str) -> int:
         """The same of an initializer or Constant node only."""
-        return self.small_constant_number(name) if name in self.home(name).constants else 0
+        return self.small_constant_number(name) if self.home(name).holds(name) else 0
 
     def described(self, name: str) -> Described | None:
         """What inference needs to know about a value: its type, and its value if it may be a shape.
@@ -135,8 +130,11 @@ class GraphScope(GraphView):
         return home._described[name]
 
     def _describe(self, name: str) -> Described | None:
-        tensor = self.constants.tensor(name)
-        found = stated_type(self.stated.type(name) if tensor is None else tensor_type(tensor))
+        tensor, since = self.tensor(name), self._stated_since.get(name)
+        if tensor is not None:
+            found = stated_type(tensor_type(tensor))
+        else:
+            found = self.stated_type(name) if since is None else stated_type(since)
         if not found.is_known:
             return None
         sizes = found.sizes if found.element_type in _INTEGERS else None
@@ -156,12 +154,10 @@ class GraphScope(GraphView):
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
         home = self.home(name)
-        if name not in self.ground.element_types:
-            tensor = home.constants.tensor(name)
-            stated = home.stated.type(name) if tensor is None else None
-            said = tensor.data_type if tensor is not None else 0 if stated is None else stated.tensor_type.elem_type
-            if said:
-                return said  # as the resolver says, which takes five times as long
+        tensor = home.tensor(name)
+        said = home.stated_type(name).element_type if tensor is None else tensor.data_type
+        if said:
+            return said  # as the resolver says, which takes five times as long
         found = self.ground.resolver.element_type(name, home)
         if not found:
             self.type(name)  # of another kind, or unknown
@@ -179,7 +175,7 @@ class GraphScope(GraphView):
     def _checked(self, name: str, found: _Found | None) -> _Found | None:
         """An answer of the resolver; if there is none, what the model states wrongly may be why."""
         home = self.home(name)
-        is_typed = name in home.stated or home.constants.tensor(name) is not None
+        is_typed = home.states(name) or home.tensor(name) is not None
         self.ground.lacks_types = self.ground.lacks_types or not is_typed
         if found is None:
             self.ground.source.check()
@@ -188,10 +184,10 @@ class GraphScope(GraphView):
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
         home = self.home(name)
-        if home.constants.node(name) is not None:
+        if home.before.constant_node(name) is not None:
             return "constant"
-        if home.constants.has_initializer(name):
-            return "dynamic" if home.constants.is_overridable(name) else "initializer"
+        if home.has_initializer(name):
+            return "dynamic" if home.is_overridable(name) else "initializer"
         return "fed" if name in home.inputs and home.parent is None and not home.is_function else "dynamic"
 
     def made_by(self, name: str) -> str:
@@ -201,10 +197,7 @@ class GraphScope(GraphView):
 
     def is_read(self, name: str) -> bool:
         """Whether any node or output of this graph or a subgraph reads a value that this graph defines."""
-        home = self.home(name)
-        return name in home._output_names or any(
-            name in read_by(node) for node in home.node_list.nodes_containing(name)
-        )
+        return name in self.home(name).before.read
 
     def is_yielded(self, name: str) -> bool:
         """Whether a value is an output of the main graph or function."""
@@ -227,11 +220,11 @@ class GraphScope(GraphView):
     def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
         """The atoms, numbered as in `known_of`, that are not zero wherever the node that computes the last value is of
         use."""
-        place = self.node_list.position(names[-1])
+        place = self.before.positions.get(names[-1])
         if self.place != () or place is None:
             return frozenset()
         if self.ground.witnesses is None:
-            self.ground.witnesses = Witnesses(list(self.node_list.sources()), self.known, self._output_names)
+            self.ground.witnesses = Witnesses(self.before.holder.node, self.known, self._output_names)
         atoms = self.ground.witnesses.never_zero(place)
         numbers = in_own_names(map(self.known, names))[1]
         return frozenset(number for atom, number in numbers.items() if atom in atoms)
@@ -262,11 +255,10 @@ class GraphScope(GraphView):
         """Add an initializer or Constant node under a given name, and know its value from now on."""
         kept = deepcopy(tensor)
         kept.name = name
-        self.constants.adopted[name] = kept
+        self.adopted[name] = kept
         self._numbers.pop(name, None)
         self._described.pop(name, None)
         self.ground.resolver.forget(name, self)
-        self.defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
         else:
@@ -276,19 +268,19 @@ class GraphScope(GraphView):
 
     def state(self, name: str, value_type: bytes) -> None:
         """State the type of a value, unless it is stated already or this is a function."""
-        if self.is_graph and name not in self.stated:
-            self.stated.add(entry(name.encode(), value_type))
+        if self.is_graph and not self.states(name):
+            self.holder.MergeFromString(entry(name.encode(), value_type))
+            self._stated_since[name] = TypeProto.FromString(value_type)
             self._described.pop(name, None)
 
-    def drop_positions(self, names: Collection[str]) -> None:
-        """Drop cached positions after constants or value_info entries were removed."""
+    def states(self, name: str) -> bool:
+        """Whether the graph states a type of a value, of old or since."""
+        return name in self._stated_since or self.before.states(name)
+
+    def drop_added(self, names: Collection[str]) -> None:
+        """Know no longer of added constants that were removed."""
         self._added = {key: name for key, name in self._added.items() if name not in names}
-        self.stated.drop_positions()
-        self.constants.drop_positions()
 
     def release(self, name: str) -> None:
         """Record that a node no longer reads a value, which can be removed if nothing else reads it."""
-        home = self.home(name)
-        home.released.add(name)
-        if name not in home.constants:
-            home.computed.add(name)
+        self.home(name).released.add(name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from onnx import TensorProto
 
 from reducelower.files import DataFolder
-from reducelower.model.census import Stated
 from reducelower.model.names import Names
 from reducelower.scope.fold import Folding
 from reducelower.scope.values import Values
@@ -26,15 +25,12 @@ class Ground:
         names: gives out fresh names.
         source: the types of the model before any rewrite.
         opset: opset version of the target.
-        element_types: element types that the user declared, by value name.
-        ranks: ranks that the user declared, by value name.
         data_folder: where external data may lie; None if that is not known.
         freeze_defaults: whether an initializer that is also a graph input counts as constant.
         overridable: whether callers may override such an initializer (IR version 4 and later).
         initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
         assumes_nonempty: whether no dimension is zero when the model runs.
         values: numbers of constant values, which other runs may share.
-        stated: the types that the main graph states, if they are at hand as columns.
         weight: gives initializers of the main graph by name, if the model itself lacks their values.
         frozen: names of initializers whose defaults were used as constants.
         folding: cache of folded constants.
@@ -47,15 +43,12 @@ class Ground:
     names: Names
     source: Inference
     opset: int
-    element_types: Mapping[str, int]
-    ranks: Mapping[str, int]
     data_folder: DataFolder | None
     freeze_defaults: bool
     overridable: bool
     initializers_stand_alone: bool
     assumes_nonempty: bool = False
     values: Values = field(default_factory=Values)
-    stated: Stated | None = None
     weight: Callable[[str], TensorProto | None] = lambda name: None
     frozen: set[str] = field(default_factory=set)
     folding: Folding = field(default_factory=Folding)

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import count, repeat
+from operator import attrgetter
 
-from onnx import (
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    OperatorSetIdProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-)
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.constants import tensor_of
-from reducelower.model.graph import may_hold_graphs, subgraphs
-from reducelower.model.inference.declared import declared_type
+from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes, subgraphs
 from reducelower.model.numbers import Array, value_of_tensor
-from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
-from reducelower.model.skeleton import DEFAULTS_SINCE
-from reducelower.model.value_info import StatedType, stated_type
+from reducelower.model.schemas import DEFAULT_DOMAINS, type_string
+from reducelower.model.value_info import StatedType, stated_type, tensor_type
 from reducelower.types.borders import sources_outside
 from reducelower.types.known import Constant, Known
 from reducelower.types.views import Graph, Held, Source
 
-__all__ = ["GraphKey", "InnerGraph", "ModelGraphs", "function_key", "inner_graphs"]
-
-GraphKey = tuple[int, ...]
-"""Positions of node and subgraph from the main graph inward; for graphs in function n it starts with -1 - n."""
-
-_DEEPEST_CALL = 64
-"""How many calls in each other are followed. A valid model has none of a function by itself."""
-
-
-def function_key(number: int) -> GraphKey:
-    """The key of a function body, by the position of the function in the model."""
-    return (-1 - number,)
+__all__ = ["InnerGraph", "inner_graphs"]
 
 
 class InnerGraph:
@@ -74,7 +52,15 @@ class InnerGraph:
     @cached_property
     def positions(self) -> Mapping[str, int]:
         """The position of the node that computes a value, by its name."""
-        return {name: at for at, node in enumerate(self.holder.node) for name in node.output if name}
+        found: dict[str, int] = {}
+        for at, node in enumerate(self.holder.node):
+            outputs = node.output
+            if len(outputs) == 1:  # going over one takes three times as long
+                found[outputs[0]] = at
+            else:
+                found.update(zip(outputs, repeat(at)))
+        found.pop("", None)
+        return found
 
     @cached_property
     def inputs(self) -> Mapping[str, int]:
@@ -83,33 +69,44 @@ class InnerGraph:
         return {value if isinstance(value, str) else value.name: at for at, value in enumerate(given)}
 
     @cached_property
-    def _stated(self) -> Mapping[str, TypeProto]:
-        values = [*self.holder.value_info]
-        if isinstance(self.holder, GraphProto):
-            values += [*self.holder.output, *self.holder.input]
-        return {value.name: value.type for value in values}
+    def _initializers(self) -> Mapping[str, int]:
+        return _places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
 
     @cached_property
-    def _constants(self) -> Mapping[str, TensorProto]:
-        """Initializers, and the tensors of Constant nodes, by name; those of sparse tensors without their values."""
-        found: dict[str, TensorProto] = {}
-        if isinstance(self.holder, GraphProto):
-            found = {tensor.name: tensor for tensor in self.holder.initializer}
-            for sparse in self.holder.sparse_initializer:
-                found[sparse.values.name] = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
-        for node in self.holder.node:
-            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
-                tensor = tensor_of(node)
-                if tensor is not None:
-                    found[node.output[0]] = tensor
-        return found
+    def _sparse(self) -> Mapping[str, TypeProto]:
+        """The types of sparse initializers by name."""
+        found = self.holder.sparse_initializer if isinstance(self.holder, GraphProto) else ()
+        dense = (TensorProto(name=each.values.name, data_type=each.values.data_type, dims=each.dims) for each in found)
+        return {tensor.name: tensor_type(tensor) for tensor in dense}
+
+    @cached_property
+    def _value_info(self) -> Mapping[str, int]:
+        """Positions in value_info by name. Holding messages instead takes five times as long."""
+        return _places(self.holder.value_info)
+
+    @cached_property
+    def _outside_nodes(self) -> Mapping[str, TypeProto]:
+        """The stated types of graph inputs, graph outputs and sparse initializers."""
+        holder = self.holder
+        if not isinstance(holder, GraphProto):
+            return {}
+        found = {
+            value.name: value.type
+            for value in (*holder.output, *holder.input)
+            # The inputs of a Scan body need not have types; inference knows them.
+            if value.name not in self._value_info or type_string(value.type) is not None
+        }
+        return {**found, **self._sparse}
+
+    def defines(self, name: str) -> bool:
+        """Whether the graph defines a value, which then hides one of that name around it."""
+        return name in self.positions or name in self._initializers or name in self.inputs or name in self._sparse
 
     def home(self, name: str) -> Graph:
         """The graph that defines a value: this one or an enclosing one."""
-        if self.around is None or isinstance(self.holder, FunctionProto):
+        if self.around is None or isinstance(self.holder, FunctionProto) or self.defines(name):
             return self
-        is_own = name in self.positions or name in self._constants or name in self.inputs
-        return self if is_own else self.around.home(name)
+        return self.around.home(name)
 
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes a value."""
@@ -128,9 +125,36 @@ class InnerGraph:
                 found.setdefault(name, []).append(node)
         return found
 
+    @cached_property
+    def read(self) -> Collection[str]:
+        """The names that nodes and outputs of this graph and its subgraphs read."""
+        found = set(read_outside_nodes(self.holder))
+        for node in self.holder.node:
+            found.update(read_by(node) if may_hold_graphs(node) else node.input)
+        return found
+
+    # Constants
+
+    def initializer(self, name: str) -> TensorProto | None:
+        """The initializer of that name."""
+        at = self._initializers.get(name)
+        return None if at is None or not isinstance(self.holder, GraphProto) else self.holder.initializer[at]
+
+    def constant_node(self, name: str) -> NodeProto | None:
+        """The Constant node that yields a value; None if none does."""
+        made = self.producer(name)
+        is_constant = made is not None and made.op_type == "Constant" and made.domain in DEFAULT_DOMAINS
+        return made if is_constant else None
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """What an initializer or Constant node holds; None if there is none of that name."""
+        found = self.initializer(name)
+        node = self.constant_node(name) if found is None else None
+        return found if node is None else tensor_of(node)
+
     def held(self, name: str) -> Held | None:
         """What is known about a constant, or about the counters of a Loop."""
-        tensor = self._constants.get(name)
+        tensor = self.tensor(name)
         if tensor is not None:
             return Constant(tensor.data_type, tuple(tensor.dims))
         is_counter = self.node is not None and self.node.op_type == "Loop" and self.inputs.get(name, 2) < 2
@@ -138,11 +162,24 @@ class InnerGraph:
 
     def value(self, name: str) -> Array | None:
         """The value of a constant."""
-        return value_of_tensor(self._constants[name]) if name in self._constants else None
+        tensor = self.tensor(name)
+        return None if tensor is None else value_of_tensor(tensor)
+
+    # Stated types
+
+    def states(self, name: str) -> bool:
+        """Whether the graph states a type of a value."""
+        return name in self._value_info or name in self._outside_nodes
+
+    def _stated(self, name: str) -> TypeProto | None:
+        if name in self._outside_nodes:
+            return self._outside_nodes[name]
+        at = self._value_info.get(name)
+        return None if at is None else self.holder.value_info[at].type
 
     def stated_type(self, name: str) -> StatedType:
         """What the graph states of a value."""
-        return stated_type(self._stated.get(name))
+        return stated_type(self._stated(name))
 
     def handed(self, name: str) -> Sequence[Source]:
         """The values outside that become an input of this graph."""
@@ -158,137 +195,13 @@ class InnerGraph:
         return inner_graphs(node, self)
 
 
+def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:
+    """Positions by name; the last one counts."""
+    return dict(zip(map(attrgetter("name"), values), count()))
+
+
 def inner_graphs(node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
     """The subgraphs of a node of a graph, each with the names of its outputs."""
     return [
         (InnerGraph(graph, around, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)
     ]
-
-
-class ModelGraphs:
-    """The graphs of one model, by their keys."""
-
-    def __init__(
-        self,
-        model: ModelProto,
-        element_types: Mapping[str, int],
-        ranks: Mapping[str, int],
-        *,
-        freezes_defaults: bool,
-    ) -> None:
-        """Take a model, what the user declared of its values, and whether defaults of inputs are constants."""
-        self.has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
-        self._model = model
-        self._functions = functions_of(model)
-        self._positions = {function_id(function): number for number, function in enumerate(model.functions)}
-        self.declared = element_types, ranks
-        self._graphs: dict[GraphKey, _KeyedGraph] = {}
-        self._bound: dict[tuple[Hashable, str], _Call] = {}
-
-    def graph(self, key: GraphKey) -> _KeyedGraph:
-        """The graph or function body at a key."""
-        if key not in self._graphs:
-            if len(key) < 2:
-                number = -1 - key[0] if key else 0
-                holder = self._model.functions[number] if key else self._model.graph
-                imports = (self._model.functions[number] if key else self._model).opset_import
-                made = _KeyedGraph(self, key, holder, None, None, _versions(imports))
-            else:
-                around = self.graph(key[:-2])
-                node = around.holder.node[key[-2]]
-                holder = next(graph for number, _, graph in subgraphs(node) if number == key[-1])
-                made = _KeyedGraph(self, key, holder, around, node)
-            self._graphs[key] = made
-        return self._graphs[key]
-
-    def called(self, node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
-        """The body of the function that a node calls, with the names of its outputs; empty if it calls none."""
-        function = self._functions.get(called_function(node))
-        depth = around.depth + 1 if isinstance(around, _Call) else 0
-        if function is None or not node.output or depth > _DEEPEST_CALL:
-            return []
-        key = around.place, next(filter(None, node.output), "")
-        if key not in self._bound:
-            self._bound[key] = _Call(self, function, around, node, depth)
-        return [(self._bound[key], list(function.output))]
-
-    @cached_property
-    def calls(self) -> Mapping[int, Sequence[tuple[Graph, NodeProto]]]:
-        """The calls of each function, by its number."""
-        found: dict[int, list[tuple[Graph, NodeProto]]] = {}
-        keys: list[GraphKey] = [(), *(function_key(number) for number in range(len(self._model.functions)))]
-        for key in keys:  # grows while it is iterated
-            graph = self.graph(key)
-            for index, node in enumerate(graph.holder.node):
-                number = self._positions.get(called_function(node))
-                if number is not None:
-                    found.setdefault(number, []).append((graph, node))
-                if may_hold_graphs(node):
-                    keys += [(*key, index, number) for number, _, _ in subgraphs(node)]
-        return found
-
-
-class _KeyedGraph(InnerGraph):
-    """A graph of a model that has a key."""
-
-    def __init__(
-        self,
-        model: ModelGraphs,
-        key: GraphKey,
-        holder: GraphProto | FunctionProto,
-        around: Graph | None,
-        node: NodeProto | None,
-        versions: Mapping[str, int] | None = None,
-    ) -> None:
-        super().__init__(holder, around, node, versions)
-        self._model = model
-        self._key = key
-
-    @property
-    def place(self) -> Hashable:
-        return self._key
-
-    def held(self, name: str) -> Held | None:
-        is_default = not self._key and self._model.has_open_defaults and name in self.inputs
-        return None if is_default else super().held(name)
-
-    def stated_type(self, name: str) -> StatedType:
-        return stated_type(declared_type(name, self._stated.get(name), *self._model.declared))
-
-    def handed(self, name: str) -> Sequence[Source]:
-        if len(self._key) != 1 or name not in self.inputs:
-            return super().handed(name)
-        calls = self._model.calls.get(-1 - self._key[0], ())
-        given = [sources_outside(node, graph, self.inputs[name]) for graph, node in calls]
-        return list(chain(*given)) if all(given) else ()
-
-    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        if called := self._model.called(node, self):
-            return called
-        index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
-        if index is None:
-            return ()
-        inner = [
-            (self._model.graph((*self._key, index, number)), graph)
-            for number, _, graph in subgraphs(self.holder.node[index])
-        ]
-        return [(view, [value.name for value in graph.output]) for view, graph in inner]
-
-
-class _Call(InnerGraph):
-    """The body of a function in one call, with the attributes and operands of that call."""
-
-    def __init__(self, model: ModelGraphs, function: FunctionProto, around: Graph, call: NodeProto, depth: int) -> None:
-        bound = FunctionProto()
-        bound.CopyFrom(function)
-        bind(bound.node, attributes_of_call(function, call))
-        super().__init__(bound, around, call, _versions(function.opset_import))
-        self._model = model
-        self.depth = depth
-
-    def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        return self._model.called(node, self) or super().inside(node)
-
-
-def _versions(imports: Sequence[OperatorSetIdProto]) -> Mapping[str, int]:
-    return {plain_domain(entry.domain): entry.version for entry in imports}

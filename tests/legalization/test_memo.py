@@ -15,6 +15,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
 from reducelower.legalization.node_rewriter import NodeRewriter
+from reducelower.model.document import Document
 from reducelower.model.names import Names
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
@@ -135,11 +136,9 @@ def _node_scope() -> tuple[NodeProto, Any]:
         g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"""
     )
     ground = Ground(
-        Names(lambda: model),
+        Names(Document.of_message(model)),
         Inference(lambda: model),
         opset=13,
-        element_types={},
-        ranks={},
         data_folder=None,
         freeze_defaults=False,
         overridable=True,

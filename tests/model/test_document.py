@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-import pytest
 from onnx import ModelProto, parser
 
-from reducelower import convert_version
 from reducelower.api import legalized
 from reducelower.batch import convert_file
 from reducelower.files import read_model
@@ -37,15 +35,6 @@ def test_a_message_stays_the_message_and_is_serialized_once() -> None:
     assert document.message is MODEL
     assert document.data is document.data
     assert ModelProto.FromString(document.data) == MODEL
-
-
-@pytest.mark.parametrize("target", [11, 18])
-def test_bytes_are_converted_without_parsing_the_whole_model(target: int) -> None:
-    expected = convert_version(MODEL, target)
-    with calls_of(Document.message.fget) as calls:  # the nodes of the whole model
-        made = convert_version(MODEL.SerializeToString(), target)
-    assert not calls
-    assert ModelProto.FromString(made) == expected
 
 
 def test_a_file_is_at_hand_as_both(tmp_path: Path) -> None:

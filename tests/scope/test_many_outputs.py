@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from onnx import NodeProto, parser
 
-from reducelower.model.census import Census
-from reducelower.model.nodelist import NodeList
 from reducelower.types import Resolver
 from reducelower.types.graphs import InnerGraph
 
@@ -45,17 +43,6 @@ class _Node:
         return getattr(self.node, name)
 
 
-class _Nodes(NodeList):
-    """Nodes of which the first is watched."""
-
-    def __init__(self, census: Census) -> None:
-        super().__init__(census)
-        self.watched = _Node(super().source(0))
-
-    def source(self, index: int) -> Any:
-        return self.watched if index == 0 else super().source(index)
-
-
 class _Graph(InnerGraph):
     """A graph of one watched node."""
 
@@ -80,15 +67,3 @@ def test_types_and_shapes_of_outputs(attribute: str) -> None:
     last = (2 * COUNT - 1, 1) if "axis" in attribute else (1, COUNT)
     assert sizes == [(2 * COUNT - 1, 1) if "axis" in attribute else (2, COUNT)] * (COUNT - 1) + [last]
     assert graph.watched.output.reads < 30 * COUNT
-
-
-def test_places_of_outputs() -> None:
-    names = [f"o{at}" for at in range(COUNT)]
-    model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 18]> g (float[{COUNT}] x) => (float[1] y) '
-        f"{{ {', '.join(names)} = Split <num_outputs = {COUNT}> (x)  y = Relu (o0) }}"
-    )
-    nodes = _Nodes(Census.of_model(model.SerializeToString()))
-    assert [nodes.position(name) for name in names] == [0] * COUNT
-    assert nodes.position("y") == 1
-    assert nodes.watched.output.reads <= 2 * COUNT

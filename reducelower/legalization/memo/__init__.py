@@ -22,7 +22,7 @@ from reducelower.legalization.memo.memory import Memory, Places
 from reducelower.legalization.memo.outcome import NOTHING, Outcome, entry_of, in_blanks, scope_of
 from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal, real_names
-from reducelower.model.census import INPUT, NAME, OUTPUT
+from reducelower.model.wire import INPUT, NAME, OUTPUT
 from reducelower.scope.blanks import ALL_OPERANDS
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope

@@ -7,8 +7,7 @@ from typing import NamedTuple, TypeAlias
 from onnx import NodeProto
 
 from reducelower.errors import UnreadableModelError
-from reducelower.model.census import INPUT, NAME, OUTPUT
-from reducelower.model.wire import LENGTH
+from reducelower.model.wire import INPUT, LENGTH, NAME, OUTPUT
 
 __all__ = ["ReadNode", "Signature", "read_node"]
 

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from onnx import NodeProto
 
-from reducelower.model.census import INPUT, NAME, OUTPUT, field_head
 from reducelower.model.graph import subgraphs
-from reducelower.model.wire import varint
+from reducelower.model.wire import INPUT, NAME, OUTPUT, field_head, varint
 from reducelower.scope.blanks import blank, blanks
 
 __all__ = ["MARKS", "NAME_BLANK", "Template", "fill", "is_in_blanks"]

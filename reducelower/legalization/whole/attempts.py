@@ -10,15 +10,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from onnx import TensorShapeProto
+from onnx import ModelProto, TensorShapeProto
 
 from reducelower.legalization.checking import new_objection, objects_to_stated
-from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, run
 from reducelower.legalization.whole import Changed, in_terms_of_source
 from reducelower.model.calls import called_without_inputs
 from reducelower.model.document import Agreed, Document
-from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
+from reducelower.model.graph import function_path, holds
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -26,16 +25,16 @@ from reducelower.types import ContradictionError
 
 __all__ = ["attempt"]
 
-_LOOPS = ("Loop", "Scan")
+_LOOPS = frozenset({"Loop", "Scan"})
 _MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
 _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 
 
 class _Tried(NamedTuple):
-    """What a model came to."""
+    """What a model came to, which must not be used if the plan has refusals."""
 
     source: Document
-    draft: Draft
+    made: Document
     plan: Plan
 
 
@@ -43,16 +42,16 @@ _Change: TypeAlias = Callable[[_Tried, Settings], "Changed | None"]
 """The source of an attempt, changed so that another may do better; None if the change does not apply."""
 
 
-def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """Legalize a draft of a model; if the plan has refusals, the draft must not be used. Its notes tell all changes.
+def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
+    """Legalize a copy of a model; if the plan has refusals, it must not be used. The plan's notes tell all changes.
 
     Raises:
         ContradictionError: the types that the model states contradict what its nodes yield, and dropping those of inner
             values does not help.
         ValueError: the target is invalid.
     """
-    _, draft, plan = _attempt(source, target, settings, _CHANGES, report=report)
-    return draft, plan
+    _, made, plan = _attempt(source, target, settings, _CHANGES, report=report)
+    return made, plan
 
 
 def _attempt(
@@ -70,7 +69,7 @@ def _attempt(
             again = _attempt(changed.document, target, settings, changes[:count], report=report)
             if not (again.plan.refusals and changed.has_to_help):
                 plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
-                tried = _Tried(source, again.draft, replace(plan, notes=(*changed.done, *plan.notes)))
+                tried = _Tried(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
     return tried
 
 
@@ -78,9 +77,10 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
     """One run, again without the stated types that contradict inference if there are such."""
     agreed = source.agreed
     if agreed is None:
-        draft = Draft.of_document(source)
+        model = source.copy()
         try:
-            return _Tried(source, draft, run(draft, source, target, settings, report=report))
+            plan = run(model, source, target, settings, report=report)
+            return _Tried(source, Document.of_message(model), plan)
         except ContradictionError:
             from reducelower.legalization.repair import mends_more
             from reducelower.legalization.whole.stated_types import drop_stale, inferred_afresh
@@ -96,9 +96,9 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
             stated = source.with_message(mended.model) if mended.done else source
             agreed = Agreed(stated, tuple(mended.done), is_valid or not mended.done)
             source.note_agreed(agreed)
-    draft = Draft.of_document(agreed.document)
-    plan = run(draft, agreed.document, target, settings, report=report, lenient=agreed.is_lenient)
-    return _Tried(source, draft, replace(plan, notes=(*agreed.done, *plan.notes)))
+    model = agreed.document.copy()
+    plan = run(model, agreed.document, target, settings, report=report, lenient=agreed.is_lenient)
+    return _Tried(source, Document.of_message(model), replace(plan, notes=(*agreed.done, *plan.notes)))
 
 
 # The changes
@@ -117,8 +117,8 @@ def _without_dead_branches(tried: _Tried, settings: Settings) -> Changed | None:
 
 def _with_functions_inlined(tried: _Tried, settings: Settings) -> Changed | None:
     """Copy functions in place of their calls where what becomes of them depends on the call."""
-    source, draft, plan = tried
-    depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, draft)
+    source, made, plan = tried
+    depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, made.message)
     if not depending:
         return None
     from reducelower.legalization.whole.features import with_functions_inlined
@@ -126,9 +126,9 @@ def _with_functions_inlined(tried: _Tried, settings: Settings) -> Changed | None
     return replace(with_functions_inlined(source, depending), has_to_help=bool(plan.refusals))
 
 
-def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
+def _changed_without_inputs(source: Document, model: ModelProto) -> set[str]:
     """Graph paths of rewritten functions that some call gives too few inputs."""
-    made = {function_path(function): function.node for function in draft.model.functions}
+    made = {function_path(function): function.node for function in model.functions}
     bodies = {function_path(function): function.node for function in source.message.functions} if made else {}
     changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
     return changed & set(map(function_path, called_without_inputs(source.message))) if changed else set()
@@ -143,37 +143,29 @@ def _in_functions(plan: Plan, source: Document) -> set[str]:
 
 def _without_shapes_in_loops(tried: _Tried, settings: Settings) -> Changed | None:
     """Drop the shapes stated in loops if they contradict inference at the new opset version but not at the old one."""
-    source, draft, plan = tried
-    if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
+    source, made, plan = tried
+    if plan.refusals or plan.source_opset == plan.target.opset or not holds(made.message, _LOOPS):
         return None
-    if not new_objection(source, draft.document()):
+    if not new_objection(source, made):
         return None
     from reducelower.legalization.whole.stated_types import drop_shapes_in_loops
 
-    made = deepcopy(source.message)
-    done = tuple(drop_shapes_in_loops(made))
-    return Changed(source.with_message(made), done) if done else None
-
-
-def _may_loop(draft: Draft) -> bool:
-    """Whether the model may have a Loop or Scan; for most models the operators of the main graph rule it out."""
-    census = draft.nodes.census
-    if census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
-        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # only functions are left in draft.model
-    return any(map(draft.may_hold, _LOOPS))
+    eased = deepcopy(source.message)
+    done = tuple(drop_shapes_in_loops(eased))
+    return Changed(source.with_message(eased), done) if done else None
 
 
 def _without_sizes_below_zero(tried: _Tried, settings: Settings) -> Changed | None:
     """Take -1 out of stated shapes: exporters write it for an unknown size, which inference may know of a new node."""
-    source, draft, plan = tried
+    source, made, plan = tried
     if not _states_minus_one(source) or plan.changes_nothing:
         return None
-    if not plan.refusals and not objects_to_stated(draft.document()):
+    if not plan.refusals and not objects_to_stated(made):
         return None
-    made = deepcopy(source.message)
-    if not clear_sizes_below_zero(made):
+    eased = deepcopy(source.message)
+    if not clear_sizes_below_zero(eased):
         return None
-    return Changed(source.with_message(made), (_TAKEN_OUT,), has_to_help=True)
+    return Changed(source.with_message(eased), (_TAKEN_OUT,), has_to_help=True)
 
 
 def _states_minus_one(source: Document) -> bool:

@@ -80,7 +80,7 @@ def replace_by_tensors(model: ModelProto) -> frozenset[str]:
 class _SequenceRemover:
     def __init__(self, model: ModelProto) -> None:
         self._model = model
-        self._names = Names(lambda: model)
+        self._names = Names(Document.of_message(model))
         self._opset = opset_of(model)
         self._constants: dict[str, np.ndarray] = {}
         self._known: dict[str, _Sequence] = {}

@@ -44,7 +44,7 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
 class _Rewriting:
     def __init__(self, model: ModelProto) -> None:
         self.has_found = False
-        self._fresh = Names(lambda: model).fresh
+        self._fresh = Names(Document.of_message(model)).fresh
 
     def rewrite(self, graph: GraphProto | FunctionProto, key: GraphKey, inference: Inference) -> None:
         """Rewrite the nodes of a graph or function body, subgraphs first; the key is that of `Inference.type`."""
