@@ -17,7 +17,6 @@ from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.files.transfer import copy_range, fill
 from reducelower.model.document import Document
-from reducelower.model.wire import Window
 
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights, Piece
@@ -125,16 +124,14 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     """The pieces of the file: bytes, and weights to copy from the source file."""
     if inline is None:
         return [serialize(document, destination)]
-    from reducelower.files.inline import length_of, splice  # most models are small and need none of this
+    from reducelower.files.inline import length_of, splice, with_values  # most models are small and need none of this
 
+    if not is_binary(destination):
+        return [serialize(Document.of_message(with_values(document.message, inline)), destination)]
     pieces = splice(document.data, inline)
     if length_of(pieces) > LARGEST_MESSAGE:
         refuse_size(destination)
-    if is_binary(destination):
-        return pieces
-    window = Window(inline.descriptor)
-    whole = (piece if isinstance(piece, bytes) else window.read(piece.start, piece.end) for piece in pieces)
-    return [serialize(Document.of_bytes(b"".join(whole)), destination)]
+    return pieces
 
 
 def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -> None:
@@ -143,7 +140,7 @@ def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -
             output.write(piece)
         else:
             assert source.inline is not None
-            copy_range(source.inline.descriptor, output.descriptor, piece.start, piece.end)
+            copy_range(source.inline.descriptor, output.descriptor, piece.start, piece.stop)
     if source.inline is not None and not source.inline.is_unchanged():
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 

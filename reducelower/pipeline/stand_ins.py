@@ -8,10 +8,11 @@ stated shapes of inputs and outputs, which runtimes and onnx's own converter do 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
-import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.helper import make_node, make_tensor_type_proto
 
 from reducelower.files import external_tensors
@@ -57,24 +58,20 @@ def with_every_shape_stated(model: ModelProto) -> ModelProto:
 
 
 def without_external_tensors(model: ModelProto) -> ModelProto:
-    """A copy with graph inputs instead of external initializers, since the checker needs only type and shape."""
+    """A copy with graph inputs in place of external initializers and constants: the checker needs type and shape."""
     copy = deepcopy(model)
     known = {value.name for value in copy.graph.input}
     for _, graph in list(graphs(copy)):
-        for position in reversed(range(len(graph.initializer))):
-            tensor = graph.initializer[position]
-            if tensor.data_location != TensorProto.EXTERNAL:
-                continue
-            if tensor.name not in known:
-                known.add(tensor.name)
-                value_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-                copy.graph.input.append(ValueInfoProto(name=tensor.name, type=value_type))
-            del graph.initializer[position]
-    for _, graph in list(graphs(copy)):
-        _shrink_constants(graph)
-    for function in copy.functions:
-        _shrink_constants(function)
-    for tensor in external_tensors(copy):  # those of attributes
+        external = {tensor.name: tensor for tensor in graph.initializer if _is_external(tensor)}
+        external |= {node.output[0]: node.attribute[0].t for node in graph.node if _is_external_constant(node)}
+        for name, tensor in external.items():
+            if name not in known:
+                tensor_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+                copy.graph.input.append(ValueInfoProto(name=name, type=tensor_type))
+                known.add(name)
+        _keep(graph.initializer, lambda tensor: not _is_external(tensor))
+        _keep(graph.node, lambda node: not _is_external_constant(node))
+    for tensor in external_tensors(copy):  # those of other attributes
         size = math.prod(tensor.dims) * _LARGEST_ELEMENT
         if size > _LARGEST_STAND_IN:
             tensor.dims[:], size = [0], 0
@@ -84,24 +81,17 @@ def without_external_tensors(model: ModelProto) -> ModelProto:
     return copy
 
 
-def _shrink_constants(holder: GraphProto | FunctionProto) -> None:
-    """Replace large Constant nodes by Expand, with the same type and shape."""
-    for position in reversed(range(len(holder.node))):
-        node = holder.node[position]
-        if node.op_type != "Constant" or len(node.attribute) != 1:
-            continue
-        tensor = node.attribute[0].t
-        external = tensor.data_location == TensorProto.EXTERNAL
-        if not external or math.prod(tensor.dims) * _LARGEST_ELEMENT <= _LARGEST_STAND_IN:
-            continue
-        name = node.output[0]
-        one = TensorProto(data_type=tensor.data_type, raw_data=bytes(_LARGEST_ELEMENT))
-        shape = numpy_helper.from_array(np.array(tensor.dims, np.int64))
-        small = [
-            make_node("Constant", [], [f"{name}/stand_in/one"], value=one),
-            make_node("Constant", [], [f"{name}/stand_in/shape"], value=shape),
-            make_node("Expand", [f"{name}/stand_in/one", f"{name}/stand_in/shape"], [name], name=node.name),
-        ]
-        del holder.node[position]
-        for made in reversed(small):
-            holder.node.insert(position, made)
+def _keep(held: Any, wanted: Callable[[Any], bool]) -> None:
+    """Leave out items of a repeated field."""
+    kept = list(filter(wanted, held))
+    if len(kept) < len(held):
+        del held[:]
+        held.extend(kept)
+
+
+def _is_external(tensor: TensorProto) -> bool:
+    return tensor.data_location == TensorProto.EXTERNAL
+
+
+def _is_external_constant(node: NodeProto) -> bool:
+    return node.op_type == "Constant" and bool(node.output) and any(_is_external(item.t) for item in node.attribute)
