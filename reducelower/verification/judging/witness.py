@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -151,23 +151,29 @@ class Witness:
     def overflow_alone(self, result: Differing, elements: Array) -> str:
         """Why a difference on extreme inputs is only one of range, as a sentence; empty if it is not.
 
-        The source overflows, and in double both sides give the same finite numbers, up to rounding of the largest. For
-        example, a factor was moved into the weights.
+        The source overflows, and in double both sides give the same finite numbers. On huge inputs they may differ by
+        rounding of the largest: a factor was moved into the weights, for example. On tiny inputs the source divides one
+        by them, and the result, which divides by them directly, keeps all that is finite.
         """
         left, right = result.left, result.right
         if not (is_float(left) and left.dtype == right.dtype and left.shape == right.shape and self._are_together):
             return ""
-        if np.isfinite(left).all() or not are_extreme(result.feeds.values(), left.dtype):
+        are_huge = are_extreme(result.feeds.values(), left.dtype)
+        if np.isfinite(left).all() or not (are_huge or _have_no_reciprocal(result.feeds.values(), left.dtype)):
             return ""
         one, other = result.within(self._wider), result.within(self._wider_replacement)
         if not (
             isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.shape == other.shape == left.shape
         ):
             return ""
-        bound = tolerance_for(element_type_of(left)).relative * np.abs(one[np.isfinite(one)]).max(initial=0)
+        size = np.abs(one)
+        bound = tolerance_for(element_type_of(left)).relative * (
+            size[np.isfinite(one)].max(initial=0) if are_huge else size
+        )
         with np.errstate(all="ignore"):
             apart = np.abs(left.astype(np.float64) - right)
             is_alike = (np.abs(one - other) <= bound) & ~(np.isfinite(apart) & (apart > bound))
+        is_alike &= are_huge | np.isfinite(right) | ~np.isfinite(left)
         return f"{int(elements.sum())} values overflow on one side alone" if is_alike[elements].all() else ""
 
     def _holds_more(self, result: Differing, where: Array) -> bool:
@@ -214,6 +220,13 @@ class Witness:
         with np.errstate(all="ignore"):
             error, off = (np.abs(item.astype(np.float64) - truth) for item in (result.right, body))
         return bool(np.isfinite(error).all() and np.isfinite(off).all() and error.max() <= _ABOUT * off.max())
+
+
+def _have_no_reciprocal(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether some inputs are so close to zero that one divided by them overflows."""
+    floats = [np.abs(item.astype(np.float64)) for item in values if isinstance(item, np.ndarray) and is_float(item)]
+    least = min((item[item > 0].min(initial=np.inf) for item in floats), default=np.inf)
+    return bool(least * smallest_and_eps(dtype)[2] < 1)
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -233,17 +233,27 @@ def _known(place: Place, name: str) -> Array | TensorProto | None:
 
 
 def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, InputSpec]:
-    """What is known about every input, from the side that knows more."""
+    """What is known about every input: from the first model, and from the second what the first does not know."""
     kinds: dict[int, InputSpec] = {}
     for place, cone in ((level.left, left), (level.right, right)):
         for name, number in cone.inputs.items():
             known = kinds.get(number)
-            if known is not None and known.element_type and known.dims is not None:
+            if known is not None and known.element_type and known.dims is not None and None not in known.dims:
                 continue  # asking the second model may infer all of its types
-            found = free_input(place, name)
-            better = known is None or (not known.element_type and found.element_type)
-            if known is not None and known.dims is None and found.dims is not None:
-                better = bool(found.element_type)
-            if better:
-                kinds[number] = replace(found, name=names[number])
+            other = free_input(place, name)
+            kinds[number] = replace(other, name=names[number]) if known is None else _together(known, other)
     return kinds
+
+
+def _together(known: InputSpec, other: InputSpec) -> InputSpec:
+    """What two models know about the same value; names of sizes mean something in one model only."""
+    if not other.element_type:
+        return known
+    if not known.element_type or known.dims is None:
+        return replace(other, name=known.name)
+    if other.dims is None or len(other.dims) != len(known.dims):
+        return known
+    pairs = zip(known.dims, other.dims, strict=True)
+    return replace(
+        known, dims=tuple(theirs if isinstance(theirs, int) and own is None else own for own, theirs in pairs)
+    )
