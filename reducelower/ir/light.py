@@ -13,7 +13,7 @@ from typing import Any
 import onnx_ir as ir
 from onnx import ModelProto
 
-from reducelower.scope.fold import LARGEST
+from reducelower.types.fold import LARGEST
 
 __all__ = ["Light", "lighten"]
 

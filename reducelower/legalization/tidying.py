@@ -15,7 +15,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import nodes_needed, read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.body import BodyScope
-from reducelower.scope.fold import evaluated
+from reducelower.types.fold import evaluated
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

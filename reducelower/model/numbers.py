@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -17,6 +18,7 @@ __all__ = [
     "UNSIGNED",
     "Array",
     "largest_finite",
+    "value_key",
     "value_of_tensor",
     "whole_range",
 ]
@@ -44,6 +46,13 @@ def value_of_tensor(tensor: TensorProto) -> Array | None:
         return numpy_helper.to_array(tensor)
     except Exception:  # numpy and onnx raise several types
         return None
+
+
+def value_key(value: Array) -> Hashable:
+    """A key that two arrays share exactly if element type, shape and bits are equal."""
+    # dtype.name tells ml_dtypes types apart; dtype.str is "V1" for every one of one byte.
+    content = tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
+    return value.dtype.name, value.shape, content
 
 
 def largest_finite(element_type: int) -> float:

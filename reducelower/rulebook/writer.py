@@ -21,8 +21,8 @@ from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.named import TYPES, as_value, bound, of_nothing
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified, Type, goal_of_cast, hand_on_names, types_of_outputs
-from reducelower.scope.fold import LARGEST
-from reducelower.scope.fold import evaluated as folded
+from reducelower.types.fold import LARGEST
+from reducelower.types.fold import evaluated as folded
 
 __all__ = ["BodyWriter", "Frame", "Own"]
 

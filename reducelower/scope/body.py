@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from reducelower.model.graph import read_from_outside
-from reducelower.scope.fold import Folding
 from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.types import Known, Resolver
@@ -57,8 +56,6 @@ class BodyScope(Scope):
         self._graph = GraphProto(node=nodes, input=stated.input, value_info=stated.value_info)
         self._producers = {name: node for node in self._graph.node for name in node.output if name}
         self._inputs = {value.name for value in self._graph.input}
-        self._constants: dict[str, Array | None] = {}
-        self._folding = Folding()
 
     @property
     def node_scope(self) -> NodeScope:
@@ -128,39 +125,16 @@ class BodyScope(Scope):
         return resolver.rank(name, nodes)
 
     def _written_as(self, name: str) -> str:
-        node = self.producer(name)
+        node = self._producers.get(name)
         return "constant" if node is not None and node.op_type == "Constant" and node.attribute else "dynamic"
 
     def _made_by(self, name: str) -> str:
-        node = self.producer(name)
+        node = self._producers.get(name)
         return "" if node is None else node.op_type
 
     def _constant(self, name: str) -> Array | None:
-        if name not in self._constants:
-            self._constants[name] = self._folding.value(name, self)
-        return self._constants[name]
-
-    # For folding
-
-    def home(self, name: str) -> BodyScope:
-        """This scope: it answers for outer values too, which are either constants or not foldable."""
-        return self
-
-    def whole(self, name: str) -> Array | None:
-        """The value of a Constant node here, or of any outer constant; None if the nodes compute it."""
-        node = self.producer(name)
-        if node is None:
-            return None if name in self._inputs else self.parent.constant(name)
-        return self.node_scope.value_of(node)
-
-    def producer(self, name: str) -> NodeProto | None:
-        """The node that computes a value."""
-        return self._producers.get(name)
-
-    def counted(self, name: str) -> Array | None:
-        """The value of a small vector of sizes that these nodes compute, if all of them are known numbers."""
         resolver, nodes = self._types
-        return resolver.counted(name, nodes)
+        return resolver.constant(name, nodes)
 
     # Everything else
 
@@ -199,6 +173,9 @@ class _Around(InnerGraph):
 
     def held(self, name: str) -> Held:
         return _Outside(self._scope, name)
+
+    def value(self, name: str) -> Array | None:
+        return self._scope.constant(name)
 
 
 class _AroundWithNames(_Around):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
+from reducelower.model.numbers import value_key
 from reducelower.model.value_info import entry, stated_type, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.graph_view import GraphView
 from reducelower.scope.ground import Ground
-from reducelower.scope.values import value_key
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
 from reducelower.types.witnesses import Witnesses
@@ -93,7 +93,7 @@ class GraphScope(GraphView):
         if number is None:
             number = home.stated_number(name)
             if not number:
-                value = self.ground.folding.value(name, home)
+                value = self.ground.resolver.constant(name, home)
                 if value is not None:
                     number = self.ground.values.number(value)
             home._numbers[name] = number

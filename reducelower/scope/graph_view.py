@@ -1,4 +1,4 @@
-"""A graph or function body of the model as folding and the resolver see it, with the names of the model.
+"""A graph or function body of the model as the resolver sees it, with the names of the model.
 
 What it was before the run is told by the source (`types.graphs`), which nothing changes; here is what was added.
 """
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Self
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
-from reducelower.errors import RefusedError
 from reducelower.model.attributes import refuse_reference
 from reducelower.model.nodelist import NodeList
 from reducelower.model.skeleton import LARGEST_KEPT
 from reducelower.model.value_info import StatedType
-from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import read_tensor
+from reducelower.types.fold import LARGEST
 from reducelower.types.known import Constant, Known
 
 if TYPE_CHECKING:
@@ -136,10 +135,6 @@ class GraphView:
         is_small = prod(dims) <= LARGEST
         return self.ground.values.number_of_attribute(attribute, self.ground.data_folder) if is_small else 0
 
-    def whole(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node of this graph; None for anything else."""
-        return self.ground.values[self.stated_number(name)]
-
     # For the resolver, and through it
 
     def held(self, name: str) -> Held | None:
@@ -148,11 +143,8 @@ class GraphView:
         return self.before.held(name) if adopted is None else Constant(adopted.data_type, tuple(adopted.dims))
 
     def value(self, name: str) -> Array | None:
-        """The value of a constant of this graph; None for any other value, and one that cannot be read."""
-        try:
-            return self.whole(name)
-        except RefusedError:  # what needs it is refused
-            return None
+        """The value of an initializer or Constant node of this graph; None for anything else."""
+        return self.ground.values[self.stated_number(name)]
 
     def stated_type(self, name: str) -> StatedType:
         """What this graph stated of a value or the user declared."""
@@ -181,7 +173,3 @@ class GraphView:
     def known(self, name: str) -> Known:
         """What is known about a value from the nodes that compute it, with sizes as names."""
         return self.ground.resolver.known(name, self)
-
-    def counted(self, name: str) -> Array | None:
-        """The value of a small vector of sizes, if all of them are known numbers."""
-        return self.ground.resolver.counted(name, self)

@@ -9,7 +9,6 @@ from onnx import TensorProto
 
 from reducelower.files import DataFolder
 from reducelower.model.names import Names
-from reducelower.scope.fold import Folding
 from reducelower.scope.values import Values
 from reducelower.types import Inference, Resolver
 from reducelower.types.witnesses import Witnesses
@@ -33,7 +32,6 @@ class Ground:
         values: numbers of constant values, which other runs may share.
         weight: gives initializers of the main graph by name, if the model itself lacks their values.
         frozen: names of initializers whose defaults were used as constants.
-        folding: cache of folded constants.
         trusts_sizes: whether stated sizes were taken where nodes leave them open.
         lacks_types: whether something was asked about a value whose type the model does not state.
         resolver: what is known about values, with sizes as names.
@@ -51,7 +49,6 @@ class Ground:
     values: Values = field(default_factory=Values)
     weight: Callable[[str], TensorProto | None] = lambda name: None
     frozen: set[str] = field(default_factory=set)
-    folding: Folding = field(default_factory=Folding)
     trusts_sizes: bool = False
     lacks_types: bool = False
     resolver: Resolver = field(init=False)
@@ -77,6 +74,5 @@ class Ground:
 
         This cycle would keep the model and its weights until the garbage collector runs.
         """
-        self.folding = Folding()
         self.resolver = Resolver()
         self.witnesses = None

@@ -15,13 +15,13 @@ import numpy as np
 from onnx import TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
+from reducelower.model.numbers import value_key
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.blanks import ALL_OPERANDS, Added, blank
 from reducelower.scope.constants import as_doubles
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.scope.trail import Question
-from reducelower.scope.values import value_key
 from reducelower.types import Atoms, Known
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from reducelower.errors import UnknownValueError
 from reducelower.model.schemas import element_type_name, type_string
@@ -17,32 +17,9 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.types import Known
 
-__all__ = ["Asking", "Foldable", "Scope"]
+__all__ = ["Asking", "Scope"]
 
 _EXAMPLES = {"type": "float32", "rank": "3"}
-
-
-class Foldable(Protocol):
-    """What constant folding needs: values by name, and the nodes that compute them."""
-
-    @property
-    def opset(self) -> int:
-        """The opset version of the nodes."""
-
-    def home(self, name: str) -> Foldable:
-        """The graph that defines a value."""
-
-    def whole(self, name: str) -> Array | None:
-        """The value of a constant that is stated here or known outside; None if it has to be folded."""
-
-    def producer(self, name: str) -> NodeProto | None:
-        """The node here that computes a value."""
-
-    def counted(self, name: str) -> Array | None:
-        """The value of a small vector of sizes, if all of them are known numbers."""
-
-    def element_type(self, name: str) -> int | None:
-        """The element type of a value; None if unknown."""
 
 
 Asking: TypeAlias = Literal[

@@ -11,6 +11,7 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, nump
 
 from reducelower.errors import RefusedError, UnreadableModelError
 from reducelower.model.constants import HELD_IN, tensor_in, tensor_of
+from reducelower.model.numbers import value_key
 from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from reducelower.files import DataFolder
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "dense", "dense_tensor", "held_by", "loaded", "read_tensor", "value_key"]
+__all__ = ["Values", "dense", "dense_tensor", "held_by", "loaded", "read_tensor"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
 """Where constants of these element types stand, if not in ``raw_data``. Floats are compared as bits: 0.0 == -0.0."""
@@ -61,13 +62,6 @@ def held_by(node: NodeProto) -> TensorProto | None:
     """The tensor that a Constant node holds, a sparse one as `dense_tensor`; None if it is not in the node."""
     sparse = next((attribute for attribute in node.attribute if attribute.name == "sparse_value"), None)
     return tensor_of(node) if sparse is None or sparse.ref_attr_name else dense_tensor(sparse.sparse_tensor)
-
-
-def value_key(value: Array) -> Hashable:
-    """A key that two arrays share exactly if element type, shape and bits are equal."""
-    # dtype.name tells ml_dtypes types apart; dtype.str is "V1" for every one of one byte.
-    content = tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
-    return value.dtype.name, value.shape, content
 
 
 class Values:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onnx import NodeProto, TypeProto
+import numpy as np
+from onnx import NodeProto, TypeProto, helper
 
 from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
@@ -17,6 +18,7 @@ from reducelower.model.value_info import StatedType, may_be_of_one_shape
 from reducelower.types.borders import HOLDERS, in_common, is_followed, sources_inside
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.elements import ELEMENTS
+from reducelower.types.fold import SELECTING, evaluated, is_computable
 from reducelower.types.known import COUNTING, Constant, Elements, Known, Question, Shape
 from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.ranks import listed, rank_rule
@@ -24,6 +26,9 @@ from reducelower.types.shapes import ALIKE, SHAPES
 from reducelower.types.sizes import of_text
 from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
 from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
+
+if TYPE_CHECKING:
+    from reducelower.model.numbers import Array
 
 __all__ = ["Answers", "NodeRecord", "ValueRecord"]
 
@@ -90,10 +95,10 @@ class Answers(ABC):
 
     def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         """The answer to a question about a value of a graph."""
-        if value.held is None:
+        if value.held is None or question == "constant":
             found = _WAYS[question](self, home, name, value)
         else:
-            found = value.held.answer(question, partial(home.value, name))
+            found = value.held.answer(question, partial(_if_readable, home, name))
         if found is None or question != "shape":
             return found
         place = home.place  # what is still open gets an atom
@@ -208,6 +213,33 @@ class Answers(ABC):
             return in_common("elements", sources, self.ask)  # type: ignore[no-any-return]
         return self._tried(ELEMENTS, value.made, home) if value.place == 0 else None
 
+    def _constant(self, home: Graph, name: str, value: ValueRecord) -> Array | None:
+        """The value of a constant that the graph states, or of what is computed from such and from known sizes."""
+        found, made = home.value(name), value.made
+        if found is not None or made is None or made.domain:
+            return found
+        node = made.node
+        if node.op_type in ("Shape", "Size"):
+            return self._counted(home, name)
+        inputs: list[Array | None] = []
+        for at, given in enumerate(node.input if is_computable(node) else ()):
+            if given and node.op_type == "CastLike" and at == 1:  # its type alone matters
+                element_type = self.ask(home, "element_type", given)
+                found = np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type)) if element_type else None
+            else:
+                found = self.ask(home, "constant", given) if given else None
+            if given and found is None:
+                return self._counted(home, name) if node.op_type in SELECTING else None
+            inputs.append(found)
+        return evaluated(node, inputs, home.opset, value.place) if is_computable(node) else None
+
+    def _counted(self, home: Graph, name: str) -> Array | None:
+        """The value of a small vector of sizes, if all of them are known numbers."""
+        elements = self.ask(home, "elements", name)
+        if Known(elements=elements).numbers is None:
+            return None  # its shape and element type need not be followed
+        return Known(self.ask(home, "element_type", name), self.ask(home, "shape", name), elements).counted
+
     # From the inputs of a node to its outputs
 
     def _sources_inside(self, value: ValueRecord, home: Graph) -> Sequence[Source]:
@@ -270,6 +302,13 @@ class Answers(ABC):
         return Told(element_type, shape, b"", self.ask(graph, "data", name))
 
 
+def _if_readable(graph: Graph, name: str) -> Array | None:
+    try:
+        return graph.value(name)
+    except RefusedError:  # what needs it is refused
+        return None
+
+
 _WAYS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
     "element_type": Answers._element_type,
     "container": Answers._container,
@@ -277,4 +316,5 @@ _WAYS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
     "shape": Answers._shape,
     "elements": Answers._elements,
     "data": lambda *asked: b"",
+    "constant": Answers._constant,
 }

@@ -21,6 +21,7 @@ from reducelower.types.views import ContradictionError
 
 if TYPE_CHECKING:
     from reducelower.model.document import Document
+    from reducelower.model.numbers import Array
 
 __all__ = ["Inference", "infer", "infer_main", "infer_strictly", "inference_of"]
 
@@ -72,6 +73,10 @@ class Inference:
     def known(self, key: GraphKey, name: str) -> Known:
         """All that is known about a value of the graph at a key."""
         return self._resolver.known(name, self.graphs.graph(key))
+
+    def constant(self, key: GraphKey, name: str) -> Array | None:
+        """The value of what depends on nothing but constants and known sizes; see `Resolver.constant`."""
+        return self._resolver.constant(name, self.graphs.graph(key))
 
     def never_taken(self, key: GraphKey, node: NodeProto) -> str:
         """The branch that an If in the graph at a key never takes, since constants and known sizes tell its condition;

@@ -27,8 +27,8 @@ Elements: TypeAlias = "tuple[Size | None, ...]"
 """The elements of a tensor in order, with None for an unknown one."""
 
 
-Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "elements", "data"]'
-"""A question about a value; see the attributes of `Known`."""
+Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "elements", "data", "constant"]'
+"""A question about a value; see the attributes of `Known`. What is constant may be larger than what `Known` holds."""
 
 UNKNOWN: Mapping[Question, Any] = {
     "element_type": 0,
@@ -37,6 +37,7 @@ UNKNOWN: Mapping[Question, Any] = {
     "shape": None,
     "elements": None,
     "data": b"",
+    "constant": None,
 }
 """The answers where nothing is known."""
 

@@ -12,6 +12,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId
 from reducelower.model.calls import attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.graph import may_hold_graphs, subgraphs
 from reducelower.model.inference.declared import declared_type
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import plain_domain
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import StatedType, stated_type
@@ -117,9 +118,14 @@ class _KeyedGraph(InnerGraph):
     def place(self) -> Hashable:
         return self._key
 
+    def _is_default(self, name: str) -> bool:
+        return not self._key and self._model.has_open_defaults and name in self.inputs
+
     def held(self, name: str) -> Held | None:
-        is_default = not self._key and self._model.has_open_defaults and name in self.inputs
-        return None if is_default else super().held(name)
+        return None if self._is_default(name) else super().held(name)
+
+    def value(self, name: str) -> Array | None:
+        return None if self._is_default(name) else super().value(name)
 
     def stated_type(self, name: str) -> StatedType:
         return stated_type(declared_type(name, self._stated(name), *self._model.declared))

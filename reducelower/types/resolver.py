@@ -63,11 +63,13 @@ class Resolver(Answers):
         shape = self.ask(graph, "shape", name)
         return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
 
-    def counted(self, name: str, graph: Graph) -> Array | None:
-        """The value of a small vector of integers, if all of them are known numbers."""
-        if Known(elements=self.ask(graph, "elements", name)).numbers is None:
-            return None  # its shape and element type need not be followed
-        return self.known(name, graph).counted
+    def constant(self, name: str, graph: Graph) -> Array | None:
+        """The value of what depends on nothing but constants and known sizes; None if it exceeds the limits of folding.
+
+        Raises:
+            RefusedError: a constant cannot be read.
+        """
+        return self.ask(graph, "constant", name)  # type: ignore[no-any-return]
 
     def element_type(self, name: str, graph: Graph) -> int:
         """The element type of a tensor (`TensorProto.DataType`); 0 if it is unknown or not a tensor."""

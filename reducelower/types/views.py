@@ -72,7 +72,11 @@ class Graph(Protocol):
         """What is known about a constant of this graph, or a value from outside; None for any other value."""
 
     def value(self, name: str) -> Array | None:
-        """The value of a constant of this graph; None for any other value, and one that cannot be read."""
+        """The value of a constant of this graph; None for any other value.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
 
     def stated_type(self, name: str) -> StatedType:
         """What this graph states of a value."""

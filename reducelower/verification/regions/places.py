@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,6 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
-from reducelower.scope.fold import Folding
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import GraphKey, Inference, function_key
 from reducelower.types.graphs import InnerGraph
@@ -34,7 +33,6 @@ class Place:
     inference: Inference
     key: GraphKey = ()
     parent: Place | None = None
-    _evaluated: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def inside(self, index: int, number: int) -> Place:
         """The place of a graph inside the node at an index here, one of its graphs by number."""
@@ -136,31 +134,11 @@ class Place:
                 found.update(name for name in node.output if name)
         return found
 
-    # What `Folding` computes constants from
-
-    @property
-    def opset(self) -> int:
-        """Opset version of the default domain."""
-        return self.opsets.get("", 1)
-
-    def home(self, name: str) -> Place:
-        """The place that defines a value."""
-        return self if self._holds(name) or self.parent is None else self.parent.home(name)
-
-    def whole(self, name: str) -> Array | None:
-        """The value of a constant that is stated here and that no caller may override."""
-        value = None if self.is_overridable(name) else self.constant(name)
-        return value if isinstance(value, np.ndarray) else None
-
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a value, None standing for a size that is not known."""
         known = self.type_of(name)
         dims = None if known is None else known[1]
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
-
-    def counted(self, name: str) -> Array | None:
-        """The value of a small vector of sizes, if all of them are known numbers."""
-        return self.inference.known(self.key, name).counted
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor; None where it is not known."""
@@ -168,10 +146,10 @@ class Place:
         return None if known is None else known[0]
 
     def evaluated(self, name: str) -> Array | None:
-        """The value of what small nodes compute from constants, the shapes of statically shaped tensors among them."""
-        if name not in self._evaluated:
-            self._evaluated[name] = Folding().value(name, self)
-        return self._evaluated[name]
+        """The value of a constant that no caller may override, or of what small nodes compute from such and from known
+        sizes."""
+        value = None if self.is_overridable(name) else self.constant(name)
+        return value if isinstance(value, np.ndarray) else self.inference.constant(self.key, name)
 
 
 def _value(tensor: TensorProto) -> Array | TensorProto:

@@ -1,6 +1,6 @@
-"""Constant folding of small subgraphs, such as ``axes`` computed by Concat, Range, or Shape of a known shape.
+"""What nodes yield for constants, such as ``axes`` computed by Concat, Range, or Shape of a known shape.
 
-The producing nodes run one by one in onnx's reference implementation, with a limit on the size of outputs. Operators
+Nodes run one by one in onnx's reference implementation, with a limit on the size of outputs. Operators
 that it gets wrong are computed here or count as unknown.
 """
 
@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.model.attributes import value_of
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.scope.values import value_key
+from reducelower.model.numbers import value_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from reducelower.model.numbers import Array
-    from reducelower.scope.scope import Foldable
 
-__all__ = ["LARGEST", "Folding", "evaluated", "places"]
+__all__ = ["LARGEST", "SELECTING", "evaluated", "is_computable", "places"]
 
 LARGEST = 65_536
 """The most elements of a folded constant."""
@@ -31,7 +29,7 @@ LARGEST = 65_536
 _SMALL, _EVALUATED = 256, 1024
 """The most elements that a cached computation reads, and the number of cached computations."""
 
-_SELECTING = frozenset(
+SELECTING = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 )
 """Operators that copy elements, which may be known where not all of a shape is."""
@@ -51,70 +49,9 @@ _COMPUTABLE = frozenset(
 )  # fmt: skip
 
 
-_Place: TypeAlias = "tuple[Foldable, str]"
-"""A name and the graph that defines it."""
-
-
-class Folding:
-    """Folds values; each is computed once."""
-
-    def __init__(self) -> None:
-        self._known: dict[_Place, Array | None] = {}
-
-    def value(self, name: str, scope: Foldable) -> Array | None:
-        """The folded value; None if it depends on more than constants and known sizes, or exceeds the limits."""
-        wanted = scope.home(name), name
-        # An explicit stack, since the graph may be deeper than Python's recursion limit.
-        waiting = [wanted]
-        begun: set[_Place] = set()
-        while waiting:
-            place = waiting[-1]
-            if place in self._known:
-                waiting.pop()
-                continue
-            found = self._look(place)
-            if not isinstance(found, tuple):
-                self._known[place] = found
-            elif found in begun:
-                self._known[place] = None  # a value in a cycle is not constant
-            else:
-                begun.add(place)
-                waiting.append(found)
-        return self._known[wanted]
-
-    def _look(self, place: _Place) -> Array | _Place | None:
-        """The value of a place, or a place that has to be computed first."""
-        home, name = place
-        known = home.whole(name)
-        if known is not None:
-            return known
-        node = home.producer(name)
-        if node is None or node.domain not in DEFAULT_DOMAINS:
-            return None
-        if node.op_type in ("Shape", "Size"):
-            return home.counted(name)
-        if node.op_type not in _COMPUTABLE or any(attribute.ref_attr_name for attribute in node.attribute):
-            return None  # what names an attribute of the function may differ between its calls
-        inputs: list[Array | None] = []
-        for at, given in enumerate(node.input):
-            found = None
-            if given:
-                if node.op_type == "CastLike" and at == 1:
-                    found = _of_type(home.element_type(given))
-                else:
-                    source = home.home(given), given
-                    if source not in self._known:
-                        return source
-                    found = self._known[source]
-                if found is None:
-                    return home.counted(name) if node.op_type in _SELECTING else None
-            inputs.append(found)
-        return _evaluate(node, name, inputs, home.opset) if _is_small(node, inputs) else None
-
-
-def _of_type(element_type: int | None) -> Array | None:
-    """A stand-in for an operand whose element type alone matters."""
-    return None if element_type is None else np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type))
+def is_computable(node: NodeProto) -> bool:
+    """Whether a node is of an operator that is computed here, and the same in each call of the function around it."""
+    return node.op_type in _COMPUTABLE and not any(attribute.ref_attr_name for attribute in node.attribute)
 
 
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
@@ -180,14 +117,11 @@ _OWN = {"GatherElements": _gathered_elements, "Slice": _sliced, "Unsqueeze": _un
 several negative axes, and GatherElements along more than 32 elements."""
 
 
-def evaluated(node: NodeProto, inputs: list[Array | None], opset: int) -> Array | None:
+def evaluated(node: NodeProto, inputs: list[Array | None], opset: int, place: int = 0) -> Array | None:
     """What a node yields for constants, None for those that are absent; None if that is not computed here."""
     if node.op_type not in _COMPUTABLE or not _is_small(node, inputs):
         return None
-    return _evaluate(node, node.output[0], inputs, opset)
-
-
-def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
+    name = node.output[place]
     try:
         result = _OWN[node.op_type](node, inputs) if node.op_type in _OWN else _by_reference(node, name, inputs, opset)
     except Exception:
