@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
 from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
+    from reducelower.pipeline.trials import Trial
     from reducelower.rulebook import Rule, RuleBook
     from reducelower.runtimes import Fact, Runtime
 
@@ -102,21 +103,19 @@ def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
     """Run rules and print how each fared; return 1 if a result was wrong."""
     tried = list(_tried(book, operator))
     if as_json:
-        for rule, what, outcome, wrong in tried:
-            data_result(json.dumps({"rule": rule, "tried": what, "outcome": outcome, "wrong": list(wrong)}))
+        for each in tried:
+            data_result(json.dumps(asdict(each)))
     else:
-        for line in columns(each[:3] for each in tried):
+        for line in columns((each.rule, each.tried, each.outcome) for each in tried):
             result(line)
-    for rule, what, _, wrong in tried:
-        for sentence in wrong[:_MOST_SHOWN]:
-            problem(f"{rule}, {what}: {sentence}")
-    return int(any(wrong for *_, wrong in tried))
+    for each in tried:
+        for sentence in each.wrong[:_MOST_SHOWN]:
+            problem(f"{each.rule}, {each.tried}: {sentence}")
+    return int(any(each.wrong for each in tried))
 
 
-def _tried(book: RuleBook, operator: str | None) -> Iterator[tuple[str, str, str, Sequence[str]]]:
-    """Each rule, what it was tried on, how it fared, and a sentence for each wrong result."""
-    from reducelower.pipeline.boundary_trial import try_boundaries
-    from reducelower.pipeline.expansion_trial import try_expansion
+def _tried(book: RuleBook, operator: str | None) -> Iterator[Trial]:
+    from reducelower.pipeline.trials import try_boundaries, try_expansion
     from reducelower.rulebook.boundaries import boundaries_of
     from reducelower.rulebook.boundary_validation import check_boundaries
 
@@ -127,10 +126,9 @@ def _tried(book: RuleBook, operator: str | None) -> Iterator[tuple[str, str, str
     if operator is not None and not named and (own is None or operator not in own.operators):
         _rules_for(book, operator)
     if own is not None and (operator is None or operator in own.operators):
-        for fared in try_boundaries(book, own, operator):
-            yield f"{book.name}/{fared.operator}", fared.way, fared.outcome, fared.wrong
+        yield from try_boundaries(book, own, operator)
     for op_type in named:
-        yield from ((each.rule, each.element_type, each.outcome, each.wrong) for each in try_expansion(book, op_type))
+        yield from try_expansion(book, op_type)
 
 
 @click.command("targets")
