@@ -8,7 +8,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.running import Probed
-from reducelower.report.probe import as_text, heat
+from reducelower.report.probe import as_text
 from tests.conformance.made import DAY, RIGHT, probed, reductions
 
 SAID = 'ValueError: <b>no</b> & "none" \x1b[31m'
@@ -25,14 +25,6 @@ def verdict(case: Case) -> Verdict:
 @pytest.fixture(scope="module")
 def results() -> Probed:
     return probed(reductions("ReduceProd", "ReduceSum", "Cast"), verdict)
-
-
-def test_the_heat_map_counts_every_case_once(results: Probed) -> None:
-    both = [heat(results, reductions=flag) for flag in (True, False)]
-    assert [list(rows) for rows in both] == [["ReduceProd", "ReduceSum"], ["Cast"]]
-    counts = [count for rows in both for cells in rows.values() for count in cells.values()]
-    assert sum(count.total() for count in counts) == len(results.cases)
-    assert sum(count["refused"] for count in counts) == sum(result.word == "refused" for result in results.results)
 
 
 def test_text_has_the_counts_the_facts_and_what_is_left(results: Probed) -> None:
