@@ -344,7 +344,7 @@ WORKERS_OPTIONS: Sequence[Option] = (
 
 
 OUTPUT_OPTIONS: Sequence[Option] = (
-    option("-o --output", "Output file; its extension says the format.", type=FILE, metavar="OUT"),
+    option("-o --output", "Output file.", type=FILE, metavar="OUT"),
     option("--output-dir", "Folder for the outputs of many models.", type=FOLDER, metavar="DIR"),
     option("--in-place", "Replace the inputs."),
     EXCLUDE_OPTION,

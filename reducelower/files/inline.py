@@ -21,7 +21,7 @@ from onnx import ModelProto, TensorProto
 from reducelower.files.external import external_tensors
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
-__all__ = ["InlineWeights", "Piece", "length_of", "lift", "splice", "with_values"]
+__all__ = ["InlineWeights", "Piece", "length_of", "lift", "splice"]
 
 _LARGE = 1 << 19
 """Initializers of at least this many bytes stay in the file; the engine reads smaller ones, such as axes."""
@@ -129,11 +129,11 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
 
     pieces = _changed(window, 0, spliced)
     if weights.are_elsewhere(serialized, sum(isinstance(piece, range) for piece in pieces)):
-        return [with_values(ModelProto.FromString(serialized), weights).SerializeToString()]
+        return [_with_values(ModelProto.FromString(serialized), weights).SerializeToString()]
     return pieces
 
 
-def with_values(model: ModelProto, weights: InlineWeights) -> ModelProto:
+def _with_values(model: ModelProto, weights: InlineWeights) -> ModelProto:
     """A copy of a model with the weights to which it refers."""
     window, copy = Window(weights.descriptor), ModelProto()
     copy.CopyFrom(model)

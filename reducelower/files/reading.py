@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import DataFolder, ExternalFile, external_files
-from reducelower.files.formats import LARGEST_MESSAGE, is_binary, parse
+from reducelower.files.formats import LARGEST_MESSAGE, parse
 from reducelower.model.document import Document
 from reducelower.model.wire import MalformedError
 
@@ -64,7 +64,7 @@ class LoadedModel:
 
 
 def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedModel:
-    """Read a model in any format that `onnx.load` knows by extension, without its external data.
+    """Read a model without its external data.
 
     Large weights in the file itself stay there, unless the `whole` file is asked for.
 
@@ -83,7 +83,7 @@ def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedMo
             raise UnreadableModelError(
                 f"{path} is over 2 GiB, protobuf's limit; store its weights as external data first"
             )
-        if not whole and status.st_size >= _WORTH_LIFTING and is_binary(path):
+        if not whole and status.st_size >= _WORTH_LIFTING:
             return _read_without_weights(path)
         return _read_whole(path)
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
-from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
+from reducelower.files.formats import LARGEST_MESSAGE, check_writable, refuse_size, serialize
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.files.transfer import copy_range, fill
@@ -86,7 +86,7 @@ def write_model(
 
     Args:
         document: what to write.
-        destination: the output file; its extension says the format.
+        destination: the output file; see `check_writable`.
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
         in_place: the output may be the input itself.
@@ -124,10 +124,8 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     """The pieces of the file: bytes, and weights to copy from the source file."""
     if inline is None:
         return [serialize(document, destination)]
-    from reducelower.files.inline import length_of, splice, with_values  # most models are small and need none of this
+    from reducelower.files.inline import length_of, splice  # most models are small and need none of this
 
-    if not is_binary(destination):
-        return [serialize(Document.of_message(with_values(document.message, inline)), destination)]
     pieces = splice(document.data, inline)
     if length_of(pieces) > LARGEST_MESSAGE:
         refuse_size(destination)

@@ -12,7 +12,7 @@ from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 from reducelower.batch import convert_file
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel, read_model, write_model
-from reducelower.files.inline import InlineWeights, Piece, lift, splice, with_values
+from reducelower.files.inline import InlineWeights, Piece, lift, splice
 from reducelower.model.wire import LENGTH, MalformedError, Window, varint
 from reducelower.options import Settings, Target
 from reducelower.pipeline.task import Task
@@ -175,11 +175,6 @@ def test_a_reference_cannot_be_forged(tmp_path: Path) -> None:
         forged.external_data.add(key=key, value=value)
     data = model.SerializeToString()
     assert written(tmp_path / "m.onnx", data) == (data, 2)
-
-
-def test_a_copy_for_text_formats_holds_the_weights(tmp_path: Path) -> None:
-    whole = several()
-    assert with_values(*lifted(tmp_path / "m.onnx", whole.SerializeToString())) == whole
 
 
 def large(path: Path) -> ModelProto:

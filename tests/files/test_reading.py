@@ -15,15 +15,22 @@ from reducelower.errors import UnreadableModelError
 from reducelower.files import read_model
 
 
-@pytest.mark.parametrize("extension", ["onnx", "pb", "textproto", "json", "onnxtxt", "unknown"])
-def test_a_model_is_read_in_every_format(models: Path, tmp_path: Path, extension: str) -> None:
+@pytest.mark.parametrize("extension", ["onnx", "pb", "unknown"])
+def test_a_model_is_read_whatever_its_extension(models: Path, tmp_path: Path, extension: str) -> None:
     model = onnx.load(models / "torch_mean_dyn_18.onnx")
     path = tmp_path / f"model.{extension}"
-    onnx.save(model, path)
-    read = read_model(path).model
-    assert [node.op_type for node in read.graph.node] == [node.op_type for node in model.graph.node]
-    if extension != "onnxtxt":  # ONNX's text syntax does not hold everything
-        assert read == model
+    path.write_bytes(model.SerializeToString())
+    assert read_model(path).model == model
+
+
+@pytest.mark.parametrize("extension", ["textproto", "json", "onnxtxt"])
+def test_a_model_as_text_is_refused_with_the_way_to_one_that_is_read(
+    models: Path, tmp_path: Path, extension: str
+) -> None:
+    path = tmp_path / f"model.{extension}"
+    onnx.save(onnx.load(models / "torch_mean_dyn_18.onnx"), path)
+    with pytest.raises(UnreadableModelError, match=r"is text; write the model .* with onnx\.save"):
+        read_model(path)
 
 
 def test_external_data_is_found_and_not_loaded(tmp_path: Path) -> None:
@@ -146,22 +153,6 @@ def test_a_model_cut_anywhere_is_refused(models: Path, tmp_path: Path, keep: flo
     path.write_bytes(data[: int(len(data) * keep)])
     with pytest.raises(UnreadableModelError, match="cut short"):
         read_model(path)
-
-
-@pytest.mark.parametrize("extension", ["textproto", "json", "onnxtxt"])
-def test_text_that_is_no_model_is_one_line(tmp_path: Path, extension: str) -> None:
-    path = tmp_path / f"model.{extension}"
-    for content in (b"((((", b"\xff\xfe", b"{}", b"graph {"):
-        path.write_bytes(content)
-        with pytest.raises(UnreadableModelError) as caught:
-            read_model(path)
-        assert len(str(caught.value).splitlines()) == 1
-
-
-def test_a_field_that_models_lack_is_named_without_all_that_they_have(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"hidden_size": 768}')
-    with pytest.raises(UnreadableModelError, match=r"no field named \"hidden_size\" at \"ModelProto\"\.$"):
-        read_model(tmp_path / "config.json")
 
 
 def test_subgraphs_deeper_than_protobuf_reads_are_refused(tmp_path: Path) -> None:
