@@ -13,9 +13,8 @@ from typing import Any, Unpack
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.given import AnyModel, Given, of_any_model, take
-from reducelower.legalization.in_place import attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
-from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting, refused
+from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.attempts import attempt
 from reducelower.legalization.whole.features import fitted
@@ -283,13 +282,8 @@ def legalized(
         if fit.refusals:
             raise ConversionError(fit.refusals)
         target = _with_opset(fit.document, settings.target, settings)
-    if not in_place:
-        made, plan = legal(fit.document, target, settings, report=report)
-        return made, _with_fit(plan, fit)
-    with explain_failures(document):
-        plan = attempt_in_place(fit.document.message, target, settings, report=report)
-        if plan.refusals:
-            raise refused(plan, document, target, settings)
-        if fit.done:
-            document.message.CopyFrom(fit.document.message)
-        return Document.of_message(document.message), _with_fit(plan, fit)
+    made, plan = legal(fit.document, target, settings, report=report)
+    if in_place:
+        document.message.CopyFrom(made.message)
+        made = Document.of_message(document.message)
+    return made, _with_fit(plan, fit)

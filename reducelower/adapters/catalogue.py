@@ -27,7 +27,7 @@ class Boundary:
         way: such as ``18 to 17``.
         origin: ``schemas``, ``text`` or ``Python``.
         says: what happens.
-        text: rules that say the same, to copy and change; empty if it is Python, or nothing happens.
+        text: rules that say the same, to copy and change; empty if it is Python, or follows from the schemas.
     """
 
     way: str
@@ -74,7 +74,7 @@ def _boundary(crossing: Crossing) -> Boundary:
         return Boundary(way, "Python", lines[0] if lines else "", text)
     if crossing.rules:
         return Boundary(way, "text", "; ".join(said), text)
-    return Boundary(way, "schemas", _derived(crossing), _as_rule(crossing))
+    return Boundary(way, "schemas", _derived(crossing), "")
 
 
 def _shortened(said: Iterable[str]) -> list[str]:
@@ -122,45 +122,3 @@ def _derived(crossing: Crossing) -> str:
     said += [f"{name} is stated, since its default changed" for name in sorted(crossing.changed_defaults)]
     said += [f"{name} has to be there" for name in crossing.required]
     return "; ".join(said) or "nothing but element types"
-
-
-def _as_rule(crossing: Crossing) -> str:
-    """A rule that moves attributes and inputs as the schemas say."""
-    if not crossing.moves:
-        return ""
-    schema_above = crossing.source if crossing.down else crossing.goal
-    inputs = [formal.name for formal in schema_above.inputs]
-    outputs = [formal.name for formal in schema_above.outputs]
-    moved = [move.input_name for move in crossing.moves]
-    names = ", ".join(move.attribute for move in crossing.moves)
-    if crossing.down:
-        guard = " and ".join(f"constant({name})" for name in moved)
-        occasion, header = f"below {crossing.boundary} if {guard}", ""
-        said = ", ".join(f"{one.attribute}: {_KINDS[one.attribute_type]} = @{one.input_name}" for one in crossing.moves)
-        body = f"Self <{said}> ({', '.join(name for name in inputs if name not in moved)})"
-        says = f"{names}: input to attribute"
-    else:
-        guard = " or ".join(f"given({move.attribute})" for move in crossing.moves)
-        occasion, header = f"from {crossing.boundary} if {guard}", f" <{names}>"
-        by_input = {move.input_name: move.attribute for move in crossing.moves}
-        body = f"Self ({', '.join(by_input.get(name, name) for name in inputs)})"
-        inputs = [name for name in inputs if name not in moved]
-        says = f"{names}: attribute to input"
-    return "\n".join(
-        [
-            "<",
-            '  domain: "my_rules",',
-            f'  overload: "{occasion}",',
-            f'  opset_import: ["" : {crossing.opset}],',
-            f'  doc_string: "{says}"',
-            ">",
-            f"{crossing.op_type}{header} ({', '.join(inputs)}) => ({', '.join(outputs)})",
-            "{",
-            f"  {', '.join(outputs)} = {body}",
-            "}",
-        ]
-    )
-
-
-_KINDS = {1: "float", 2: "int", 6: "floats", 7: "ints"}
-"""How the text spells the types of attributes that can become inputs."""

@@ -18,7 +18,7 @@ from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.types import ContradictionError
 
-__all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused"]
+__all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting"]
 
 
 def legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
@@ -42,13 +42,9 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
 def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
     made, plan = attempt_until_settled(source, target, settings, report=report)
     if made is None:
-        raise refused(plan, source, target, settings)
+        # With the opset version at which the refusals would vanish.
+        raise ConversionError(name_oldest_fitting(plan, fits(source, target, settings)).refusals)
     return made, plan
-
-
-def refused(plan: Plan, source: Document, target: Target, settings: Settings) -> ConversionError:
-    """The error for the refusals of a plan, with the opset version at which they would vanish."""
-    return ConversionError(name_oldest_fitting(plan, fits(source, target, settings)).refusals)
 
 
 @contextmanager
