@@ -335,50 +335,11 @@ def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
 
 
-_MOST_UPDATES = 64
-"""Indices for each of which five nodes are written."""
-
-_REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
-"""What puts together what is there and an update, by reduction."""
-
-
-def _scatter_one_by_one(op: Writer) -> Written | None:
-    """Combine each update with the present value, and scatter the result; opset 13 has no reduction."""
-    step = _REDUCTIONS.get(op.attribute("reduction", "none"))
-    data, indices, updates = op.node.input
-    sizes, extents = op.scope.shape(indices), op.scope.shape(data)
-    if step is None or not sizes or not extents or op.scope.needed_element_type(data) not in _COUNTABLE:
-        return None
-    is_nd = op.node.op_type == "ScatterND"
-    axis = 0 if is_nd else op.attribute("axis", 0)
-    known = [size for size in (*sizes, *extents) if size is not None]
-    if len(known) < len(sizes) + len(extents):
-        return None
-    count = prod(known[: len(sizes) - 1]) if is_nd else known[axis % len(sizes)]
-    if not 0 < count <= _MOST_UPDATES:
-        return None
-    if is_nd and len(sizes) != 2:  # one list of them all
-        depth = known[len(sizes) - 1]
-        indices = op.add("Reshape", indices, op.integers([count, depth], "shape"), tail="indices")
-        updates = op.add(
-            "Reshape", updates, op.integers([count, *known[len(sizes) + depth :]], "shape"), tail="updates"
-        )
-    stated: dict[str, Any] = {} if is_nd else {"axis": axis}
-    for at in range(count):
-        bounds = [op.number(place) for place in (at, at + 1, axis)]
-        place, update = (op.add("Slice", name, *bounds, tail=f"part_{at}") for name in (indices, updates))
-        there = op.add("GatherND" if is_nd else "GatherElements", data, place, tail=f"there_{at}", **stated)
-        both = op.add(step, there, update, tail=f"both_{at}")
-        data = op.add(op.node.op_type, data, place, both, tail=f"scattered_{at}", **stated)
-    return op.yields_value(data), _OPSET
-
-
 _VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors, ("vector",))
 _SWAPPED = Remedy("the other comparison of the operands swapped", _swap_operands)
 _IDENTITY_BEFORE = Remedy("Identity before it", _set_apart, ("after",))
 _FROM_FRONT = Remedy("its indices counted from the front", _count_from_front, ("negative_indices",))
 _DEFAULTS_LEFT_OUT = Remedy("defaults left out", _leave_defaults_out, ("attributes",))
-_ONE_BY_ONE = Remedy("one index after the other", _scatter_one_by_one, ("attributes",))
 _IN_INTEGERS = Remedy("bools moved as integers", _in_integers, ("element_types",))
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
 
@@ -389,7 +350,7 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(_MIRRORED, (_SWAPPED, _VECTORS_RESHAPED)),
     **dict.fromkeys(("Squeeze", "Unsqueeze"), (_RESHAPED,)),
     **dict.fromkeys(("GatherElements", "GatherND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _IN_INTEGERS)),
-    **dict.fromkeys(("ScatterElements", "ScatterND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _ONE_BY_ONE)),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT)),
     "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
     "Concat": (Remedy("Identity before its inputs", _set_inputs_apart, ("data", "last")),),
     "Flatten": (Remedy("Reshape in place of it", _reshape_flat),),
