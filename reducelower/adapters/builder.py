@@ -114,26 +114,6 @@ class Writer:
             copy_marks(self.node, self.nodes[-1])
         return self.nodes
 
-    def ramp(self, length: str) -> str:
-        """Append nodes that count from zero up to a length, a tensor of one int64; return the name of the numbers.
-
-        Before opset 9 no ConstantOfShape and NonZero find places, and a Loop gives the number of each iteration, where
-        at least one value has to be carried.
-        """
-        int64 = TensorProto.INT64
-        if self.scope.target_opset >= 9:
-            ones = self.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", int64, [1], [1]))
-            return self.add("Reshape", self.add("NonZero", ones), self.number(-1), tail="ramp")
-        names = [self.fresh(name) for name in ("at", "goes_on", "given", "number", "still", "carried")]
-        at, goes_on, given, number, still, carried = names
-        pairs = ((at, number), (goes_on, still), (given, carried))
-        nodes = [make_node("Identity", [one], [other]) for one, other in pairs]
-        single = [(name, TensorProto.BOOL if name in (goes_on, still) else int64, ()) for name in names]
-        taken = [helper.make_tensor_value_info(*value) for value in single[:3]]
-        yielded = [helper.make_tensor_value_info(*value) for value in (single[4], single[5], single[3])]
-        graph = helper.make_graph(nodes, f"{self.stem}_numbers", taken, yielded)
-        return self.add_many("Loop", [length, "", self.integers(0, "zero")], ("last", "ramp"), body=graph)[1]
-
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute (see `value_of`); a default is rounded to float32, as attributes are."""
         return value_of(self.node, name, float(np.float32(default)) if isinstance(default, float) else default)

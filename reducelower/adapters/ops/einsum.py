@@ -44,6 +44,8 @@ def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str
         result = "..." + "".join(sorted(letter for letter, times in counts.items() if times == 1))
     if _ELLIPSIS in left and _ELLIPSIS not in result:
         raise RefusedError(f"its equation {equation!r} sums over an ellipsis, which has no defined meaning", _HINT)
+    if any(len(set(letters) - {"."}) < len(letters.replace(".", "")) for letters in operands):
+        raise RefusedError(f"its equation {equation!r} takes a diagonal", _HINT)
     free = "".join(letter for letter in ascii_letters if letter not in equation)
     counts_open = [
         rank() - len(letters) + len(_ELLIPSIS) if _ELLIPSIS in letters else 0
@@ -62,7 +64,7 @@ def _einsum(op: Writer) -> list[NodeProto]:
     ranks = [partial(op.scope.needed_rank, name) for name in op.node.input]
     operands, result = _parsed(op.attribute("equation"), ranks)
     terms = [
-        _diagonal(op, _without_ones(op, _Term(name, letters), set(result)))
+        _without_ones(op, _Term(name, letters), set(result))
         for name, letters in zip(op.node.input, operands, strict=True)
     ]
     total = terms[0]
@@ -78,25 +80,7 @@ def _without_ones(op: Writer, term: _Term, wanted: set[str]) -> _Term:
     """A dimension of size 1 that is summed over goes with any size of another operand, as in numpy."""
     shape = op.scope.shape(term.name)
     ones = {letter for letter, size in zip(term.letters, shape or (), strict=False) if size == 1} - wanted
-    return _summed(op, term, set(term.letters) - {letter for letter in ones if term.letters.count(letter) == 1})
-
-
-def _diagonal(op: Writer, term: _Term) -> _Term:
-    """What lies where the dimensions of a repeated letter have the same index: every (size + 1)th of both as one."""
-    while len(set(term.letters)) < len(term.letters):
-        letter = next(letter for letter in term.letters if term.letters.count(letter) > 1)
-        first = term.letters.index(letter)
-        pair = (first, term.letters.index(letter, first + 1))
-        others = [axis for axis in range(len(term.letters)) if axis not in pair]
-        op.make_room(len(term.letters))
-        turned = op.add("Transpose", term.name, tail="turned", perm=[*others, *pair])
-        kept = _sizes(op, term, others)
-        flat = _matrix(op, turned, [kept, op.number(-1)])
-        size = _sizes(op, term, [first])
-        steps = op.add("Mul", op.ramp(size), op.add("Add", size, op.number(1), tail="step"), tail="places")
-        found = op.add("Gather", flat, steps, tail="diagonal", axis=len(others))
-        term = _Term(found, "".join(term.letters[axis] for axis in others) + letter)
-    return term
+    return _summed(op, term, set(term.letters) - ones)
 
 
 def _summed(op: Writer, term: _Term, wanted: Iterable[str]) -> _Term:

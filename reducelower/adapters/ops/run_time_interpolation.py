@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
@@ -91,7 +91,13 @@ def _axis(op: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
         scale = op.add("Gather", scales, where, tail="scale", axis=0)
         after = op.add("Floor", op.add("Mul", before, scale, tail="scaled"), tail="after")
         length = op.add("Cast", after, tail="length", to=_INT64)
-    return _Axis(before, after, scale, op.add("Cast", op.ramp(length), tail="place", to=_FLOAT))
+    return _Axis(before, after, scale, op.add("Cast", _ramp(op, length), tail="place", to=_FLOAT))
+
+
+def _ramp(op: Writer, length: str) -> str:
+    """The numbers from zero up to a length, which is a tensor of one int64."""
+    ones = op.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
+    return op.add("Reshape", op.add("NonZero", ones), op.number(-1), tail="ramp")
 
 
 def _shifted(op: Writer, axis: _Axis) -> str:
