@@ -25,6 +25,7 @@ class Edit:
     Attributes:
         replaced: the nodes that replace a node, which may include the node itself.
         sites: operator and label of each rewrite.
+        regions: the positions of all nodes that a rewrite stands for, if it stands for several.
         types: value_info for new values, as bytes of a GraphProto.
         refused: why a node cannot be legalized.
         shareable: the nodes whose rewrites may compute what others compute too.
@@ -35,6 +36,7 @@ class Edit:
     scope: GraphScope
     replaced: dict[int, Replacement] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
+    regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
     types: dict[int, bytes] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
     shareable: set[int] = field(default_factory=set)

@@ -38,23 +38,15 @@ def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
     # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
     for edit in reversed(edits):
         path, nodes = edit.scope.path, edit.scope.node_list
-        names = {index: nodes[index].name for index in edit.sites} if report else {}
+        names = {index: nodes[index].name or f"{nodes[index].op_type}#{index}" for index in edit.sites if report}
         edit.splice()
-        if not report:
-            continue
-        positions = edit.positions()
-        found.append(
-            [
-                Site(
-                    path,
-                    names[index] or f"{op_type}#{index}",
-                    op_type,
-                    str(label),
-                    index,
-                    *positions[index],
-                    because=label.because if isinstance(label, Label) else "",
-                )
-                for index, (op_type, label) in sorted(edit.sites.items())
-            ]
-        )
+        positions = edit.positions() if report else {}
+        found.append([_site(edit, index, path, name, positions[index]) for index, name in sorted(names.items())])
     return [site for group in reversed(found) for site in group]
+
+
+def _site(edit: Edit, index: int, path: str, node: str, position: tuple[int, int]) -> Site:
+    op_type, label = edit.sites[index]
+    because = label.because if isinstance(label, Label) else ""
+    regions = edit.regions.get(index, ())
+    return Site(path, node, op_type, str(label), index, *position, raised_from=regions, because=because)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 from onnx import ModelProto
 
 from reducelower.legalization.edits import Edit
+from reducelower.legalization.results import splice
 from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import opset_of
@@ -37,7 +38,6 @@ class Raiser:
         self.left: list[Left] = []
         self.nodes = 0
         self._edits: list[Edit] = []
-        self._regions: dict[int, dict[int, tuple[int, ...]]] = {}
 
     def run(self, model: ModelProto, opset: int) -> tuple[Site, ...]:
         """Compose everything; return the sites in graph order."""
@@ -47,7 +47,7 @@ class Raiser:
                 path = function_path(function)
                 self._walk(GraphScope(self._ground, function, imported, path, key=function_key(number)))
         remove_unused(self._edits)
-        return tuple(self._splice())
+        return tuple(splice(self._edits, report=True))
 
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
@@ -97,23 +97,7 @@ class Raiser:
         copy_marks(surroundings.nodes[composed.last], next(node for node in nodes if node.op_type == op_type))
         edit.replaced[composed.last] = nodes
         edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
-        self._regions.setdefault(id(edit), {})[composed.last] = tuple(sorted(composed.spelled))
-
-    def _splice(self) -> Iterator[Site]:
-        groups: list[list[Site]] = []
-        for edit in reversed(self._edits):
-            nodes, path = edit.scope.node_list, edit.scope.path
-            names = {index: nodes[index].name or f"{nodes[index].op_type}#{index}" for index in edit.sites}
-            edit.splice()
-            positions = edit.positions()
-            groups.append(
-                [
-                    Site(path, names[index], *edit.sites[index], index, *positions[index], raised_from=region)
-                    for index, region in sorted(self._regions.get(id(edit), {}).items())
-                ]
-            )
-        for group in reversed(groups):
-            yield from group
+        edit.regions[composed.last] = tuple(sorted(composed.spelled))
 
 
 _TELLING = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
