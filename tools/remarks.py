@@ -16,7 +16,11 @@ Remarks = Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None]
 
 _FROM_FRONT = ("Only two spatial dimensions are supported.", "refused")
 _NOT_CONSTANT = ["dynamic", "fed"]
-_MORE_INPUTS_CONSTANT = ("Inputs but the first must be constant.", "refused", {"last": _NOT_CONSTANT, "inputs": "2-"})
+_MORE_INPUTS_CONSTANT = (
+    "All inputs except the first must be constant.",
+    "refused",
+    {"last": _NOT_CONSTANT, "inputs": "2-"},
+)
 
 COREML: Remarks = {
     r"(Average|Max|GlobalAverage|GlobalMax)Pool: Only 2D": [(*_FROM_FRONT, {"rank": "-3, 5-"})],
