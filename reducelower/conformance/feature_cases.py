@@ -1,17 +1,15 @@
-"""Conformance cases of what a model as a whole may have: functions, sparse weights, sizes with names.
-
-Each is as small as it can be; expected values are numpy's.
-"""
+"""Conformance cases of what a model as a whole may have: functions, sparse weights, sizes with names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
 
 import numpy as np
-from onnx import ModelProto, helper, parser
+from onnx import helper, parser
 
-from reducelower.conformance.case import Array, Case
-from reducelower.runtimes.facts import ModelFeature
+from reducelower.conformance.case import Case
 
 __all__ = ["FEATURE_OPSETS", "OF_MODEL", "feature_cases"]
 
@@ -22,56 +20,17 @@ OF_MODEL = "model"
 
 _X = np.array([[1.5, -2.25, 3.0], [-0.5, 2.0, 1.0]], np.float32)
 
-_MODELS: Mapping[ModelFeature, tuple[str, Sequence[Array]]] = {
-    "functions": (
-        '<ir_version: 8, opset_import: ["": {opset}, "own": 1]> g (float[2,3] x) => (float[2,3] result)'
-        "{{ twice = own.Twice (x) result = own.Twice (twice) }}"
-        '<domain: "own", opset_import: ["": {opset}]> Twice (value) => (sum) {{ sum = Add (value, value) }}',
-        [4 * _X],
-    ),
-    "outputs that are inputs": (
-        '<ir_version: 8, opset_import: ["": {opset}]> g (float[2,3] x) => (float[2,3] result, float[2,3] x)'
-        "{{ result = Neg (x) }}",
-        [-_X, _X],
-    ),
-    "named sizes": (
-        '<ir_version: 8, opset_import: ["": {opset}]> g (float[batch,3] x) => (float[batch,3] result)'
-        "{{ result = Neg (x) }}",
-        [-_X],
-    ),
-    "defaults of inputs": (
-        '<ir_version: 8, opset_import: ["": {opset}]> g (float[2,3] x, float[1] by = {{2.0}}) => (float[2,3] result)'
-        "{{ result = Mul (x, by) }}",
-        [2 * _X],
-    ),
-    "imports of other domains": (
-        '<ir_version: 8, opset_import: ["": {opset}, "own": 1]> g (float[2,3] x) => (float[2,3] result)'
-        "{{ result = Neg (x) }}",
-        [-_X],
-    ),
-    "narrow values in int32_data": (
-        '<ir_version: 8, opset_import: ["": {opset}]> g (float[2,3] x) => (float[2,3] result)'
-        "<bool[2,3] mask = {{1, 0, 0, 0, 1, 1}}> {{ down = Neg (x) result = Where (mask, x, down) }}",
-        [np.where([[True, False, False], [False, True, True]], _X, -_X)],
-    ),
-}
-"""By feature: the model as text, and its outputs for `_X`."""
-
 
 def feature_cases(opset: int) -> Iterator[Case]:
-    """A case of each feature, and of the sparse initializer, which the text syntax cannot write."""
-    for feature, (text, expected) in _MODELS.items():
-        yield _case(feature, opset, parser.parse_model(text.format(opset=opset)), expected)
-    model = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": {opset}]> g (float[2,3] x) => (float[2,3] result){{ result = Add (x, w) }}'
-    )
-    values = helper.make_tensor("w", 1, [2], [5.0, 7.0])
-    places = helper.make_tensor("places", 7, [2], [1, 5])
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 3]))
-    yield _case("sparse initializers", opset, model, [_X + np.array([[0, 5, 0], [0, 0, 7]], np.float32)])
-
-
-def _case(feature: ModelFeature, opset: int, model: ModelProto, expected: Sequence[Array]) -> Case:
-    data = model.SerializeToString(deterministic=True)
-    name = f"model-{opset} {feature}"
-    return Case(name, feature, opset, data, {"x": _X}, tuple(expected), tag=OF_MODEL)
+    """A case of each feature in `feature_cases.toml`."""
+    for feature, row in tomllib.loads((files(__package__) / "feature_cases.toml").read_text("utf-8")).items():
+        imports = ", ".join([f'"": {opset}', *row.get("imports", ())])
+        functions = row.get("functions", "").replace("$opset", str(opset))
+        model = parser.parse_model(f"<ir_version: 8, opset_import: [{imports}]> g {row['graph']} {functions}")
+        if feature == "sparse initializers":  # which the text syntax cannot write
+            values = helper.make_tensor("w", 1, [2], [5.0, 7.0])
+            places = helper.make_tensor("places", 7, [2], [1, 5])
+            model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 3]))
+        expected = tuple(np.array(values, np.float32) for values in row["gives"])
+        data = model.SerializeToString(deterministic=True)
+        yield Case(f"model-{opset} {feature}", feature, opset, data, {"x": _X}, expected, OF_MODEL)
