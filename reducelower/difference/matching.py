@@ -2,8 +2,8 @@
 
 First nodes are matched that compute the same from the same values, by number (`numbering`), whatever their names. Then
 those of one kind, that is operator, attributes and constants, that all that follows tells apart; those of one operator
-that compute a value of the same name; and those of one kind with like neighbours, or as many of one kind. At last,
-starting from matched nodes along values, nodes with only the operator in common.
+that compute a value of the same name; and those of one kind with like neighbours. At last, starting from matched nodes
+along values, nodes with only the operator in common.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matche
     found.exact = frozenset(found.pairs)
     _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
     _pair(found, left.named, right.named)
-    _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
     _pair(found, left.beside(found.pairs), right.beside(found.taken))
-    _pair(found, left.alone(found.pairs), right.alone(found.taken))
     _spread(found)
     return found
 

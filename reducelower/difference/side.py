@@ -145,10 +145,6 @@ class Side:
         """The name of a node, or its operator and position if it has none."""
         return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
 
-    def alone(self, matched: Container[int]) -> dict[int, Hashable]:
-        """By position, for a node that is not matched, the number for its kind."""
-        return {at: self.kind(at) for at in self.nodes if at not in matched}
-
     def following(self, matched: Mapping[int, int]) -> dict[int, int]:
         """By position, for a node that is not matched, a number for its kind with everything that follows it.
 
