@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 __all__ = ["PendingFile", "sync_folder", "write_whole"]
 
@@ -16,11 +17,12 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     """A new file that gets its name only when it is complete.
 
     On Linux the file has no name until then, so nothing is left over however the process ends. Elsewhere it has a
-    hidden temporary name. Leaving the context discards a file that was not published.
+    hidden temporary name. Leaving the context discards a file that was not published. `system` has the calls of `os`.
     """
 
-    def __init__(self, destination: Path) -> None:
+    def __init__(self, destination: Path, system: Any = os) -> None:
         self.destination = destination
+        self._system = system
         self._temporary: Path | None = None
         self.descriptor = self._open()
 
@@ -31,7 +33,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
         raised. If the disk fails, the old file is unchanged.
         """
         if not (overwrite and self.destination.exists()):
-            os.fsync(self.descriptor)
+            self._system.fsync(self.descriptor)
             try:
                 self._link(self.destination)
             except FileExistsError:
@@ -48,7 +50,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
         """Append to the file; a system call writes at most 2 GiB, and less if interrupted."""
         rest = memoryview(data)
         while rest:
-            rest = rest[os.write(self.descriptor, rest) :]
+            rest = rest[self._system.write(self.descriptor, rest) :]
 
     def close(self) -> None:
         """Close the file; without a name it disappears."""
@@ -64,13 +66,13 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 
     def _replace(self) -> None:
         self._take_permissions()
-        os.fsync(self.descriptor)
+        self._system.fsync(self.descriptor)
         if self._temporary is None:
             temporary = self._temporary_name()
             self._link(temporary)
             self._temporary = temporary
         self._close_descriptor()
-        os.replace(self._temporary, self.destination)  # noqa: PTH105 (one system call, named as such)
+        self._system.replace(self._temporary, self.destination)
         self._temporary = None
 
     def _close_descriptor(self) -> None:
@@ -80,7 +82,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 
     def _open(self) -> int:
         folder = self.destination.parent
-        nameless = getattr(os, "O_TMPFILE", 0)
+        nameless = getattr(self._system, "O_TMPFILE", 0)
         if nameless and _DESCRIPTORS.is_dir():
             try:
                 return os.open(folder, nameless | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -99,16 +101,16 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     def _link(self, name: Path) -> None:
         if self._temporary is None:
             # A source folder of any kind makes Python call linkat, which follows the link under /proc.
-            os.link(_DESCRIPTORS / str(self.descriptor), name, src_dir_fd=0, follow_symlinks=True)
+            self._system.link(_DESCRIPTORS / str(self.descriptor), name, src_dir_fd=0, follow_symlinks=True)
             return
         try:
-            os.link(self._temporary, name)
+            self._system.link(self._temporary, name)
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
             if name.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name)) from None
-            os.replace(self._temporary, name)  # noqa: PTH105 (one system call, named as such)
+            self._system.replace(self._temporary, name)
             self._temporary = None
 
     def _take_permissions(self) -> None:
@@ -117,7 +119,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
             with contextlib.suppress(OSError):
                 os.fchown(self.descriptor, status.st_uid, status.st_gid)
         if hasattr(os, "fchmod"):
-            os.fchmod(self.descriptor, status.st_mode & 0o7777)
+            self._system.fchmod(self.descriptor, status.st_mode & 0o7777)
 
 
 def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 __all__ = ["copy_range", "fill"]
 
@@ -14,31 +15,31 @@ _BUFFER = 1 << 20
 _NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 
 
-def fill(descriptor: int, source: Path) -> None:
+def fill(descriptor: int, source: Path, system: Any = os) -> None:
     """Fill an empty file with the content and modification time of another.
 
-    After an OSError the file has to be discarded.
+    After an OSError the file has to be discarded. `system` has the calls of `os`.
     """
     with source.open("rb", buffering=0) as origin:
         status = os.fstat(origin.fileno())
-        copy_range(origin.fileno(), descriptor, 0, status.st_size)
+        copy_range(origin.fileno(), descriptor, 0, status.st_size, system)
     if os.utime in os.supports_fd:
         os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def copy_range(origin: int, descriptor: int, start: int, end: int) -> None:
+def copy_range(origin: int, descriptor: int, start: int, end: int, system: Any = os) -> None:
     """Copy a range of an open file to the position of another; file systems that can let both share its blocks.
 
     Raises:
         OSError: the range no longer exists.
     """
     position = start
-    in_kernel = hasattr(os, "copy_file_range")
+    in_kernel = hasattr(system, "copy_file_range")
     while position < end:
         length = min(_CHUNK, end - position)
         if in_kernel:
             try:
-                copied = os.copy_file_range(origin, descriptor, length, offset_src=position)
+                copied = system.copy_file_range(origin, descriptor, length, offset_src=position)
             except OSError as error:
                 if error.errno not in _NO_KERNEL_COPY:
                     raise

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
@@ -75,6 +75,7 @@ def write_model(
     in_place: bool = False,
     external_data: str = "copy",
     on_complete: Callable[[int, LoadedModel], object] | None = None,
+    system: Any = os,
 ) -> Path:
     """Write a model, and what it needs of its source's external data, and make the folder if it is missing.
 
@@ -95,6 +96,7 @@ def write_model(
             has more than one name or is a link; ``keep`` brings nothing, the user does.
         on_complete: called with the descriptor of the output, complete but without its name, and the source; an
             exception leaves everything as it was.
+        system: has the calls of `os` that write.
 
     Raises:
         UnreadableModelError: it could not be written; the message is one sentence that says why.
@@ -105,12 +107,12 @@ def write_model(
         with ExitStack() as stack:
             undo = stack.enter_context(ExitStack())
             _make_folders(real.parent, undo)
-            output = stack.enter_context(PendingFile(real))
+            output = stack.enter_context(PendingFile(real, system))
             _write(output, content, source)
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
-                _bring(_places(source.external, real.parent), overwrite, undo)
+                _bring(_places(source.external, real.parent), overwrite, undo, system)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
     except FileExistsError:  # another process was faster
@@ -148,7 +150,7 @@ def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalF
     return {folder / file.location: file for file in files}
 
 
-def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack) -> None:
+def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack, system: Any) -> None:
     """Bring external data to its places; every file is complete before the first gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
@@ -158,8 +160,8 @@ def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack
             if target.exists() and not overwrite:
                 raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
             _make_folders(target.parent, undo)
-            pending = stack.enter_context(PendingFile(target))
-            fill(pending.descriptor, file.path)
+            pending = stack.enter_context(PendingFile(target, system))
+            fill(pending.descriptor, file.path, system)
             complete.append(pending)
         for pending in complete:
             if not pending.destination.exists():

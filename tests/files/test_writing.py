@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,24 @@ def no_space(*_: Any, **__: Any) -> Any:
 def half_written(descriptor: int, data: Any) -> int:
     if len(data) < 100:
         no_space()
-    return real_write(descriptor, data[: len(data) // 2])
+    return os.write(descriptor, data[: len(data) // 2])
 
 
-real_write = os.write
+def no_space_for_models(call: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda old, new, **how: no_space() if Path(new).suffix == ".onnx" else call(old, new, **how)
+
+
+class System:
+    """The calls of the system, some of them others, some missing."""
+
+    def __init__(self, lacks: Collection[str] = (), **calls: Callable[..., Any]) -> None:
+        self._lacks, self._calls = lacks, calls
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._lacks:
+            raise AttributeError(name)
+        return self._calls.get(name) or getattr(os, name)
+
 
 FAULTS = {
     "fsync": ("fsync", no_space),
@@ -82,31 +96,26 @@ FAULTS = {
 @pytest.mark.parametrize("old", [True, False], ids=["replacing", "new"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_leaves_what_was_there(
-    source: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, old: bool, nameless: bool
+    source: LoadedModel, tmp_path: Path, fault: str, old: bool, nameless: bool
 ) -> None:
     output = tmp_path / "out.onnx"
     if old:
         output.write_bytes(b"old")
-    if not nameless:
-        monkeypatch.setattr(pending, "_DESCRIPTORS", tmp_path / "none")
     call, broken = FAULTS[fault]
-    monkeypatch.setattr(os, call, broken)
+    system = System(() if nameless else ("O_TMPFILE",), **{call: broken})
     try:
-        write_model(source.document, output, source=source, overwrite=True)
+        write_model(source.document, output, source=source, overwrite=True, system=system)
     except (UnreadableModelError, KeyboardInterrupt):
         assert names(tmp_path) == ({"out.onnx"} if old else set())
         assert not old or output.read_bytes() == b"old"
     else:  # this way of writing does without the broken call
         assert output.read_bytes() == source.path.read_bytes()
-    finally:
-        monkeypatch.undo()
     assert not [name for name in names(tmp_path) if "tmp" in name]
 
 
-def test_a_full_disk_is_one_sentence(source: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "write", no_space)
+def test_a_full_disk_is_one_sentence(source: LoadedModel, tmp_path: Path) -> None:
     with pytest.raises(UnreadableModelError, match="No space left on device"):
-        write_model(source.document, tmp_path / "out.onnx", source=source)
+        write_model(source.document, tmp_path / "out.onnx", source=source, system=System(write=no_space))
 
 
 KILLED = """
@@ -116,9 +125,11 @@ from reducelower.files import read_model, write_model
 call, source, output = sys.argv[1:]
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
-setattr(os, call, die)
+class System:
+    def __getattr__(self, name):
+        return die if name == call else getattr(os, name)
 loaded = read_model(source)
-write_model(loaded.document, output, source=loaded, overwrite=True)
+write_model(loaded.document, output, source=loaded, overwrite=True, system=System())
 """
 
 
@@ -287,55 +298,33 @@ def test_the_output_cannot_be_the_data(heavy: LoadedModel) -> None:
 
 @pytest.mark.parametrize("call", ["fsync", "link", "copy_file_range"])
 @pytest.mark.parametrize("existing", [True, False], ids=["existing folder", "new folder"])
-def test_a_failure_leaves_no_data_behind(
-    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, existing: bool
-) -> None:
+def test_a_failure_leaves_no_data_behind(heavy: LoadedModel, tmp_path: Path, call: str, existing: bool) -> None:
     folder = tmp_path / "to"
     if existing:
         folder.mkdir()
-    monkeypatch.setattr(os, call, no_space)
     with pytest.raises(UnreadableModelError, match="No space left"):
-        write_model(heavy.document, folder / "out.onnx", source=heavy)
-    monkeypatch.undo()
+        write_model(heavy.document, folder / "out.onnx", source=heavy, system=System(**{call: no_space}))
     assert folder.exists() == existing
     assert not existing or names(folder) == set()
 
 
-def test_a_failure_after_the_data_takes_it_back(
-    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest = pending.PendingFile.publish
-
-    def publish(self: pending.PendingFile, *, overwrite: bool) -> None:
-        if self.destination.suffix == ".onnx":
-            no_space()
-        honest(self, overwrite=overwrite)
-
-    monkeypatch.setattr(pending.PendingFile, "publish", publish)
+def test_a_failure_after_the_data_takes_it_back(heavy: LoadedModel, tmp_path: Path) -> None:
+    system = System(link=no_space_for_models(os.link))
     with pytest.raises(UnreadableModelError):
-        write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy)
+        write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, system=system)
     assert not (tmp_path / "to").exists()
     assert values(heavy.path) == WEIGHTS
 
 
-def test_data_that_was_overwritten_stays_so_if_only_the_output_fails(
-    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_was_overwritten_stays_so_if_only_the_output_fails(heavy: LoadedModel, tmp_path: Path) -> None:
     """The exception that the documentation names: whole files of the new model beside the old one."""
     output = tmp_path / "to" / "out.onnx"
     (output.parent / "data").mkdir(parents=True)
     output.write_bytes(b"old")
     (output.parent / "data" / "weights.bin").write_bytes(b"old")
-    honest = os.replace
-
-    def replace(old: Any, new: Any) -> None:
-        if Path(new).suffix == ".onnx":
-            no_space()
-        honest(old, new)
-
-    monkeypatch.setattr(os, "replace", replace)
+    system = System(replace=no_space_for_models(os.replace))
     with pytest.raises(UnreadableModelError, match="No space left"):
-        write_model(heavy.document, output, source=heavy, overwrite=True)
+        write_model(heavy.document, output, source=heavy, overwrite=True, system=system)
     assert output.read_bytes() == b"old"
     assert (output.parent / "data" / "weights.bin").read_bytes() == bytes(8) + WEIGHTS
     assert names(output.parent) == {"out.onnx", "data", "data/weights.bin"}
@@ -380,34 +369,30 @@ def test_data_that_was_not_brought_along_is_named(heavy: LoadedModel, tmp_path: 
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_a_file_that_another_process_writes_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
-) -> None:
+def test_a_file_that_another_process_writes_meanwhile(tmp_path: Path, overwrite: bool) -> None:
     destination = tmp_path / "out.onnx"
-    with pending.PendingFile(destination) as file:
+
+    def too_late(*places: Any, **how: Any) -> None:
+        if not destination.exists():
+            destination.write_bytes(b"theirs")
+        os.link(*places, **how)
+
+    with pending.PendingFile(destination, System(link=too_late)) as file:
         file.write(b"ours")
-        destination.write_bytes(b"theirs")
-        with monkeypatch.context() as patch, nullcontext() if overwrite else pytest.raises(FileExistsError):
-            patch.setattr(Path, "exists", lambda _: False)  # as it was a moment ago
+        with nullcontext() if overwrite else pytest.raises(FileExistsError):
             file.publish(overwrite=overwrite)
     assert destination.read_bytes() == (b"ours" if overwrite else b"theirs")
     assert [path.name for path in tmp_path.iterdir()] == ["out.onnx"]
 
 
-def test_data_is_copied_through_memory_where_the_kernel_cannot(
-    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "copy_file_range", raising=False)
+def test_data_is_copied_through_memory_where_the_kernel_cannot(heavy: LoadedModel, tmp_path: Path) -> None:
     (tmp_path / "to").mkdir()
-    assert values(write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy)) == WEIGHTS
+    system = System(lacks=("copy_file_range",))
+    assert values(write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, system=system)) == WEIGHTS
 
 
-def test_a_text_that_could_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as writing says it, without a name
-
-    monkeypatch.setattr(pending.PendingFile, "write", full)
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has a folder that takes no files")
+def test_a_text_that_could_not_be_written_is_named() -> None:
     with pytest.raises(OSError, match=r"report\.html") as caught:
-        pending.write_whole(tmp_path / "report.html", "text")
-    assert caught.value.filename == str(tmp_path / "report.html")
-    assert list(tmp_path.iterdir()) == []
+        pending.write_whole(Path("/proc/self/report.html"), "text")
+    assert caught.value.filename == "/proc/self/report.html"
