@@ -15,8 +15,9 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
+from reducelower.verification.inputs.made import Dims
 from reducelower.verification.regions.cut import Region as Cut
-from reducelower.verification.regions.places import Dims, Place
+from reducelower.verification.regions.places import Place
 
 __all__ = ["Fragment", "Value", "WrittenNode", "fragments_of", "region_fragments"]
 

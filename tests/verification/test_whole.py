@@ -160,7 +160,7 @@ def test_a_symbol_that_no_input_has_is_refused() -> None:
     with pytest.raises(ValueError, match="no symbolic dimension called 'bach'"):
         verify(given, given, dims={"bach": 4})
     assert verify(given, given, dims={"batch": 4}).equivalent
-    with pytest.raises(ValueError, match=r"shape \[2, 3\] was given, but batch is 4 by --dim"):
+    with pytest.raises(ValueError, match=r"shape \[2,3\] was given, but batch is 4 by --dim"):
         verify(given, given, inputs={"x": np.ones((2, 3), np.float32)}, dims={"batch": 4})
 
 

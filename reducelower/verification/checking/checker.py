@@ -20,9 +20,8 @@ from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.feeding.shapes import gives_nothing
 from reducelower.verification.findings import HOLDING, SiteVerification
-from reducelower.verification.inputs.made import may_have
+from reducelower.verification.inputs.made import Dims, may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, compared_models, keyed, small_models
-from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.reference_gaps import float_types, no_evidence, wrong_in_reference

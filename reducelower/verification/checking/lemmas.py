@@ -24,11 +24,11 @@ from reducelower.types.sizes import numbers_of
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import describe
 from reducelower.verification.findings import DISTANCES, HOLDING, SiteVerification
-from reducelower.verification.inputs.made import InputSpec, tensor_dims
+from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
 from reducelower.verification.regions.claims import Claim
 from reducelower.verification.regions.numbering import captured, content
 from reducelower.verification.regions.pairs import Pair
-from reducelower.verification.regions.places import Dims, Place
+from reducelower.verification.regions.places import Place
 from reducelower.verification.regions.rewrites import renamed
 from reducelower.verification.running.source import OutOfTimeError
 

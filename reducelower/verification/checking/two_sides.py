@@ -15,10 +15,9 @@ from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
 from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
-from reducelower.verification.inputs.made import may_have
+from reducelower.verification.inputs.made import Dims, may_have
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
-from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.runtimes import Session, runtime_named
 from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source
 

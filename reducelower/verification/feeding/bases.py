@@ -18,8 +18,7 @@ from onnx import helper
 from reducelower.numerics.measure import Array
 from reducelower.verification.feeding.filling import Filling
 from reducelower.verification.feeding.limits import Limits
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, random_array, shape_at
-from reducelower.verification.regions.places import Dims
+from reducelower.verification.inputs.made import STRATEGIES, Dims, InputSpec, Values, bindings, random_array, shape_at
 from reducelower.verification.running.memory import most_elements
 
 __all__ = ["DRAWS", "LARGE", "MANY", "Accepts", "Base", "Bases"]

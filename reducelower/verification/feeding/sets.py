@@ -17,7 +17,7 @@ from onnx import TensorProto
 from reducelower.numerics.measure import Array, holds_special, is_float
 from reducelower.verification.feeding.bases import DRAWS, LARGE, MANY, Accepts, Base, Bases
 from reducelower.verification.feeding.filling import FAR_DOWN, FAR_UP, Case
-from reducelower.verification.regions.places import Dims
+from reducelower.verification.inputs.made import Dims
 
 __all__ = ["Sets"]
 

@@ -13,9 +13,8 @@ from reducelower.model.attributes import value_of
 from reducelower.model.graph import all_nodes
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.inputs.made import InputSpec, tensor_dims
+from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
 from reducelower.verification.operators import column, of_kind
-from reducelower.verification.regions.places import Dims
 from reducelower.verification.running.sizes import as_fed, inferred
 
 __all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "window"]

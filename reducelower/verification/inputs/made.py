@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, Literal
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
+from onnx import ModelProto, TensorProto, TypeProto, helper
 
 from reducelower.model.schemas import element_type_name
 from reducelower.model.value_info import size_of
@@ -17,6 +17,7 @@ from reducelower.verification.running.memory import check_elements, most_element
 
 __all__ = [
     "STRATEGIES",
+    "Dims",
     "InputSpec",
     "Values",
     "bindings",
@@ -31,12 +32,16 @@ __all__ = [
     "tensor_dims",
 ]
 
+Dims = tuple[int | str | None, ...]
+"""The size of each axis: a number, a symbol, or None if unknown."""
+
 Values = Literal["random", "small", "zeros", "ones"]
 STRATEGIES: tuple[Values, ...] = ("random", "small", "zeros", "ones")
 """Values to try in this order, since a model may reject some: indices out of range, divisions by zero, shapes."""
 
 _WORDS = ("a", "reduce", "lower", "", "ünïcode", "42", "-1.5", "two words")
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+_HIGHEST = {"int2": 1, "uint2": 3, "int4": 7}  # random integer of these types; 9 for all others
 # Sizes of batches and of all other symbols. None gives each symbol its own size; (1, 1) has the smallest sizes; (2, 2)
 # suits models that add or compare tensors of differently named dimensions; 60 is divisible by what reshapes mostly ask
 # for; the rest suit convolutions and poolings on unnamed sizes.
@@ -50,15 +55,15 @@ _MOST = 20_000_000
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a graph input declares; a dim is a size, a symbol or None, and dims is None if the rank is unknown."""
+    """What a graph input declares; dims is None if the rank is unknown."""
 
     name: str
     element_type: int
-    dims: tuple[int | str | None, ...] | None
+    dims: Dims | None
 
 
-def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | None:
-    """The declared size of each axis: a number, a symbol or None; None as a whole if no shape is declared.
+def tensor_dims(value_type: TypeProto.Tensor) -> Dims | None:
+    """The declared sizes; None if no shape is declared.
 
     A negative size means unknown: exporters write -1, and onnxruntime reads it so.
     """
@@ -67,7 +72,7 @@ def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | 
     return tuple(dim.dim_param or size_of(dim) for dim in value_type.shape.dim)
 
 
-def may_have(dims: tuple[int | str | None, ...] | None, shape: tuple[int, ...]) -> bool:
+def may_have(dims: Dims | None, shape: tuple[int, ...]) -> bool:
     """Whether a value may have this shape, as far as its shape is known."""
     return dims is None or (
         len(dims) == len(shape)
@@ -75,17 +80,13 @@ def may_have(dims: tuple[int | str | None, ...] | None, shape: tuple[int, ...]) 
     )
 
 
-def _initializers(graph: GraphProto) -> set[str]:
-    names = {tensor.name for tensor in graph.initializer}
-    return names | {tensor.values.name for tensor in graph.sparse_initializer}
-
-
 def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str]]:
     """The inputs to make values for, and the reason for each that is left out.
 
     Inputs with an initializer keep that default and are in neither.
     """
-    defaults = _initializers(model.graph)
+    defaults = {tensor.name for tensor in model.graph.initializer}
+    defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     specs: list[InputSpec] = []
     skipped: dict[str, str] = {}
     for value in model.graph.input:
@@ -119,7 +120,7 @@ def free_sizes(model: ModelProto) -> list[str]:
     return _symbols(input_specs(model)[0])
 
 
-def _dims(spec: InputSpec) -> tuple[int | str | None, ...]:
+def _dims(spec: InputSpec) -> Dims:
     return (None, None) if spec.dims is None else spec.dims
 
 
@@ -172,7 +173,7 @@ def _elements(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
     return max(prod(shape_at(_dims(spec), sizes)) for spec in specs)
 
 
-def shape_at(dims: tuple[int | str | None, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
+def shape_at(dims: Dims, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an input at these sizes of its symbols."""
     return tuple(dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(dims))
 
@@ -188,10 +189,7 @@ def make_feeds(
     specs: Sequence[InputSpec], sizes: Mapping[str, int], values: Values, rng: np.random.Generator
 ) -> dict[str, Array]:
     """One array per input."""
-    feeds = {}
-    for spec in specs:
-        feeds[spec.name] = random_array(spec.element_type, shape_at(_dims(spec), sizes), values, rng)
-    return feeds
+    return {spec.name: random_array(spec.element_type, shape_at(_dims(spec), sizes), values, rng) for spec in specs}
 
 
 def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng: np.random.Generator) -> Array:
@@ -210,7 +208,7 @@ def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng:
     if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(np.bool_)
     if "int" in name:
-        highest = 1 if values == "small" else _largest_small(name)
+        highest = 1 if values == "small" else _HIGHEST.get(name, 9)
         return rng.integers(0, highest + 1, shape).astype(dtype)
     drawn: Any = rng.standard_normal(shape)
     if element_type in _COMPLEX:
@@ -218,8 +216,3 @@ def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng:
     if name == "float8e8m0":
         drawn = np.abs(drawn)  # this type has only powers of two, without a sign
     return np.asarray(drawn).astype(dtype)
-
-
-def _largest_small(name: str) -> int:
-    """The largest random integer: 9, or less if the type has two or four bits."""
-    return {"int2": 1, "uint2": 3, "int4": 7}.get(name, 9)

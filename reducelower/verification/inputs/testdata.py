@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.model.schemas import element_type_name
-from reducelower.model.text import did_you_mean
+from reducelower.model.text import did_you_mean, shape_text
 from reducelower.numerics.measure import Array, element_type_of
 from reducelower.verification.inputs.made import free_sizes, input_specs, may_have, tensor_dims
 from reducelower.verification.running.source import Source
@@ -55,22 +55,19 @@ def check_given(model: ModelProto, inputs: Mapping[str, Any], dims: Mapping[str,
     for name, value in inputs.items():
         kind = declared[name]
         if kind.HasField("tensor_type") and isinstance(value, np.ndarray):
-            _check(name, value, kind.tensor_type.elem_type, tensor_dims(kind.tensor_type), dims)
+            _check(name, value, kind.tensor_type, dims)
 
 
-def _check(
-    name: str,
-    value: np.ndarray[Any, Any],
-    element_type: int,
-    declared: tuple[int | str | None, ...] | None,
-    chosen_sizes: Mapping[str, int],
-) -> None:
-    expected, actual = element_type_name(element_type), element_type_of(value)
-    if element_type and expected != actual:
+def _check(name: str, value: Array, declared_type: TypeProto.Tensor, chosen_sizes: Mapping[str, int]) -> None:
+    expected, actual = element_type_name(declared_type.elem_type), element_type_of(value)
+    if declared_type.elem_type and expected != actual:
         raise ValueError(f"input {name!r} takes {expected}, and {actual} was given; convert the array")
+    declared = tensor_dims(declared_type)
     if declared is None:
         return
-    mismatch = f"input {name!r} has shape {_shape_text(declared)}, and an array of shape {list(value.shape)} was given"
+    mismatch = (
+        f"input {name!r} has shape {shape_text(declared)}, and an array of shape {shape_text(value.shape)} was given"
+    )
     if not may_have(declared, value.shape):
         raise ValueError(mismatch)
     for dim, size in zip(declared, value.shape, strict=True):
@@ -105,14 +102,9 @@ def refused_input(model: ModelProto, feeds: Mapping[str, Any]) -> str:
             continue
         kind, dims = element_type_name(spec.element_type), spec.dims
         if element_type_of(value) != kind or not may_have(dims, value.shape):
-            fed = f"{element_type_of(value)}{list(value.shape)}"
-            declared = f"{kind}{'' if dims is None else _shape_text(dims)}"
+            fed, declared = f"{element_type_of(value)}{shape_text(value.shape)}", f"{kind}{shape_text(dims)}"
             return f"the source takes {fed} for input {spec.name!r}, which the converted model declares as {declared}"
     return ""
-
-
-def _shape_text(dims: tuple[int | str | None, ...]) -> str:
-    return "[" + ", ".join(str(dim) if dim is not None else "?" for dim in dims) + "]"
 
 
 @dataclass(frozen=True)
@@ -240,7 +232,7 @@ def _paired(folder: Path, kind: str, values: list[onnx.ValueInfoProto]) -> list[
     return [(values[_number(file)[0]], file) for file in files if 0 <= _number(file)[0] < len(values)]
 
 
-def load_value(path: str | os.PathLike[str], kind: onnx.TypeProto, name: str = "") -> Any:
+def load_value(path: str | os.PathLike[str], kind: TypeProto, name: str = "") -> Any:
     """The value of an input or output of this type: an array as `load_array` reads it, a sequence or an optional.
 
     Raises:

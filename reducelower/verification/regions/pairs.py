@@ -33,9 +33,9 @@ from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
-from reducelower.verification.inputs.made import InputSpec
+from reducelower.verification.inputs.made import Dims, InputSpec
 from reducelower.verification.regions.numbering import attribute_key, attributes, brief, read_by
-from reducelower.verification.regions.places import Dims, Place
+from reducelower.verification.regions.places import Place
 from reducelower.verification.running.source import plainly_spelled
 
 __all__ = ["SMALL_CONSTANT", "Pair", "compared_models", "free_input", "keyed", "opened", "small_models"]

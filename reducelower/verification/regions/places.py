@@ -15,14 +15,12 @@ from reducelower.numerics.measure import Array
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import GraphKey, Inference, function_key
 from reducelower.types.graphs import InnerGraph
-from reducelower.verification.inputs.made import tensor_dims
+from reducelower.verification.inputs.made import Dims, tensor_dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.running.weights import held_array, is_held
 
-__all__ = ["Dims", "Place"]
-
-Dims = tuple[int | str | None, ...]
+__all__ = ["Place"]
 
 
 @dataclass(eq=False, repr=False)
