@@ -13,7 +13,7 @@ import click
 
 from reducelower.cli.console import data_result, message, result
 from reducelower.cli.options import JSON_OPTION, option
-from reducelower.cli.types import FILE, OPERATOR, Integer, Number
+from reducelower.cli.types import FILE, OPERATOR, Number
 from reducelower.failures import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from reducelower.conformance.case import Case
     from reducelower.conformance.distilling import Distilled
     from reducelower.conformance.from_models import FromModels
-    from reducelower.conformance.process import Subject
-    from reducelower.conformance.running import How, Workers
+    from reducelower.conformance.process import Subject, Worker
+    from reducelower.conformance.running import How
     from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["command"]
@@ -68,7 +68,6 @@ __all__ = ["command"]
     type=Number(min=0, max=1),
     metavar="RELATIVE",
 )
-@option("--jobs", "Workers side by side.", type=Integer(min=1), default=1)
 @option("--force", "Replace an existing target file.")
 @JSON_OPTION
 @option("-q --quiet", "Print errors only.")
@@ -90,8 +89,7 @@ def command(**options: Any) -> int:
       reducelower probe --command './runner {model} {inputs} {outputs}' -o phone.toml
       reducelower probe exported/ --runtime openvino -o ours.toml --keep-failing parts
     """
-    from reducelower.conformance.process import UnusableError
-    from reducelower.conformance.running import Workers
+    from reducelower.conformance.process import UnusableError, Worker
     from reducelower.report.plain import runtime_line
 
     subject = _subject(options)
@@ -106,8 +104,8 @@ def command(**options: Any) -> int:
         subject = replace(subject, name=_target(options["known"]).name)
     measure = _by_models if options["models"] else _by_suite
     try:
-        with Workers(subject, options["time_limit"], options["jobs"]) as workers:
-            distilled, text = measure(workers, options)
+        with Worker(subject, options["time_limit"]) as worker:
+            distilled, text = measure(worker, options)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
@@ -129,7 +127,7 @@ def _how(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How
     return How(Path(options["results"]) if options["results"] else None, advance)
 
 
-def _by_suite(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled, str]:
+def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """What the suite shows, and then the pairs of operators that exporters write."""
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
@@ -145,19 +143,19 @@ def _by_suite(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled, 
         cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
     with progress("models", len(cases), quiet=options["quiet"]) as advance:
         how = _how(options, advance)
-        probed = probe(workers, cases, how, version=options["version"], tolerance=options["tolerance"])
+        probed = probe(worker, cases, how, version=options["version"], tolerance=options["tolerance"])
     distilled = distil(probed, date.today())
     with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-        runtime, changes = mended(workers, probed, distilled.runtime, replace(how, advance=advance))
+        runtime, changes = mended(worker, probed, distilled.runtime, replace(how, advance=advance))
     left = tuple(change.case for change in changes if change.is_bad)
     if not options["operators"]:
-        found = _from_models(workers, exporter_cases(), runtime, options)
+        found = _from_models(worker, exporter_cases(), runtime, options)
         runtime, left = found.runtime, (*left, *found.left)
     distilled = replace(distilled, runtime=runtime, untold=left)
     return distilled, as_text(probed, distilled)
 
 
-def _by_models(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled, str]:
+def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
     """What models of the user show, beside what is known."""
     from reducelower.batch.inputs import find_models
     from reducelower.conformance.distilling import Distilled
@@ -166,7 +164,7 @@ def _by_models(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled,
     from reducelower.report.probe import models_text
     from reducelower.verification.running.source import CannotRunError
 
-    known = _known(workers, options)
+    known = _known(worker, options)
     models = find_models(options["models"])
     is_short = len({model.relative for model in models}) == len(models)  # two folders may hold models of one name
     cases, left_out = [], {}
@@ -177,14 +175,14 @@ def _by_models(workers: Workers, options: Mapping[str, Any]) -> tuple[Distilled,
             left_out[model.path] = str(error)
     if not cases:
         raise SettingError(f"none of the models can be run: {next(iter(left_out.values()))}")
-    found = _from_models(workers, cases, replace(known, name=workers.name), options)
+    found = _from_models(worker, cases, replace(known, name=worker.name), options)
     if options["kept"]:
         _keep(found, Path(options["kept"]))
     distilled = Distilled(found.runtime, found.left)
     return distilled, models_text(found, left_out)
 
 
-def _known(workers: Workers, options: Mapping[str, Any]) -> Runtime:
+def _known(worker: Worker, options: Mapping[str, Any]) -> Runtime:
     """What is known before models run: the target that the user names, or that of the runtime at its version."""
     if options["known"]:
         return _target(options["known"])
@@ -192,8 +190,9 @@ def _known(workers: Workers, options: Mapping[str, Any]) -> Runtime:
     if name is None:
         raise SettingError("--known names the target to start from, such as one that probe wrote of the suite")
     found = _target(name)
+    worker.start()
     try:
-        return _target(f"{name}@{options['version'] or workers.first.version}")
+        return _target(f"{name}@{options['version'] or worker.version}")
     except SettingError:
         return found  # a version that is no number, such as that of a build
 
@@ -207,14 +206,14 @@ def _target(name: str) -> Runtime:
         raise SettingError(str(error)) from None
 
 
-def _from_models(workers: Workers, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
+def _from_models(worker: Worker, cases: Sequence[Case], known: Runtime, options: Mapping[str, Any]) -> FromModels:
     from reducelower.cli.progress import progress
     from reducelower.conformance.from_models import facts_from_models
     from reducelower.pipeline.model_cases import inside
 
     with progress("models", len(cases), quiet=options["quiet"]) as advance:
         return facts_from_models(
-            workers,
+            worker,
             cases,
             known,
             inside,

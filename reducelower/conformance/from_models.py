@@ -6,7 +6,7 @@ refused with a reason, or fail in a part that no fact describes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
@@ -19,7 +19,8 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge_whole
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Transform, compare, fitted
 from reducelower.conformance.narrow_facts import narrow_fact
-from reducelower.conformance.running import AS_USUAL, How, Probed, Workers, probe
+from reducelower.conformance.process import Worker
+from reducelower.conformance.running import AS_USUAL, How, Probed, probe
 from reducelower.runtimes.facts import Evidence, Fact
 from reducelower.runtimes.runtime import Runtime
 
@@ -61,7 +62,7 @@ class FromModels:
 
 
 def facts_from_models(
-    workers: Workers,
+    worker: Worker,
     cases: Sequence[Case],
     known: Runtime,
     look: Look,
@@ -77,22 +78,20 @@ def facts_from_models(
         UnusableError: the runtime cannot be run at all.
     """
     how = replace(how, judge=judge_whole)
-    probed = probe(workers, cases, how, version=version, tolerance=tolerance)
+    probed = probe(worker, cases, how, version=version, tolerance=tolerance)
     measured = f"{probed.runtime} {probed.version}".strip()
     verdicts: dict[tuple[str, bytes], Verdict] = {}
     parts: dict[tuple[str, bytes], Part | None] = {}
     untrue: dict[Fact, str] = {}
     runtime = known
-    worker = workers.first
     allowed = worker.tolerance if tolerance is None else tolerance
 
     def run(case: Case) -> Verdict:
         return judge_whole(case, worker.run(case.model, case.inputs), allowed)
 
-    asked = probed
     for _ in range(_ROUNDS):
         convert = cache(fitted(runtime))
-        changes = compare(workers, asked, convert, how, known=verdicts)
+        changes = compare(worker, probed, convert, how, known=verdicts)
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
             if change.after.kind == TOOL_REFUSED and change.before.word == "right":
@@ -107,24 +106,13 @@ def facts_from_models(
                 if fact is not None and not any(replace(each, evidence=fact.evidence) == fact for each in facts):
                     facts[fact] = None
         kept = tuple(fact for fact in facts if fact not in untrue)
-        if kept != runtime.facts:
-            # A new fact may be true of nodes of every model, which the last round sees; it takes the longest.
-            asked = _those(probed, {change.case.name for change in changes if change.is_bad})
-            runtime = replace(runtime, facts=kept)
-        elif asked is not probed:
-            asked = probed
-        else:
+        if kept == runtime.facts:
             break
+        runtime = replace(runtime, facts=kept)
     else:
-        changes = compare(workers, probed, fitted(runtime), how, known=verdicts)
+        changes = compare(worker, probed, fitted(runtime), how, known=verdicts)
     found = {name: part for (name, _), part in parts.items() if part is not None}
     return FromModels(probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), found, untrue)
-
-
-def _those(probed: Probed, names: Collection[str]) -> Probed:
-    """The part of a probe that is about models of these names."""
-    kept = [(case, result) for case, result in zip(probed.cases, probed.results, strict=True) if case.name in names]
-    return replace(probed, cases=tuple(case for case, _ in kept), results=tuple(result for _, result in kept))
 
 
 def _failing(changes: Sequence[Change], convert: Transform) -> list[Case]:

@@ -11,8 +11,9 @@ from reducelower.api import legalize
 from reducelower.conformance.case import Case, CaseFeatures
 from reducelower.conformance.conditions import FEATURES, allows, common
 from reducelower.conformance.judging import Verdict
+from reducelower.conformance.process import Worker
 from reducelower.conformance.results import Result
-from reducelower.conformance.running import AS_USUAL, How, Probed, Workers, probe
+from reducelower.conformance.running import AS_USUAL, How, Probed, probe
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site
@@ -90,7 +91,7 @@ def fitted(runtime: Runtime) -> Transform:
 
 
 def compare(
-    workers: Workers,
+    worker: Worker,
     probed: Probed,
     transform: Transform,
     how: How = AS_USUAL,
@@ -116,7 +117,7 @@ def compare(
         replace(case, model=made[name].model) for name, case in changed.items() if (name, made[name].model) not in known
     ]
     if new:
-        again = probe(workers, new, how, version=probed.version, tolerance=tolerance)
+        again = probe(worker, new, how, version=probed.version, tolerance=tolerance)
         known.update(((case.name, case.model), result.verdict) for case, result in zip(new, again.results, strict=True))
     found = []
     for case, result in zip(probed.cases, probed.results, strict=True):
@@ -131,7 +132,7 @@ def compare(
     return found
 
 
-def mended(workers: Workers, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
+def mended(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that exclude forms that are no better, and the result for every case.
 
     A form that breaks right nodes, or fails more nodes than it repairs, is excluded for the nodes of that fact, or for
@@ -139,7 +140,7 @@ def mended(workers: Workers, probed: Probed, runtime: Runtime, how: How = AS_USU
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
-        changes = compare(workers, probed, fitted(runtime), how, known=known)
+        changes = compare(worker, probed, fitted(runtime), how, known=known)
         facts = _corrected(runtime, changes)
         if facts == runtime.facts:
             break

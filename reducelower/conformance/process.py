@@ -76,6 +76,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     It starts with the first request, and again after one that ended it. As a context manager, it ends its whole process
     group, with everything that a runtime started.
+
+    Attributes:
+        name: that of the runtime.
+        version: its version, and the tolerance that its adapter asks for, once it has started.
+        tolerance: see `judging.judge`.
     """
 
     def __init__(self, subject: Subject, time_limit: float) -> None:
@@ -83,18 +88,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._time_limit = time_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._said: IO[bytes] | None = None
-        self._is_killed = False
+        self.name = subject.name
         self.version = ""
         self.tolerance = 0.0
 
     def __exit__(self, *error: object) -> None:
         self._end()
-
-    def kill(self) -> None:
-        """End the process at once and start no other; a pending request gets the answer that it crashed."""
-        self._is_killed = True
-        if (process := self._process) is not None:
-            _kill(process)
 
     def start(self) -> None:
         """Start the process if none is running, and get the runtime's version and the tolerance of its adapter.
@@ -117,8 +116,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             )
         except OSError as error:
             raise UnusableError(f"{self._subject.interpreter} does not start: {error.strerror}") from None
-        if self._is_killed:  # by another thread, while it started
-            _kill(self._process)
         answer = self._exchange(None, _STARTING)
         if isinstance(answer, Answer):
             raise UnusableError(f"{self._subject.name} does not start: {answer.text or answer.kind}")

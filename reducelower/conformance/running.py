@@ -1,88 +1,18 @@
-"""Run cases in parallel workers, and store each result at once."""
+"""Run cases in a worker process, and store each result at once."""
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge
-from reducelower.conformance.process import Answer, Subject, UnusableError, Worker
+from reducelower.conformance.process import Answer, Worker
 from reducelower.conformance.results import Result, read_results, results_of
 
-__all__ = ["AS_USUAL", "How", "Probed", "Workers", "probe"]
-
-_STARTS = 5
-"""How often a worker may fail to start before the runtime is given up."""
-
-
-class Workers(AbstractContextManager["Workers"]):
-    """The worker processes of a runtime, which serve all that is run on it: starting one may take long.
-
-    Attributes:
-        name: that of the runtime, for the results.
-    """
-
-    def __init__(self, subject: Subject, time_limit: float = 60.0, jobs: int = 1) -> None:
-        """Take the runtime, the seconds that a model may take, and how many processes run side by side."""
-        self.name = subject.name
-        self._each = [Worker(subject, time_limit) for _ in range(jobs)]
-
-    def __exit__(self, *error: object) -> None:
-        for each in self._each:
-            each.__exit__(*error)
-
-    @property
-    def first(self) -> Worker:
-        """One of them, which runs.
-
-        Raises:
-            UnusableError: the runtime cannot be run at all.
-        """
-        self._each[0].start()
-        return self._each[0]
-
-    def answers(self, cases: Sequence[Case]) -> Generator[Answer, None, None]:
-        """Run cases, and yield the answers in their order.
-
-        Raises:
-            UnusableError: the runtime cannot be run at all.
-        """
-        with ThreadPoolExecutor(len(self._each)) as pool:
-            try:
-                yield from pool.map(self._runner(), cases)
-            except BaseException:
-                for each in self._each:
-                    each.kill()  # an interrupt does not wait for the running cases
-                raise
-            finally:
-                pool.shutdown(cancel_futures=True)
-
-    def _runner(self) -> Callable[[Case], Answer]:
-        """A function that runs a case in the next worker that is free."""
-        idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for each in self._each:
-            idle.put(each)
-        failed = threading.Semaphore(_STARTS)
-
-        def run(case: Case) -> Answer:
-            worker = idle.get()
-            try:
-                while True:
-                    try:
-                        return worker.run(case.model, case.inputs)
-                    except UnusableError:
-                        if not failed.acquire(blocking=False):
-                            raise
-            finally:
-                idle.put(worker)
-
-        return run
+__all__ = ["AS_USUAL", "How", "Probed", "probe"]
 
 
 @dataclass(frozen=True)
@@ -122,7 +52,7 @@ AS_USUAL = How()
 
 
 def probe(
-    workers: Workers,
+    worker: Worker,
     cases: Sequence[Case],
     how: How = AS_USUAL,
     *,
@@ -132,7 +62,7 @@ def probe(
     """Run every case on a runtime.
 
     Args:
-        workers: those of the runtime.
+        worker: runs the runtime.
         cases: the cases.
         how: what is done with the answers.
         version: its version, if the runtime does not say it.
@@ -143,10 +73,11 @@ def probe(
         ValueError: the file of results holds something else.
         OSError: the file cannot be read or written.
     """
-    version = version or workers.first.version
-    tolerance = workers.first.tolerance if tolerance is None else tolerance
+    worker.start()
+    version = version or worker.version
+    tolerance = worker.tolerance if tolerance is None else tolerance
     kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
-    known = dict(results_of(cases, workers.name, version, kept, tolerance))
+    known = dict(results_of(cases, worker.name, version, kept, tolerance))
     missing = [case for case in cases if case.name not in known]
     done = len(cases) - len(missing)
     how.advance(done, len(cases))
@@ -155,16 +86,16 @@ def probe(
         if how.keep is not None:
             _end_last_line(how.keep)
             file = stack.enter_context(how.keep.open("a", encoding="utf-8"))
-        answers = stack.enter_context(closing(workers.answers(missing)))
-        for case, answer in zip(missing, answers, strict=True):
-            result = Result.of(case, workers.name, version, how.judge(case, answer, tolerance), tolerance)
+        for case in missing:
+            answer = worker.run(case.model, case.inputs)
+            result = Result.of(case, worker.name, version, how.judge(case, answer, tolerance), tolerance)
             known[case.name] = result
             if file is not None:
                 file.write(result.line())
                 file.flush()
             done += 1
             how.advance(done, len(cases))
-    return Probed(workers.name, version, tuple(cases), tuple(known[case.name] for case in cases))
+    return Probed(worker.name, version, tuple(cases), tuple(known[case.name] for case in cases))
 
 
 def _end_last_line(path: Path) -> None:

@@ -16,8 +16,9 @@ from onnx import parser
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.mending import mended
+from reducelower.conformance.process import Worker
 from reducelower.conformance.reduce_cases import Depth, reduce_cases
-from reducelower.conformance.running import Workers, probe
+from reducelower.conformance.running import probe
 from reducelower.runtimes import Runtime, load_runtime, read_runtime
 from tests.conformance.made import DAY, fake
 from tests.conformance.test_process import RUNNER
@@ -47,9 +48,9 @@ def facts(found: Runtime) -> list[tuple[list[str], str, dict[str, Any]]]:
 
 def measured(function: str, cases: Sequence[Case], time_limit: float = 60) -> Runtime:
     """What the command makes of some cases of the suite."""
-    with Workers(fake(function), time_limit) as workers:
-        probed = probe(workers, cases)
-        found, _ = mended(workers, probed, distil(probed, DAY).runtime)
+    with Worker(fake(function), time_limit) as worker:
+        probed = probe(worker, cases)
+        found, _ = mended(worker, probed, distil(probed, DAY).runtime)
     return found
 
 

@@ -14,8 +14,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.exporter_models import exporter_models
 from reducelower.conformance.from_models import facts_from_models
 from reducelower.conformance.judging import judge_whole
-from reducelower.conformance.process import Answer
-from reducelower.conformance.running import Workers
+from reducelower.conformance.process import Answer, Worker
 from reducelower.pipeline.model_cases import case_of, exporter_cases, inside, read_case
 from reducelower.runtimes import read_runtime
 from reducelower.verification.running.evaluator import Evaluator
@@ -49,8 +48,8 @@ def test_what_is_found_of_a_model_that_fails(claim: str) -> None:
         made = written({"opset": 17}, row["graph"], chosen)
         known = read_runtime(KNOWN + row.get("known", ""), "known.toml")
         case = case_of("model.onnx", Source.of(made))
-        with Workers(fake(row["fake"])) as workers:
-            found = facts_from_models(workers, [case], known, inside, date(2026, 1, 2))
+        with Worker(fake(row["fake"]), 60) as worker:
+            found = facts_from_models(worker, [case], known, inside, date(2026, 1, 2))
         if "part" in row:
             assert found.parts["model.onnx"].names == row["part"]
         assert row.get("left", False) is ([case.name for case in found.left] == ["model.onnx"])

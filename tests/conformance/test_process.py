@@ -161,10 +161,3 @@ def test_nothing_that_a_command_started_lives_on(tmp_path: Path) -> None:
 def test_outputs_that_are_no_list_are_refused() -> None:
     (answer,) = run("no_list", PLAIN)
     assert (answer.kind, answer.text) == ("error", "TypeError: it returned a dict, not a list of arrays")
-
-
-def test_a_worker_that_was_killed_starts_no_process() -> None:
-    worker = Worker(subject("right"), 60)
-    worker.kill()
-    with pytest.raises(UnusableError, match="does not start"):
-        worker.start()

@@ -10,7 +10,8 @@ import pytest
 from onnx import helper, load_model_from_string
 
 from reducelower.conformance.mending import Change, Converted, compare
-from reducelower.conformance.running import Workers, probe
+from reducelower.conformance.process import Worker
+from reducelower.conformance.running import probe
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError, Refusal
 from reducelower.model.schemas import REDUCTIONS
@@ -46,8 +47,8 @@ def refused(model: bytes) -> bytes:
 
 
 def changes(transform: Callable[[bytes], bytes]) -> list[Change]:
-    with Workers(fake("without_keepdims_default")) as workers:
-        return compare(workers, probe(workers, CASES), lambda model: Converted(transform(model)))
+    with Worker(fake("without_keepdims_default"), 60) as worker:
+        return compare(worker, probe(worker, CASES), lambda model: Converted(transform(model)))
 
 
 def test_what_is_healed_and_what_is_left_alone() -> None:

@@ -1,34 +1,25 @@
-"""Runs keep their results, go on where they stopped, and come out the same however many workers there are."""
+"""Runs keep their results, and go on where they stopped."""
 
 from __future__ import annotations
 
 import json
-import threading
+import signal
 from pathlib import Path
 
 import pytest
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.process import Subject
-from reducelower.conformance.running import How, Probed, Workers, probe
+from reducelower.conformance.process import Subject, Worker
+from reducelower.conformance.running import How, Probed, probe
 from tests.conformance.made import fake, reductions
 
 CASES = [case for case in reductions("ReduceMax") if case.opset == 18 and not case.tag]
 FEW = CASES[:12]
 
 
-def ran(function: str, cases: list[Case], how: How, jobs: int = 1) -> Probed:
-    with Workers(fake(function), jobs=jobs) as workers:
-        return probe(workers, cases, how)
-
-
-def test_results_come_in_the_order_of_the_cases_however_many_workers(tmp_path: Path) -> None:
-    files = [tmp_path / f"{jobs}.jsonl" for jobs in (1, 3)]
-    one, other = (ran("right", FEW, How(file), jobs) for jobs, file in zip((1, 3), files, strict=True))
-    assert [result.case for result in one.results] == [case.name for case in FEW]
-    assert one == other
-    assert files[0].read_text() == files[1].read_text()
-    assert {result.version for result in one.results} == {"1.0"}
+def ran(function: str, cases: list[Case], how: How) -> Probed:
+    with Worker(fake(function), 60) as worker:
+        return probe(worker, cases, how)
 
 
 def test_a_runtime_starts_once_for_all_that_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,9 +29,9 @@ def test_a_runtime_starts_once_for_all_that_runs_on_it(tmp_path: Path, monkeypat
 def run(model, inputs):
     return []
 """)
-    with Workers(Subject.of_function("fake", "counted:run")) as workers:
-        probe(workers, CASES[:2])
-        probe(workers, CASES[2:4])
+    with Worker(Subject.of_function("fake", "counted:run"), 60) as worker:
+        probe(worker, CASES[:2])
+        probe(worker, CASES[2:4])
     assert Path("starts").read_text() == "one "
 
 
@@ -54,6 +45,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert steps[0] == 8
     assert len(steps) == len(FEW) - 8 + 1
     assert part.read_bytes() == whole.read_bytes()
+    assert {result.version for result in again.results} == {"1.0"}
     assert [result.case for result in again.results] == [case.name for case in FEW]
 
 
@@ -75,19 +67,21 @@ def test_results_of_something_else_do_not_count(tmp_path: Path, field: str, valu
     assert "wrong" not in {result.word for result in again.results}
 
 
-def test_an_interrupt_does_not_wait_for_what_workers_are_at() -> None:
-    """One of two workers hangs for ten minutes when the other's first result is there."""
+def test_an_interrupt_does_not_wait_for_what_a_worker_is_at() -> None:
+    """It would be ten minutes."""
 
-    def interrupted(done: int, total: int) -> None:
-        if done:
-            raise KeyboardInterrupt
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    hanging = [case for case in CASES if "axes" in case.inputs]
-    others = [case for case in CASES if "axes" not in case.inputs]
-    cases = [*others[:1], *hanging[:1]]
-    with Workers(fake("hanging_on_fed_axes"), 600, 2) as workers, pytest.raises(KeyboardInterrupt):
-        probe(workers, cases, How(advance=interrupted))
-    assert threading.active_count() == 1 or not any("ThreadPool" in each.name for each in threading.enumerate())
+    hanging = next(case for case in CASES if "axes" in case.inputs)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with Worker(fake("hanging_on_fed_axes"), 600) as worker, pytest.raises(KeyboardInterrupt):
+            worker.start()
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            probe(worker, [hanging])
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_file_that_is_no_result_is_told(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from pathlib import Path
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import judge
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Converted, Transform, compare, fitted, mended
-from reducelower.conformance.process import Subject
-from reducelower.conformance.running import How, Workers, probe
+from reducelower.conformance.process import Subject, Worker
+from reducelower.conformance.running import How, probe
 from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
 from reducelower.runtimes import load_runtime
@@ -156,7 +156,6 @@ def main() -> None:
     parser.add_argument("--operators", help="comma-separated; all by default")
     parser.add_argument("--match", default="", help="only cases whose name contains this")
     parser.add_argument("--sample", type=int, metavar="N", help="only N cases, from all operators, opsets and types")
-    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=60.0)
     given = parser.parse_args()
     operators = given.operators and given.operators.split(",")
@@ -172,15 +171,15 @@ def main() -> None:
     judging = judge_roughly if given.suite == "nodes" else judge
     how = How(given.results, _advance("before"), judging)
     name = given.target or given.runtime
-    with Workers(subject, given.time_limit, given.jobs) as workers:
-        probed = probe(workers, cases, how)
+    with Worker(subject, given.time_limit) as worker:
+        probed = probe(worker, cases, how)
         how = replace(how, advance=_advance("after"))
         if given.mend:
-            runtime, changes = mended(workers, probed, load_runtime(name), how)
+            runtime, changes = mended(worker, probed, load_runtime(name), how)
             given.mend.write_text(target_text(runtime))
         else:
             transform = by_function(given.transform) if given.transform else fitted(load_runtime(name))
-            changes = compare(workers, probed, transform, how)
+            changes = compare(worker, probed, transform, how)
     report(changes)
     if given.changes:
         given.changes.write_text("".join(_record(change) + "\n" for change in changes))
