@@ -1,14 +1,17 @@
 """Conformance cases of the ten Reduce operators: axes forms, keepdims, noop, ranks, element types, extremes.
 
-Expected values are exact (`numerics.truth`), rounded once to the element type.
+Forms and extreme values stand in `reduce_cases.toml`. Expected values are exact (`numerics.truth`), rounded once to the
+element type.
 """
 
 from __future__ import annotations
 
+import tomllib
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
@@ -34,29 +37,55 @@ _EMPTY_ELSE = 18
 _SHAPE = (2, 3, 4)
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How a node is written, in the terms of facts, over which axes."""
+
+    axes: str = "absent"
+    values: tuple[int, ...] = ()
+    keepdims: str = "unset"
+    noop: str = "unset"
+
+    def __str__(self) -> str:
+        axes = f"{self.axes}({','.join(map(str, self.values))})" if self.values else self.axes
+        noop = "" if self.noop == "unset" else f" noop={self.noop}"
+        return f"axes={axes} keepdims={self.keepdims}{noop}"
+
+
+def _read(rows: Iterable[tuple[str, Sequence[int], str, str]]) -> list[_Form]:
+    """The forms that rows of the table stand for."""
+    return [
+        _Form(axes, tuple(values), keepdims, noop) for axes, values, each, noop in rows for keepdims in each.split()
+    ]
+
+
+_TABLE = tomllib.loads((files(__package__) / "reduce_cases.toml").read_text("utf-8"))
+
+
 def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
     """The cases of one of the ten operators at an opset version; the depth says how much to try."""
     takes_input = "axes" not in _attributes(operator, opset)
     thorough = depth == "thorough"
-    forms = _FORMS[takes_input]
+    forms = _read(_TABLE["input" if takes_input else "attribute"])
     for form in forms[:1] if depth == "plain" else forms if thorough else _brief(forms):
         if opset >= NEGATIVE_FROM or min(form.values, default=0) >= 0:
             yield _case(operator, opset, _ordinary(operator, "float", _SHAPE), form)
     if depth == "plain":
         return
     given = "initializer" if takes_input else "attribute"
-    for shape, form in _RANKS if thorough else ():
-        form = replace(form, axes=given) if form.values else form
-        yield _case(operator, opset, _ordinary(operator, "float", shape), form)
+    for shape, axes, keepdims in _TABLE["ranks"] if thorough else ():
+        form = _Form(given if axes else "absent", tuple(axes), keepdims)
+        yield _case(operator, opset, _ordinary(operator, "float", tuple(shape)), form)
+    typed = _read(_TABLE["typed_input" if takes_input else "typed_attribute"])
     for element_type in _ELEMENT_TYPES if thorough else _USUAL_TYPES:
         if takes(operator, opset, element_type):
             data = _ordinary(operator, element_type, _SHAPE)
-            for form in _TYPED_FORMS[takes_input][: None if thorough else 1]:
+            for form in typed if thorough else typed[:1]:
                 # The logarithm of the exponential of an integer is cut to the next lower one by any rounding.
                 if not (operator == "ReduceLogSumExp" and form.noop == "1" and data.dtype.kind in "iu"):
                     yield _case(operator, opset, data, form)
     row = _Form(given, (2,), "1")
-    for tag, element_type, values in _EXTREMES.get(operator, ()):
+    for tag, element_type, values in _TABLE["extremes"].get(operator, ()):
         yield _case(operator, opset, np.array([[values]], element_type), row, tag)
     if thorough and takes_input and opset >= _EMPTY_FROM.get(operator, _EMPTY_ELSE):
         # The mean of nothing is undefined.
@@ -67,51 +96,6 @@ def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
 
 _USUAL_TYPES = ("float16", "double", "int32", "int64")
 _ELEMENT_TYPES = (*_USUAL_TYPES, "int8", "uint8", "uint32", "bool")
-
-_HALVES = tuple(int(2**31 + (-1) ** (at // 8) * (2**30 + 977 * at)) for at in range(16))
-"""Numbers of one upper half; the lower one, taken for a number itself, is negative of the first eight, which fill the
-vectors of any machine."""
-
-_LIMITS = {kind: (0, *(int(getattr(np.iinfo(kind), end)) for end in ("min", "max")), -1) for kind in ("int32", "int64")}
-
-_WIDE = {"int32": (2**24 + 1, 2**25 + 3, -(2**26) - 5), "int64": (2**24 + 1, 2**52 + 3, -(2**51) - 5)}
-"""Integers that float does not hold."""
-
-_ROOTS = {"int32": (2**12 + 1, 2**13 + 3, 5), "int64": (2**31 + 1, 3, 5)}
-"""Integers that float does not hold, or whose squares and product it does not; the type does."""
-
-_EXTREMES: dict[str, tuple[tuple[str, str, tuple[float, ...]], ...]] = {
-    **{
-        operator: (
-            ("huge", "int64", _HALVES),
-            *(("huge", kind, values) for kind, values in _LIMITS.items()),
-        )
-        for operator in ("ReduceMax", "ReduceMin")
-    },
-    **{
-        operator: tuple(("huge", kind, values) for kind, values in _WIDE.items())
-        for operator in ("ReduceL1", "ReduceMean", "ReduceSum")
-    },
-    **{
-        operator: tuple(("huge", kind, values) for kind, values in _ROOTS.items())
-        for operator in ("ReduceProd", "ReduceSumSquare")
-    },
-    "ReduceL2": (
-        ("huge", "float32", (1e30, 1e30, 1e30)),
-        ("tiny", "float32", (1e-30, 2e-30, 2e-30)),
-        ("huge", "float16", (300.0, 400.0, 500.0)),
-        ("huge", "float64", (1e30, 2e30, 2e30)),
-    ),
-    "ReduceLogSum": (("huge", "float32", (3e38, 2e38, 3e38)), ("huge", "float16", (60000.0, 50000.0, 40000.0))),
-    "ReduceLogSumExp": (
-        ("huge", "float32", (250.0, 255.0, 245.0)),
-        ("tiny", "float32", (-1000.0, -1001.0, -1002.0)),
-        ("huge", "float16", (250.0, 255.0, 245.0)),
-        ("huge", "float64", (2500.0, 2501.0, 2502.0)),
-        ("tiny", "float64", (-1000.0, -1001.0, -1002.0)),
-    ),
-}
-"""Values whose result is finite and no zero, where the obvious way to it overflows, underflows or loses digits."""
 
 
 def _attributes(operator: str, opset: int) -> frozenset[str]:
@@ -214,21 +198,6 @@ def _case(operator: str, opset: int, data: Array, form: _Form, tag: str = "") ->
     )
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How a node is written, in the terms of facts, over which axes."""
-
-    axes: str = "absent"
-    values: tuple[int, ...] = ()
-    keepdims: str = "unset"
-    noop: str = "unset"
-
-    def __str__(self) -> str:
-        axes = f"{self.axes}({','.join(map(str, self.values))})" if self.values else self.axes
-        noop = "" if self.noop == "unset" else f" noop={self.noop}"
-        return f"axes={axes} keepdims={self.keepdims}{noop}"
-
-
 def _brief(forms: list[_Form]) -> list[_Form]:
     """The first form for each way to write the axes, and each way to write keepdims for one axis and for all."""
     kept: dict[object, _Form] = {}
@@ -236,56 +205,3 @@ def _brief(forms: list[_Form]) -> list[_Form]:
         keepdims = form.keepdims if form.values == (1,) or not form.values else ""
         kept.setdefault((form.axes, form.values, form.noop, keepdims), form)
     return list(kept.values())
-
-
-def _forms_by(given: tuple[str, ...], axes_lists: tuple[tuple[int, ...], ...]) -> list[_Form]:
-    """Axes forms and lists with each way to write keepdims, the plainest first; absent axes too."""
-    found = [_Form(given[0], (1,), "0")]
-    for form in given:
-        for values in axes_lists:
-            found += [_Form(form, values, keepdims) for keepdims in ("0", "1", "unset")]
-    found += [_Form("absent", (), keepdims) for keepdims in ("0", "1", "unset")]
-    return list(dict.fromkeys(found))
-
-
-def _input_forms() -> list[_Form]:
-    found = _forms_by(("initializer",), ((1,), (-1,), (0, 2), (0, 1, 2)))
-    for form in ("constant", "dynamic"):
-        found += [_Form(form, (1,), keepdims) for keepdims in ("0", "1", "unset")]
-        found.append(_Form(form, (-3, 2), "1"))
-    found += [_Form("empty", (), "0"), _Form("empty", (), "1"), _Form("omitted", (), "0")]
-    for form in ("absent", "empty"):
-        found += [_Form(form, (), keepdims, "1") for keepdims in ("0", "1", "unset")]
-        found.append(_Form(form, (), "0", "0"))
-    found.append(_Form("omitted", (), "1", "1"))
-    # noop_with_empty_axes means nothing where axes are given.
-    return [
-        *found,
-        _Form("initializer", (1,), "0", "1"),
-        _Form("initializer", (0, 2), "1", "0"),
-        _Form("constant", (1,), "1", "1"),
-        _Form("dynamic", (1,), "1", "1"),
-    ]
-
-
-_FORMS = {False: _forms_by(("attribute",), ((1,), (-1,), (0, 2), (-3, 1), (0, 1, 2))), True: _input_forms()}
-"""How a node is written, by whether axes are an input."""
-
-_TYPED_FORMS = {
-    False: (_Form("attribute", (1,), "1"), _Form("absent", (), "0")),
-    True: (_Form("initializer", (1,), "1"), _Form("absent", (), "0"), _Form("absent", (), "1", "1")),
-}
-
-_RANKS = (
-    ((), _Form("absent", (), "0")),
-    ((5,), _Form("attribute", (0,), "0")),
-    ((5,), _Form("attribute", (0,), "1")),
-    ((3, 4), _Form("attribute", (0,), "0")),
-    ((3, 4), _Form("attribute", (1,), "1")),
-    ((2, 3, 2, 2), _Form("attribute", (1,), "0")),
-    ((2, 3, 2, 2), _Form("attribute", (2, 3), "1")),
-    ((2, 3, 2, 2), _Form("absent", (), "0")),
-    ((2, 3, 2, 4), _Form("attribute", (1, 2, 3), "1")),
-    ((2, 3, 2, 3, 2), _Form("attribute", (1, 2, 4), "1")),
-)
-"""Ranks other than three; the form in which axes are given depends on the opset version."""
