@@ -1,10 +1,10 @@
-"""Hands broken models to the command line, in worker processes of limited time and memory, and says what came of it.
+"""Run the command line on broken models, in worker processes with limited time and memory, and print findings.
 
     python -m tools.bytes_run --count 200000 --jobs 2
 
-A broken model may be converted or refused. Anything else is a finding, and its number gives the same model again:
-a traceback, a fault of ours, more than one line a problem, output without success, a death of the process, a model
-that takes too long.
+A broken model may be converted or refused. Anything else is a finding: a traceback, an internal error, more than one
+line per problem, output without success, a crash of the process, or a model that takes too long. The number of a
+finding makes the same model again.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 Finding = tuple[int, str]
-"""A number and what is wrong with how its model was taken."""
+"""The number of a model, and what the command line did wrong with it."""
 
 
 def command_of(number: int, folder: Path, *, verify: bool) -> list[str]:
-    """The arguments that the model of a number is handed over with."""
+    """The arguments of the command line for the model of a number."""
     name, *options = COMMANDS[number % len(COMMANDS)]
     checks = [] if verify else ["--no-verify"]
     return [name, str(folder / "in.onnx"), "-o", str(folder / "out.onnx"), "-q", *options, *checks]
 
 
 def judge(number: int, models: Sequence[bytes], folder: Path, *, verify: bool) -> tuple[int, str]:
-    """Hand one broken model to the command line: its exit status, and what is wrong; empty if nothing."""
+    """Run the command line on one broken model: its exit status, and what it did wrong; empty if nothing."""
     from reducelower.cli import run
 
     (folder / "in.onnx").write_bytes(mutated(models, number))
@@ -59,7 +59,7 @@ def judge(number: int, models: Sequence[bytes], folder: Path, *, verify: bool) -
     with said.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        start = time.process_time()  # on a machine that is busy, time passes without work
+        start = time.process_time()  # on a busy machine, wall-clock time includes waiting
         try:
             status = run(command_of(number, folder, verify=verify))
         except BaseException as error:
@@ -75,7 +75,7 @@ def _complaint(status: int, lines: list[str], has_output: bool, seconds: float) 
     if status not in (0, 1, 2):
         return f"status {status}: {' '.join(lines)[:300]}"
     if status == 0:
-        # What could not be shown is said of a model that is written, even with -q.
+        # Even with -q, there is a warning if a model is written without being verified.
         lines = [line for line in lines if not line.startswith("warning: ")]
     if any(not line.startswith("error: ") for line in lines):
         return f"chatter: {' '.join(lines)[:300]}"
@@ -88,11 +88,11 @@ def _work(numbers: Sequence[int], verify: bool, pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     models = seeds()
-    # Each output is put on disk before it has its name: in memory, where there is such a folder, that takes no time.
+    # Each output is synced to disk before it gets its name. A folder in memory, if there is one, makes that fast.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="bytes_run", dir=memory) as name:
         for number in numbers:
-            # Unhandled, so that nothing in Python can swallow it. Time counts as work, and at last as time.
+            # No handlers, so that nothing in Python can catch the signals. The limits are on CPU time, then on time.
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             signal.alarm(20 * SECONDS)
             pipe.send((number, None, ""))
@@ -103,10 +103,10 @@ def _work(numbers: Sequence[int], verify: bool, pipe: Connection) -> None:
 
 
 def run_numbers(numbers: Sequence[int], *, verify: bool = False) -> tuple[collections.Counter[int], list[Finding]]:
-    """Hand the broken models of these numbers to the command line, in one process after another as they die.
+    """Run the command line on the broken models of these numbers, in a new process whenever one crashes.
 
     Returns:
-        How often each exit status came, and the findings.
+        The counts of exit statuses, and the findings.
     """
     context = multiprocessing.get_context("spawn")
     statuses: collections.Counter[int] = collections.Counter()
@@ -141,10 +141,10 @@ def _slice(arguments: tuple[range, bool]) -> tuple[collections.Counter[int], lis
 
 
 def main() -> None:
-    """Run as many as asked, some at a time, and print findings as they come."""
+    """Run the requested number of models, several at a time, and print findings as they come."""
     from concurrent.futures import ThreadPoolExecutor
 
-    parser = argparse.ArgumentParser(description="Hand broken models to the command line.")
+    parser = argparse.ArgumentParser(description="Run the command line on broken models.")
     parser.add_argument("--count", type=int, default=200_000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)

@@ -1,8 +1,8 @@
-"""What the scripts share that turn a vendor's list of operators into facts: rows merged over releases, as TOML.
+"""Turn the rows of a vendor's lists of operators into facts, merged over releases, as TOML.
 
-Such a script reads lists that someone downloaded, one for each release, and replaces what follows `MARK` in a target
-file. Nothing of a list is kept but the facts, each with its address, release and date. A remark that a script does not
-know stops it, so that a new list shows what is new in it.
+The scripts that use this module read downloaded lists, one for each release, and replace everything after `MARK` in a
+target file. Only facts are kept from a list, each with its address, release and date. A script stops at a remark that
+it does not know, so that a new list shows what is new in it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MARK = "# From here on made by tools/{script}; change that instead."
 _TYPES = (
     "float16", "float", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool",
 )  # fmt: skip
-"""Element types that facts name; double has facts of its own, and the rest are storage for quantized weights."""
+"""Element types that facts name. Double has facts of its own; other types only store quantized weights."""
 
 
 class UnknownRemarkError(ValueError):
-    """A list says something that the script does not know."""
+    """A list has a remark that the script does not know."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class Row:
 
     @classmethod
     def of(cls, operators: Iterable[str], outcome: Is, says: str, opsets: str = "", **when: Any) -> Row:
-        """A row with conditions by name; lists are sets of texts, and texts are ranges."""
+        """A row with conditions by name; a list is a set of texts, and a text is a range."""
         found = {name: frozenset(value) if isinstance(value, list | tuple) else value for name, value in when.items()}
         return cls(frozenset(operators), outcome, says, tuple(sorted(found.items())), opsets)
 
 
 @dataclass(frozen=True)
 class Release:
-    """A list of one release: its version, where and when it stands, and what it says."""
+    """The list of one release: version, address, date, and statements."""
 
     version: str
     address: str
@@ -73,31 +73,31 @@ class Release:
 
 
 def others_than(listed: Iterable[str], reads: str) -> frozenset[str]:
-    """The operators of ONNX that a list leaves out, of those that the opset versions have."""
+    """The operators of the opset versions that are not in a list."""
     newest = max(number for number in range(1, 40) if number in Ranges.parse(reads))
     return frozenset(name for name in all_operators() if schema(name, newest) is not None) - set(listed)
 
 
 def not_listed(operator: str, listed: Ranges, reads: str) -> str:
-    """The opset versions, as text, at which a list leaves an operator out that ONNX has there; empty if none."""
+    """The opset versions, as text, at which ONNX has an operator but the list leaves it out; empty if none."""
     read = Ranges.parse(reads)
     others = (opset for opset in range(1, 40) if opset in read and opset not in listed)
     return str(Ranges.of(opset for opset in others if schema(operator, opset) is not None))
 
 
 def table_rows(text: str) -> list[list[str]]:
-    """The cells of each row of the tables in a page of Markdown."""
+    """The cells of each table row in a page of Markdown."""
     rows = [line.strip().strip("|").split("|") for line in text.splitlines() if line.lstrip().startswith("|")]
     return [[" ".join(cell.split()) for cell in row] for row in rows]
 
 
 def missing_types(taken: Iterable[str]) -> list[str]:
-    """The element types that are not among those taken."""
+    """The element types that a runtime does not accept."""
     return [name for name in _TYPES if name not in set(taken)]
 
 
 def write(target: Path, script: str, releases: Sequence[Release], *, own: str, until: str = "") -> None:
-    """Replace the part of a target file that a script makes: the facts, and an entry for every version but its own."""
+    """Replace the generated part of a target file: the facts, and an entry for every version except `own`."""
     mark = MARK.format(script=script)
     head = target.read_text(encoding="utf-8").partition(mark)[0].rstrip("\n")
     lines = [head, "", mark]
@@ -112,7 +112,7 @@ def write(target: Path, script: str, releases: Sequence[Release], *, own: str, u
 def _facts(releases: Sequence[Release], until: str) -> list[Fact]:
     """A fact for each statement, with the releases and the operators that it is about.
 
-    Before the first list and after the last one, a statement is taken to go on, unless `until` names the last version.
+    A statement also holds before the first list and after the last one, unless `until` names the last version.
     """
     where: dict[Row, dict[str, list[int]]] = {}
     for at, each in enumerate(releases):
@@ -155,7 +155,7 @@ def _condition(value: Any) -> Any:
 def of_remark(
     remark: str, operator: str, known: Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None]
 ) -> list[Row]:
-    """The rows for a remark on an operator, of those known by pattern; None stands for what says nothing of nodes.
+    """The rows for a remark on an operator, by pattern; None means that the remark says nothing about nodes.
 
     Raises:
         UnknownRemarkError: no pattern matches.

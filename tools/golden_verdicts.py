@@ -1,4 +1,4 @@
-"""Records what verification says of conversions, and tells which verdicts changed since.
+"""Record the verdicts of verification on conversions, and show which verdicts changed since.
 
 The models of some folders are converted to several opset versions, onnx's own node cases to one each, and every result
 is verified. Before a change of the proof, record; after it, compare::
@@ -30,26 +30,26 @@ from tools.node_cases import cases
 
 MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 TARGETS = (9, 13, 18, 21)
-DOWN, UP = 13, 21  # where node cases go: down where they can, else up
+DOWN, UP = 13, 21  # targets of node cases: down if possible, else up
 _BUDGET = 60.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """One conversion: of a file, or of the node case of a number; to an opset version, or expanded where that is 0."""
+    """A conversion of a file, or of the node case with a number, to an opset version; 0 means expansion."""
 
     source: str
     target: int
 
     @property
     def name(self) -> str:
-        """What tells it from others, whatever folder the models are in."""
+        """The name in the record, which does not depend on where the folders are."""
         place = self.source if self.source.isdigit() else f"{Path(self.source).parent.name}/{Path(self.source).name}"
         return f"{cases()[int(place)].name if place.isdigit() else place} to {self.target or 'core'}"
 
 
 def jobs(folders: Sequence[Path], every: int) -> Iterator[Job]:
-    """The conversions to verify; of node cases one of `every` so many, none where that is 0."""
+    """The conversions to verify. `every` selects every n-th node case; 0 selects none."""
     for folder in folders:
         for path in sorted(folder.glob("*.onnx")):
             yield from (Job(str(path), target) for target in (*TARGETS, 0))
@@ -58,7 +58,7 @@ def jobs(folders: Sequence[Path], every: int) -> Iterator[Job]:
 
 
 def verdict_of(job: Job) -> tuple[str, str]:
-    """What verification says of one conversion, and why; a refusal has no reason that matters here."""
+    """The verdict on one conversion, and why; the reasons of refusals do not matter here."""
     np.seterr(all="ignore")
     model, inputs = _read(job.source)
     try:
@@ -76,7 +76,7 @@ def verdict_of(job: Job) -> tuple[str, str]:
 
 
 def _read(source: str) -> tuple[ModelProto, dict[str, object]]:
-    """A model with the inputs that lie beside it as `.npz`, or that its case has."""
+    """A model with its inputs, from the `.npz` beside it or from its case."""
     if source.isdigit():
         case = cases()[int(source)]
         names = (value.name for value in case.model.graph.input)
@@ -90,7 +90,7 @@ def _read(source: str) -> tuple[ModelProto, dict[str, object]]:
 
 
 def run(folders: Sequence[Path], every: int) -> dict[str, tuple[str, str]]:
-    """The verdicts by the names of the conversions; a runtime that ends the process is told, too."""
+    """The verdicts by the names of the conversions, including crashes of a runtime."""
     found: dict[str, tuple[str, str]] = {}
     pool = ProcessPoolExecutor(1, get_context("spawn"))
     for job in jobs(folders, every):
@@ -104,12 +104,12 @@ def run(folders: Sequence[Path], every: int) -> dict[str, tuple[str, str]]:
 
 
 def main() -> int:
-    """Record, or print each verdict that changed; the status is 1 where one did."""
+    """Record the verdicts, or print each one that changed; return 1 if one did."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, help="where the verdicts are recorded; not part of the repository")
-    parser.add_argument("--record", action="store_true", help="write the file rather than compare with it")
+    parser.add_argument("--record", action="store_true", help="write the file instead of comparing with it")
     parser.add_argument("--models", type=Path, action="append", help="a folder of models; may be given several times")
-    parser.add_argument("--every", type=int, default=4, help="one of so many node cases; 0 for none")
+    parser.add_argument("--every", type=int, default=4, help="verify every n-th node case; 0 for none")
     options = parser.parse_args()
     found = run(options.models or [MODELS], options.every)
     print(dict(Counter(verdict for verdict, _ in found.values())))

@@ -1,13 +1,13 @@
-"""Record what every operation gives over many models, and compare a later state of the code with the record.
+"""Record the result of every operation on many models, and compare later code with the record.
 
     python tools/goldens.py record before.json [MODEL OR FOLDER ...]
     python tools/goldens.py compare before.json [--up-to-names] [MODEL OR FOLDER ...]
 
-Conversions to several opset versions, expansions with each rule book, raises, repairs, and conversions for runtimes.
-Each gives bytes or a refusal, and the record holds a hash of the one or the text of the other. Without paths: the
-exported models of the tests and the node cases of the installed onnx. `compare` exits with status 1 if any differs.
-Up to names, two models are the same if the values of their outputs are computed in the same way, whatever the values
-between are called and in whatever order nodes stand.
+The operations are conversions to several opset versions, expansions with each rule book, raises, repairs, and
+conversions for runtimes. Each yields bytes or a refusal; the record holds the hash of the bytes or the text of the
+refusal. Without paths, the models are those of the tests and the node cases of the installed onnx. `compare` exits with
+status 1 if any result differs. With `--up-to-names`, two models are the same if they compute their outputs in the same
+way; names of inner values and the order of nodes do not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Operation = Callable[[ModelProto], ModelProto]
 
 
 def operations() -> Iterator[tuple[str, Operation]]:
-    """Everything that is done to a model, by name."""
+    """The operations by name."""
     for opset in OPSETS:
         yield f"to {opset}", lambda model, opset=opset: reducelower.convert_version(model, opset)
     for book in BOOKS:
@@ -57,7 +57,7 @@ def node_cases() -> Iterator[tuple[str, bytes]]:
 
 
 def models(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
-    """Models by name: those given, or all that every machine has."""
+    """Models by name: those at the paths, or by default those that every machine has."""
     given = list(paths)
     for path in given or [MODELS]:
         files = sorted(path.rglob("*.onnx")) if path.is_dir() else [path]
@@ -72,7 +72,7 @@ def digest(data: bytes) -> str:
 
 
 def meaning(model: ModelProto) -> str:
-    """A hash of how the outputs are computed, in which names of values between, and their order, do not count."""
+    """A hash of how the outputs are computed; names of inner values and the order of nodes do not count."""
     functions = {(item.domain, item.name, item.overload): item for item in model.functions}
     opsets = sorted((item.domain, item.version) for item in model.opset_import)
     bodies = sorted(
@@ -122,7 +122,7 @@ def _attribute(attribute: AttributeProto, known: Mapping[str, str]) -> str:
 
 
 def results(name: str, data: bytes) -> dict[str, list[str]]:
-    """What every operation gives for a model: hashes of its bytes and of its meaning, or one text."""
+    """The result of every operation on a model: hashes of its bytes and of its meaning, or the text of a refusal."""
     given = {}
     for title, operation in operations():
         try:
@@ -135,7 +135,7 @@ def results(name: str, data: bytes) -> dict[str, list[str]]:
 
 
 def recorded(paths: Iterable[Path], jobs: int) -> dict[str, list[str]]:
-    """What every operation gives for every model."""
+    """The result of every operation on every model."""
     together: dict[str, list[str]] = {}
     with ProcessPoolExecutor(jobs) as pool:
         for given in pool.map(results, *zip(*models(paths), strict=True), chunksize=8):
@@ -149,9 +149,7 @@ def main() -> int:
     parser.add_argument("action", choices=["record", "compare"])
     parser.add_argument("record", type=Path, help="the file with the record")
     parser.add_argument("paths", type=Path, nargs="*", metavar="PATH", help="models, or folders of them")
-    parser.add_argument(
-        "--up-to-names", action="store_true", help="names of new values and the order of nodes do not count"
-    )
+    parser.add_argument("--up-to-names", action="store_true", help="ignore names of new values and the order of nodes")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_intermixed_args()
 

@@ -1,10 +1,10 @@
-"""Facts about onnxruntime's DirectML execution provider, from the table of kernels that onnxruntime comes with.
+"""Make facts about onnxruntime's DirectML execution provider from onnxruntime's own table of kernels.
 
     python tools/kernels_facts.py VERSION=COMMIT=DATE=OperatorKernels.md
 
-The file is `docs/OperatorKernels.md` of https://github.com/microsoft/onnxruntime at a commit, which stands in the
-address of each fact. A kernel is for one version of an operator: one that is listed as 7+ is not used for a node whose
-operator changed at opset 22, by `KernelRegistry::VerifyKernelDef` in `onnxruntime/core/framework/kernel_registry.cc`.
+The file is `docs/OperatorKernels.md` of https://github.com/microsoft/onnxruntime at a commit, which is part of the
+address of each fact. A kernel is for one version of an operator. One that is listed as 7+ is not used for a node whose
+operator changed at opset 22: see `KernelRegistry::VerifyKernelDef` in `onnxruntime/core/framework/kernel_registry.cc`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LACKS = "There is no DirectML kernel; onnxruntime runs the operator on the CPU."
 
 LACKS_TYPE = "The DirectML kernel does not take the element type; onnxruntime runs the operator on the CPU."
 
-# What computes shapes runs on the CPU anyway.
+# Operators that compute shapes run on the CPU anyway.
 FLOATS = ["bfloat16", "double", "float", "float16"]
 
 NO_NODE = {"Constant", "Dropout", "Identity", "Shape", "Size"}
-"""Operators that compute nothing there: constants, what onnxruntime removes, and what reads no values."""
+"""Operators that need no kernel: constants, nodes that onnxruntime removes, and operators that read no values."""
 
 Kernels = Mapping[str, Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]]
-"""By operator: the versions of it that each kernel is for, with the element types of each type variable."""
+"""The kernels by operator: for which versions each is, and the element types of each type variable."""
 
 
 def kernels(text: str) -> Kernels:
@@ -57,7 +57,7 @@ def kernels(text: str) -> Kernels:
 
 
 def rows_of(name: str, of: Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]) -> Iterator[Row]:
-    """What an operator lacks: kernels for some opset versions, and element types that ONNX allows for others."""
+    """The opset versions for which an operator has no kernel, and the element types that the others lack."""
     read = Ranges.parse(READS)
     forms = {opset: form for opset in range(1, 40) if opset in read and (form := schema(name, opset)) is not None}
     lacking = []
@@ -86,7 +86,7 @@ def rows_of(name: str, of: Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]
 
 
 def read(version: str, commit: str, on: date, text: str) -> Release:
-    """What a table says."""
+    """The facts in a table."""
     found = kernels(text)
     rows = [row for name, of in found.items() for row in rows_of(name, of) if name not in NO_NODE]
     rows.append(Row.of(others_than({*found, *NO_NODE}, READS), "elsewhere", LACKS, element_types=FLOATS))

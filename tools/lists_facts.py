@@ -1,8 +1,8 @@
-"""Facts about runtimes whose makers list the operators they take, with a remark for some.
+"""Make facts about runtimes whose makers list the supported operators, some with a remark.
 
     python tools/lists_facts.py TARGET VERSION=COMMIT=DATE=list.md ...
 
-The files are, at a commit or release, which stands in the address of each fact:
+These are the files, at a commit or release, which is part of the address of each fact:
 
 - coreml: `tools/ci_build/github/apple/coreml_supported_mlprogram_ops.md` of https://github.com/microsoft/onnxruntime
 - onnxruntime-webgpu and onnxruntime-webnn: `docs/*-operators.md` of the npm package onnxruntime-web
@@ -31,19 +31,19 @@ TARGETS = Path(__file__).parents[1] / "rules" / "targets"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a list stands, and how it is read.
+    """The address of a list, and how to read it.
 
     Attributes:
-        address: with the commit and the version in it.
-        column: of the remarks.
+        address: with placeholders for the commit and the version.
+        column: the column of the remarks.
         refuses: matches a row, as text, that lists what is not supported.
-        opsets: column of the opset versions at which an operator is taken, if there is one.
-        lacks: what is said of operators that are not listed, or listed as not supported.
-        remarks: what each remark means, by a pattern for `operator: remark`; None for one that says nothing of nodes.
+        opsets: column of the opset versions at which an operator is supported, if there is one.
+        lacks: the sentence for operators that are not listed, or listed as not supported.
+        remarks: the meaning of each remark, by a pattern for `operator: remark`; None if it is not about nodes.
         reads: opset versions.
-        also: operators that a list leaves out though they make no node there: constants, and what reads no values.
-        own: the version that the file is about.
-        outcome: what becomes of what the list does not take.
+        also: supported operators that the list leaves out: constants, and operators that read no values.
+        own: the version that the target file is about.
+        outcome: the outcome for operators that are not supported.
         until: the last version, if versions after it are measured.
     """
 
@@ -111,7 +111,7 @@ SOURCES: Mapping[str, Source] = {
 
 
 def listed(target: str, text: str) -> Iterator[tuple[str, str, list[str]]]:
-    """The operators of a list, with what else its row says, and the cells."""
+    """The operators of a list, with the rest of the row as text, and its cells."""
     known = {name.lower(): name for name in all_operators()}
     own = re.split(r"^## .*(?:Pytorch|TFLite|Caffe)", text, maxsplit=1, flags=re.MULTILINE | re.IGNORECASE)[0]
     for cells in table_rows(own):
@@ -123,9 +123,9 @@ def listed(target: str, text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def read(target: str, version: str, commit: str, on: date, text: str) -> Release:
-    """What a list says."""
+    """The facts in a list."""
     source = SOURCES[target]
-    # What computes shapes runs on the CPU anyway.
+    # Operators that compute shapes run on the CPU anyway.
     floats = {"element_types": ["bfloat16", "float", "float16"]} if source.outcome == "elsewhere" else {}
     rows: list[Row] = []
     taken = set(source.also)
@@ -134,7 +134,7 @@ def read(target: str, version: str, commit: str, on: date, text: str) -> Release
             continue
         if source.opsets is not None:
             own = re.search(r"ai\.onnx\(([^)]*)\)", cells[source.opsets])
-            if own is None:  # it is an operator of another domain that has this name
+            if own is None:  # an operator of another domain has this name
                 continue
             lacking = not_listed(name, Ranges.parse(own[1].replace("+", "-")), source.reads)
             if lacking:

@@ -1,8 +1,8 @@
-"""Random graphs converted with the memo and without, to the same bytes::
+"""Check that random graphs are converted to the same bytes with and without the memo::
 
     python -m tools.memo_graphs --seed 1 --count 20000
 
-Prints the models for which the two differ; the exit status is 1 if there is one.
+It prints the models for which they differ; the exit status is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 
 
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
-    """What comes of a model: its bytes, or every reason why there are none."""
+    """The bytes of the result, or every reason of a refusal."""
     try:
         made, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
     except ContradictionError as error:
@@ -34,7 +34,7 @@ def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
 
 
 def differing(seed: int, count: int, start: int = 0) -> Iterator[tuple[int, ModelProto, Target]]:
-    """Numbers and models of a seed, and targets for which they come out otherwise without the memo."""
+    """The models of a seed that come out differently without the memo: number, model and target."""
     for number in range(start, start + count):
         rng = np.random.default_rng([seed, number])
         opset = int(rng.integers(7, latest_opset() + 1))

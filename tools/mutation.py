@@ -1,4 +1,4 @@
-"""Breaks valid models: in their bytes, and in their protobuf fields, which gets further into the tool."""
+"""Break valid models: in their bytes, and in their protobuf fields, which reaches more of the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXTS = ("", "x", "y", "axes", "ReduceSum", "If", "Loop", "ai.onnx", "local", "
 
 
 def seeds() -> list[bytes]:
-    """Valid models: every place and form of axes around every Reduce operator, and what exporters wrote."""
+    """Valid models: every place and form of axes for every Reduce operator, and exported models."""
     found = [path.read_bytes() for path in sorted(_DATA.glob("*.onnx"))]
     number = 0
     for place in PLACES:
@@ -35,7 +35,7 @@ def seeds() -> list[bytes]:
 
 
 def mutated(models: Sequence[bytes], number: int) -> bytes:
-    """The broken model of a number; the same number always gives the same one."""
+    """The broken model of a number, always the same one."""
     rng = random.Random(number)
     data = rng.choice(models)
     if number % 2:
@@ -103,7 +103,7 @@ def _break_message(data: bytes, rng: random.Random) -> bytes:
         _break_field(*rng.choice(_fields(model)), rng)
     try:
         return model.SerializeToString()
-    except Exception:  # protobuf will not write what it was made to hold, such as half a character
+    except Exception:  # protobuf refuses to write some values, such as half a character
         return data
 
 
@@ -119,7 +119,7 @@ def _fields(model: ModelProto) -> list[tuple[Message, FieldDescriptor]]:
         for field, value in there.items():
             if field.message_type is not None:
                 pending.extend([value] if isinstance(value, Message) else value)
-    # What is there is more telling than what could be.
+    # Changing present fields finds more than adding absent ones.
     return present * 6 + found
 
 

@@ -1,6 +1,6 @@
-"""onnx's own node test cases, converted to other opset versions and run again.
+"""Convert onnx's own node test cases to other opset versions, and run them again.
 
-As a program it prints what became of them, by operator::
+As a program it prints the outcomes by operator::
 
     python -m tools.node_cases --ops Pad,Clip --to 13,11 [--reasons]
 """
@@ -34,7 +34,7 @@ _LACKS_KERNEL = (
     "is under development",
     "only *guarantees* support",
     "Could not find an implementation",
-    "InsertedPrecisionFreeCast_",  # onnxruntime 1.30 gets the types of casts wrong that it adds for float16
+    "InsertedPrecisionFreeCast_",  # onnxruntime 1.30 gives wrong types to the casts that it adds for float16
 )
 _NEWEST_FOR_ONNXRUNTIME = 25
 # That of onnx 1.20 stacks the numbers that Scan gives as rows; before onnx 1.23, the one that is put right is asked.
@@ -45,7 +45,7 @@ _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
 
 @dataclass(frozen=True)
 class Case:
-    """A model with inputs and the outputs its operator's page says it yields."""
+    """A model with inputs and the expected outputs."""
 
     name: str
     operator: str
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one case at one target."""
+    """The outcome of one case at one target."""
 
     case: Case
     target: int
@@ -78,7 +78,7 @@ def opset_of(model: ModelProto) -> int:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """Every case of the default domain, and each with its small inputs as constants."""
+    """Every case of the default domain, and again with its small inputs as constants."""
     from onnx.backend.test.case.node import collect_testcases
 
     logging.disable(logging.WARNING)
@@ -99,7 +99,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _with_constants(case: Case) -> Case | None:
-    """The same case as exporters write it: axes, pads, bounds and the like are initializers, not inputs."""
+    """The same case as exporters write it: axes, pads, bounds and similar inputs are initializers."""
     graph = case.model.graph
     names = [value.name for value in graph.input]
     held = {
@@ -119,12 +119,12 @@ def _with_constants(case: Case) -> Case | None:
 
 
 def runs_as_expected(case: Case) -> bool:
-    """Whether the unconverted model reproduces what the case expects, and not by chance."""
+    """Whether the unconverted model reproduces the expected outputs, and not by chance."""
     return case.operator not in _RANDOM and _difference(case, case.model)[0] == "ok"
 
 
 def convert(case: Case, target: int) -> Result:
-    """Convert one case and compare what the result computes with what the case expects."""
+    """Convert one case, run the result and compare its outputs with the expected ones."""
     try:
         converted = reducelower.convert_version(case.model, target)
     except reducelower.ConversionError as error:
@@ -148,7 +148,7 @@ def _fails_full_check(model: ModelProto) -> bool:
 
 
 def _difference(case: Case, model: ModelProto) -> tuple[str, str]:
-    """State and reason: onnxruntime decides; where it has no kernel, the reference evaluator does."""
+    """State and reason. onnxruntime decides; if it has no kernel, the reference evaluator does."""
     names = [value.name for value in model.graph.input]
     feeds = dict(zip(names, case.inputs, strict=False))
     try:
@@ -209,7 +209,7 @@ def _mismatch(expected: Any, value: Any, case: Case) -> str:
     if expected.shape != value.shape:
         return f"shape {value.shape}, expected {expected.shape}"
     if value.dtype == np.uint8 and expected.dtype.kind == "V" and expected.dtype.itemsize == 1:
-        value = value.view(expected.dtype)  # onnxruntime hands out 8-bit floats as bytes
+        value = value.view(expected.dtype)  # onnxruntime returns 8-bit floats as bytes
     if expected.dtype != value.dtype and not expected.dtype.kind == value.dtype.kind == "O":
         return f"type {value.dtype}, expected {expected.dtype}"
     if expected.dtype.kind in "OSU":
@@ -224,13 +224,13 @@ def _mismatch(expected: Any, value: Any, case: Case) -> str:
 
 
 def chosen(operators: Iterable[str] = ()) -> tuple[Case, ...]:
-    """The cases of some operators, of all where none are named."""
+    """The cases of some operators; of all if none are named."""
     wanted = set(operators)
     return tuple(case for case in cases() if not wanted or case.operator in wanted)
 
 
 def results(wanted: Iterable[Case], targets: Sequence[int] = TARGETS) -> Iterator[Result]:
-    """Convert cases to every target other than their own opset version."""
+    """Convert cases to every target except their own opset version."""
     for case in wanted:
         if runs_as_expected(case):
             for target in targets:
@@ -240,7 +240,7 @@ def results(wanted: Iterable[Case], targets: Sequence[int] = TARGETS) -> Iterato
 
 @cache
 def types_at(opset: int) -> frozenset[str]:
-    """Every type that some operator takes at an opset version, as schemas spell it."""
+    """Every type that some operator accepts at an opset version, as schemas write it."""
     schemas = (schema for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == "")
     current: dict[str, Any] = {}
     for schema in sorted(schemas, key=lambda one: one.since_version):
@@ -251,7 +251,7 @@ def types_at(opset: int) -> frozenset[str]:
 
 
 def has_types(result: Result) -> bool:
-    """Whether the target's opset version has the element types that the case reads and yields."""
+    """Whether the target's opset version has the element types of the case's inputs and outputs."""
     graph = result.case.model.graph
     types = (value.type for value in (*graph.input, *graph.output) if value.type.HasField("tensor_type"))
     names = (TensorProto.DataType.Name(found.tensor_type.elem_type).lower() for found in types)

@@ -1,4 +1,4 @@
-"""Forms with one thing changed at random, several in one model: what is raised of them computes what it did.
+"""Change one thing at random in several forms of one model: after a raise, it must compute the same as before.
 
 python -m tools.perturbed --seed 0 --count 1000
 """
@@ -23,7 +23,7 @@ from tools.spelled import LAST, SHAPE, Written, choices, values
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
 OPSETS = (13, 17, 18, 20, 21, 23)
 BLOCKS = 3
-"""Forms in one model: what is remembered of one must not be taken for another."""
+"""Forms in one model: what the memo keeps about one must not be used for another."""
 
 Random = np.random.Generator
 
@@ -34,11 +34,11 @@ INSTEAD = {
     "ReduceMax": ["ReduceMean"], "ReduceMean": ["ReduceSum", "ReduceMax"], "ReduceSum": ["ReduceMean"],
     "Relu": ["Abs"], "Sqrt": ["Exp", "Abs"], "Sub": ["Add", "Max"], "Tanh": ["Erf"],
 }  # fmt: skip
-"""Operators that take the same operands."""
+"""Groups of operators that accept the same operands."""
 
 
 def spelled(form: Form, random: Random) -> ModelProto:
-    """A form written in one of its ways, its data an input."""
+    """A form in one of its ways of writing, with its data as an input."""
     axes = (2,) if form.op_type in ("InstanceNormalization", "GroupNormalization") else (-1,)
     known = values(Form(form.op_type, "", tuple(n for n in form.inputs if n != "least"), form.result, {}), axes)
     ways = list(choices(form, 12))
@@ -48,7 +48,7 @@ def spelled(form: Form, random: Random) -> ModelProto:
     return Written(form, ways[random.integers(len(ways))], inputs).model
 
 
-# What may be changed; each returns whether it changed anything
+# Changes; each returns whether it changed anything
 
 
 def _node(graph: GraphProto, random: Random, *op_types: str) -> NodeProto | None:
@@ -72,12 +72,12 @@ def _with_constant(graph: GraphProto, random: Random, change: Callable[[np.ndarr
 
 
 def nothing(graph: GraphProto, random: Random) -> bool:
-    """The form as it is."""
+    """Change nothing."""
     return True
 
 
 def another_operator(graph: GraphProto, random: Random) -> bool:
-    """One node computes something else of the same operands."""
+    """Replace the operator of one node by another one for the same operands."""
     node = _node(graph, random, *INSTEAD)
     if node is None or node.op_type not in INSTEAD:
         return False
@@ -86,7 +86,7 @@ def another_operator(graph: GraphProto, random: Random) -> bool:
 
 
 def operands_swapped(graph: GraphProto, random: Random) -> bool:
-    """The operands of a node change places."""
+    """Exchange the operands of a node."""
     node = _node(graph, random, "Sub", "Div", "Pow", "Add", "Mul")
     if node is None:
         return False
@@ -95,7 +95,7 @@ def operands_swapped(graph: GraphProto, random: Random) -> bool:
 
 
 def another_value(graph: GraphProto, random: Random) -> bool:
-    """A node reads another value that comes before it."""
+    """Let a node read another value that comes before it."""
     place = int(random.integers(len(graph.node)))
     node = graph.node[place]
     known = [graph.input[0].name, *(name for before in graph.node[:place] for name in before.output)]
@@ -106,12 +106,12 @@ def another_value(graph: GraphProto, random: Random) -> bool:
 
 
 def another_number(graph: GraphProto, random: Random) -> bool:
-    """A constant is another number, by much or by little."""
+    """Change a constant by much or by little."""
     return _with_constant(graph, random, lambda value: value * np.float32(random.choice([0.5, 1.01, -1.0, 0.0, 3.0])))
 
 
 def another_shape(graph: GraphProto, random: Random) -> bool:
-    """A constant is broadcast to another shape, with other numbers in it."""
+    """Broadcast a constant to another shape, with other numbers in it."""
     shapes = [(1,), (1, 1), (LAST,), (SHAPE[1], 1), (SHAPE[0], 1, 1), (1, 1, 1), (1, 1, 1, 1), SHAPE, (SHAPE[1], LAST)]
 
     def change(value: np.ndarray) -> np.ndarray:
@@ -122,7 +122,7 @@ def another_shape(graph: GraphProto, random: Random) -> bool:
 
 
 def no_dimensions_kept(graph: GraphProto, random: Random) -> bool:
-    """A reduction drops its axes; data of one size in all dimensions broadcasts all the same."""
+    """Let a reduction drop its axes; data of one size in all dimensions still broadcast."""
     node = _node(graph, random, "Reduce")
     if node is None:
         return False
@@ -133,7 +133,7 @@ def no_dimensions_kept(graph: GraphProto, random: Random) -> bool:
 
 
 def other_axes(graph: GraphProto, random: Random) -> bool:
-    """One reduction goes over other axes."""
+    """Change the axes of one reduction."""
     node = _node(graph, random, "Reduce")
     if node is None or len(node.input) < 2:
         return False
@@ -144,7 +144,7 @@ def other_axes(graph: GraphProto, random: Random) -> bool:
 
 
 def all_axes(graph: GraphProto, random: Random) -> bool:
-    """All reductions go over other axes."""
+    """Change the axes of all reductions."""
     axes = [[-1], [1], [0], [1, 2], [2], [0, 1, 2], [-2], [2, 1]][random.integers(8)]
     graph.initializer.append(numpy_helper.from_array(np.array(axes, np.int64), "all_axes"))
     for node in graph.node:
@@ -154,7 +154,7 @@ def all_axes(graph: GraphProto, random: Random) -> bool:
 
 
 def read_outside(graph: GraphProto, random: Random) -> bool:
-    """What is computed on the way is an output as well."""
+    """Make an inner value an output as well."""
     node = _node(graph, random)
     if node is None or node.output[0] == graph.output[0].name:
         return False
@@ -163,7 +163,7 @@ def read_outside(graph: GraphProto, random: Random) -> bool:
 
 
 def read_by_another(graph: GraphProto, random: Random) -> bool:
-    """What is computed on the way is read by a node outside."""
+    """Let a node outside of the form read an inner value."""
     node = _node(graph, random)
     if node is None:
         return False
@@ -173,7 +173,7 @@ def read_by_another(graph: GraphProto, random: Random) -> bool:
 
 
 def through_float16(graph: GraphProto, random: Random) -> bool:
-    """A value is rounded to float16 on its way."""
+    """Round an inner value to float16."""
     place = int(random.integers(len(graph.node)))
     node = graph.node[place]
     nodes = list(graph.node)
@@ -190,7 +190,7 @@ def through_float16(graph: GraphProto, random: Random) -> bool:
 
 
 def constant_at_run_time(graph: GraphProto, random: Random) -> bool:
-    """A constant is an input of the model."""
+    """Make a constant an input of the model."""
     place = _constant(graph, random)
     if place is None:
         return False
@@ -202,7 +202,7 @@ def constant_at_run_time(graph: GraphProto, random: Random) -> bool:
 
 
 RUN_TIME: dict[str, np.ndarray] = {}
-"""Values of what became an input."""
+"""Values for a constant that became an input."""
 
 CHANGES: Sequence[Callable[[GraphProto, Random], bool]] = (
     nothing, another_operator, operands_swapped, another_value, another_number, another_shape, no_dimensions_kept,
@@ -211,14 +211,14 @@ CHANGES: Sequence[Callable[[GraphProto, Random], bool]] = (
 
 
 def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | None:
-    """A model of several changed forms, what was changed, and values of its inputs; None where it is no valid model."""
+    """A model of several changed forms, the changes, and values for its inputs; None if the model is not valid."""
     random = np.random.default_rng(seed)
     opset = int(random.choice(OPSETS))
     form = FORMS[random.integers(len(FORMS))]
     whole: ModelProto | None = None
     told, feeds = [f"opset {opset}"], dict[str, np.ndarray]()
     for block in range(BLOCKS):
-        # Mostly one form, so that what is alike but for the change meets what was remembered.
+        # Mostly one form several times, so that the memo meets forms that differ only in the change.
         form = form if random.integers(3) else FORMS[random.integers(len(FORMS))]
         model = spelled(form, random)
         RUN_TIME.clear()
@@ -234,7 +234,7 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
             model.graph.output.extend(known.graph.output)
             checker.check_model(model)
             model = reducelower.convert_version(model, opset)
-        except Exception:  # what has no valid shapes is no test
+        except Exception:  # a model without valid shapes is no test
             return None
         scale = float(random.choice([1e-3, 1.0, 30.0]))
         data = model.graph.input[0].name
@@ -255,7 +255,7 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
 
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[Any]:
-    """What a model yields as it stands."""
+    """The outputs of a model without optimizations."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -265,7 +265,7 @@ def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[Any]:
 
 
 def wrong(model: ModelProto, feeds: dict[str, np.ndarray]) -> tuple[str, Counter[str]]:
-    """What is wrong with raising a model, if anything, and what was raised."""
+    """What is wrong after a raise, if anything, and the operators that were raised."""
     raised = raise_with_plan(model)
     kinds = Counter(site.op_type for site in raised.plan.sites)
     if not kinds:
@@ -273,14 +273,14 @@ def wrong(model: ModelProto, feeds: dict[str, np.ndarray]) -> tuple[str, Counter
     try:
         checker.check_model(model, full_check=True)
         before = run(model, feeds)
-    except Exception:  # the runtime does not take the changed form
+    except Exception:  # the runtime refuses the changed form
         return "", Counter()
     try:
         checker.check_model(raised.model, full_check=True)
     except Exception as error:
         return f"invalid: {error}", kinds
     says = _unlike(model, before, run(raised.model, feeds))
-    if says:  # where digits cancel the runtime's kernels may part; onnx's own evaluator has to see it as well
+    if says:  # if digits cancel, kernels may differ; onnx's own evaluator must show it too
         by_reference = (ReferenceEvaluator(each).run(None, feeds) for each in (model, raised.model))
         says = _unlike(model, *by_reference)
     return says, kinds
@@ -298,7 +298,7 @@ def _unlike(model: ModelProto, before: Sequence[Any], after: Sequence[Any]) -> s
 
 
 def main() -> None:
-    """Try many."""
+    """Try as many models as requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)

@@ -1,6 +1,6 @@
-"""What the remarks in vendors' lists of operators mean: facts, by a pattern for `operator: remark`.
+"""The meaning of remarks in vendors' lists of operators: facts, by a pattern for `operator: remark`.
 
-None stands for a remark that says nothing of nodes.
+None means that a remark says nothing about nodes.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ RKNN: Remarks = {
 
 WEBGPU: Remarks = {
     r"ConvTranspose: ": [("Only one and two spatial dimensions are supported.", "refused", {"rank": "5-"})],
-    # The list also says so of Conv, for which the package has a kernel, and of align_corners where Resize makes data
-    # smaller, which no fact can ask.
+    # The list has the same remark for Conv, for which the package has a kernel, and for align_corners if Resize
+    # shrinks the data, which no fact can ask for.
     r"(AveragePool|Conv|MaxPool|Reshape|Resize|Shape|Transpose): ": None,
 }
 

@@ -1,4 +1,4 @@
-"""Models that spell an operator out, made from its forms, and the operator's result in exact arithmetic or numpy."""
+"""Models that write an operator with others, made from its forms, and its result in exact arithmetic or numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHANNELS, LAST, EPSILON = 6, 4, 0.01
 
 
 def values(form: Form, axes: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """A value for every input of a form, such that it is the operator."""
+    """A value for every input of a form, such that the form equals the operator."""
     random = np.random.default_rng(3)
     by_channel = form.op_type in ("InstanceNormalization", "GroupNormalization")
     vector = (CHANNELS, 1) if by_channel else (LAST,)
@@ -32,14 +32,14 @@ def values(form: Form, axes: tuple[int, ...]) -> dict[str, np.ndarray]:
     for name in ("Scale", "scale", "B", "bias"):
         known[name] = random.normal(1, 0.3, vector).astype(np.float32)
     known[form.inputs[0]] = random.normal(0.5, 1, SHAPE).astype(np.float32)
-    # Sums are over one axis, or, of groups, over the numbers of two channels.
+    # Sums are over one axis, or for groups over the numbers of two channels.
     known["count"] = np.float32(2 * LAST if form.op_type == "GroupNormalization" else LAST)
     known["share"] = np.float32(1 / known["count"])
     return {name: np.asarray(known[name]) for name in form.inputs}
 
 
 def choices(form: Form, most: int) -> Iterator[dict[int, int]]:
-    """Ways to write a form: each alternative of each helper is taken in one of them."""
+    """Ways to write a form; each alternative of each helper occurs in one of them."""
     places = list(_alternatives(form.result))
     for attempt in range(most):
         yield {id(place): attempt % len(place.alternatives) for place in places}
@@ -56,11 +56,11 @@ def _alternatives(expression: Expression) -> Iterator[AnyOf]:
 
 
 class Written:
-    """A model of one way to write a form, at opset 23.
+    """A model with one way to write a form, at opset 23.
 
     Attributes:
-        model: the model; its inputs are the data alone.
-        used: the inputs of the form that are read.
+        model: the model; its only input is the data.
+        used: the inputs of the form that it reads.
     """
 
     def __init__(self, form: Form, choice: dict[int, int], inputs: dict[str, np.ndarray]) -> None:
@@ -81,7 +81,7 @@ class Written:
         self.model: ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
     def name_of(self, expression: Expression) -> str:
-        """What a value of the form is called in the model."""
+        """The name of an expression in the model."""
         if isinstance(expression, AnyOf):
             return self.name_of(expression.alternatives[self.choice[id(expression)]])
         if isinstance(expression, Variable):
@@ -90,7 +90,7 @@ class Written:
                 self.constants[expression.name] = self.inputs[expression.name]
             return expression.name
         if isinstance(expression, Application) and expression.op_type == "Cast":
-            return self.name_of(expression.operands[0])  # of float, widening and narrowing do nothing
+            return self.name_of(expression.operands[0])  # for float, widening and narrowing do nothing
         if id(expression) not in self.names:
             self.names[id(expression)] = f"v{len(self.names)}"
             name = self.names[id(expression)]
@@ -109,7 +109,7 @@ class Written:
 
 
 def right(form: Form, axes: tuple[int, ...], written: Written) -> np.ndarray:
-    """What the operator gives."""
+    """The result of the operator."""
     given = written.inputs
     data = given[form.inputs[0]]
     if form.op_type == "Gelu":

@@ -1,9 +1,9 @@
-"""Facts about TensorRT from the list of operators that its ONNX parser comes with, one for each release.
+"""Make facts about TensorRT from its ONNX parser's lists of operators, one for each release.
 
     python tools/tensorrt_facts.py VERSION=COMMIT=DATE=operators.md ...
 
-Each file is `docs/operators.md` of https://github.com/onnx/onnx-tensorrt at a commit, which stands on its branch of the
-release. What the list does not say and the parser's source does is written by hand at the top of the target file.
+Each file is `docs/operators.md` of https://github.com/onnx/onnx-tensorrt at a commit on the branch of the release.
+Facts that only the parser's source shows are written by hand at the top of the target file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OF_OTHER_INPUTS = {
     "Constant", "ConstantOfShape", "Dropout", "If", "Loop", "NonMaxSuppression", "OneHot", "RandomNormal",
     "RandomUniform", "Scan",
 }  # fmt: skip
-"""Operators whose types in the list are not those of the first input."""
+"""Operators for which the list does not name the types of the first input."""
 
 NOT_COMPUTED = {"ImageScaler", "ParametricSoftplus", "ScaledTanh", "Scatter", "Upsample", "BlackmanWindow"}
 """Former operators, and one that only makes a constant."""
@@ -137,7 +137,7 @@ REMARKS: Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None] = {
         ("k must be less than 3840.", "refused", {"second_value": "3840-"}),
     ],
     r"TopK: .K": [("k must be constant.", "refused", {"last": ["dynamic", "fed"]})],
-    # What follows says nothing that can be asked of a node, or nothing that goes wrong.
+    # Remarks about something that cannot be asked of a node, or that does not fail.
     r"(GRU|LSTM|RNN): For bidirectional": None,
     r"Random\w+: .seed": None,
     r"(If|Loop|Dropout|DynamicQuantizeLinear|OneHot|Hardmax|RotaryEmbedding): ": None,
@@ -147,7 +147,7 @@ REMARKS: Mapping[str, Sequence[tuple[str, Is, Mapping[str, Any]]] | None] = {
 
 
 def read(version: str, commit: str, on: date, text: str) -> Release:
-    """What a list says."""
+    """The facts in a list."""
     head = re.search(r"opset (\d+) to opset (\d+)", text) or re.search(r"up to (?:Opset )?()(\d+)", text)
     assert head is not None
     reads = f"{head[1] or 7}-{head[2]}"
@@ -162,7 +162,7 @@ def read(version: str, commit: str, on: date, text: str) -> Release:
         types, remark = [*rest, "", ""][:2]
         taken = {TYPES[each] for each in re.split(r"[, ]+", types.strip(", ")) if each in TYPES}
         if "int32" in taken and version.startswith("8."):
-            taken.add("int64")  # converted to int32, which the list says at its top
+            taken.add("int64")  # converted to int32, as the head of the list says
         if taken and name not in OF_OTHER_INPUTS | NOT_COMPUTED:
             of = "output_types" if name == "Where" else "element_types"
             says = (

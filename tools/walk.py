@@ -1,9 +1,9 @@
-"""Count the calls that one node takes on its way to another opset version, and the modules that they are in.
+"""Count the function calls for converting one node to another opset version, and the modules they are in.
 
     python -m tools.walk [--by-module]
 
-The node is a ReduceMean with constant axes, from opset 18 to 13, serialized on both sides, after all that it needs has
-been imported and read, and with an empty memory.
+The node is a ReduceMean with constant axes, from opset 18 to 13, from bytes to bytes, after all imports and reading of
+rules, and with an empty memo.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACKAGE = str(Path(reducelower.__file__).parent)
 
 
 def reduction() -> ModelProto:
-    """A model of one ReduceMean."""
+    """A model with one ReduceMean."""
     return parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 18]> g (float[b, 3, 4] x) => (float[b, 1, 4] y)
         <int64[1] axes = {1}> { y = ReduceMean (x, axes) }"""
@@ -31,7 +31,7 @@ def reduction() -> ModelProto:
 
 
 def calls_of(data: bytes, opset: int) -> Counter[str]:
-    """How many calls of functions of the package a conversion takes, by module."""
+    """The number of calls of the package's functions in a conversion, by module."""
     reducelower.convert_version(data, opset)
     forget()
     calls: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def calls_of(data: bytes, opset: int) -> Counter[str]:
 def main() -> None:
     """Print what the command line asks for."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--by-module", action="store_true", help="the calls in each module")
+    arguments.add_argument("--by-module", action="store_true", help="print the calls in each module")
     calls = calls_of(reduction().SerializeToString(), 13)
     print(f"{calls.total()} calls in {len(calls)} modules")
     if arguments.parse_args().by_module:

@@ -1,1 +1,1 @@
-"""Programs around the conformance suite that need the runtimes themselves."""
+"""Programs for the conformance suite that need the runtimes themselves."""

@@ -1,9 +1,9 @@
-"""Whether two targets say the same of every case of the conformance suite.
+"""Compare what two targets predict for every case of the conformance suite.
 
     python -m tools.conformance.agreement measured.toml openvino
 
-It prints the cases of which only one of them says that they fail, by opset version and form, and exits with 1 if there
-is a case that the first says fails and the second does not.
+It prints the cases that fail according to only one of them, by opset version and form. It exits with 1 if a case fails
+according to the first and not according to the second.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ EXTREME = ("huge", "tiny")
 
 @dataclass(frozen=True)
 class Disagreement:
-    """What only one of two targets says.
+    """Cases that fail according to only one of two targets.
 
     Attributes:
-        missed: cases that fail by the first, and by the second do not.
-        more: cases that fail by the second, and by the first do not.
+        missed: cases that fail only according to the first.
+        more: cases that fail only according to the second.
     """
 
     missed: tuple[Case, ...]
@@ -34,7 +34,7 @@ class Disagreement:
 
 
 def compare(first: Runtime, second: Runtime, cases: Iterable[Case]) -> Disagreement:
-    """The cases of which two targets say different things, at opset versions that both read."""
+    """The cases for which two targets disagree, at opset versions that both read."""
     missed, more = [], []
     for case in cases:
         if case.opset in first.reads and case.opset in second.reads and case.tag != "empty":
@@ -45,7 +45,7 @@ def compare(first: Runtime, second: Runtime, cases: Iterable[Case]) -> Disagreem
 
 
 def fails(runtime: Runtime, case: Case) -> bool:
-    """Whether a target says that a case fails; of overflow it says so of extreme values only."""
+    """Whether a case fails according to a target; overflow counts for extreme values only."""
     return any(_is_true(fact, case) for fact in runtime.facts if fact.outcome != "overflows" or case.tag in EXTREME)
 
 
@@ -54,7 +54,7 @@ def _is_true(fact: Fact, case: Case) -> bool:
         return False
     try:
         return fact.when.matches(case.features)
-    except (RefusedError, TypeError):  # it asks for what is known at run time only, which is None in the suite
+    except (RefusedError, TypeError):  # it asks for something known at run time only, which is None in the suite
         return False
 
 

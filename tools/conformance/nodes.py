@@ -1,4 +1,4 @@
-"""onnx's own node tests as conformance cases: those of a single node of tensors, as they are and with constants."""
+"""onnx's own node tests as conformance cases: those with a single node on tensors, as they are and with constants."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from reducelower.options import Target
 from reducelower.runtimes import Runtime
 
 WRONG = Path(__file__).parents[2] / "tests" / "runtimes" / "measured" / "wrong_nodes.json"
-"""What comes out wrong of them, by target."""
+"""The cases that come out wrong, by target."""
 
 _CHANCE = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}
-"""Operators whose results are left to chance."""
+"""Operators with random results."""
 
 
 @cache
 def node_cases() -> dict[str, Case]:
-    """The cases of onnx with a single node of tensors, by name, as they are and with constants."""
+    """onnx's cases with a single node on tensors, by name, as they are and with constants."""
     with np.errstate(all="ignore"):
         tests = load_model_tests(kind="node")
     found = []
@@ -38,7 +38,7 @@ def node_cases() -> dict[str, Case]:
         if not given or any(
             not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub" for array in (*given, *expected)
         ):
-            continue  # sequences, texts, and what numpy has no type for
+            continue  # sequences, strings, and types that numpy lacks
         inputs = {value.name: array for value, array in zip(model.graph.input, given, strict=True)}
         case = _case(test.name.removeprefix("test_"), model, inputs, expected)
         found += [case, _with_constants(case)] if len(inputs) > 1 else [case]
@@ -46,7 +46,7 @@ def node_cases() -> dict[str, Case]:
 
 
 def judged_cases() -> list[Case]:
-    """Those of them whose results are not left to chance."""
+    """The cases whose results are not random."""
     return [case for case in node_cases().values() if case.operator not in _CHANCE]
 
 
@@ -57,24 +57,24 @@ def _case(name: str, model: ModelProto, inputs: dict[str, Array], expected: list
 
 
 def _with_constants(case: Case) -> Case:
-    """Its inputs but the first as initializers, as the weights and sizes of most models are."""
+    """All inputs except the first as initializers, like the weights and sizes of most models."""
     made = load_model_from_string(case.model)
     first, *others = case.inputs
     made.graph.initializer.extend(numpy_helper.from_array(case.inputs[name], name) for name in others)
     del made.graph.input[1:]
-    made.ir_version = max(4, made.ir_version)  # before it, an initializer was an input too
+    made.ir_version = max(4, made.ir_version)  # before IR 4, an initializer was an input too
     data = made.SerializeToString(deterministic=True)
     return replace(case, name=f"{case.name} with constants", model=data, inputs={first: case.inputs[first]})
 
 
 def is_told(case: Case, runtime: Runtime) -> bool:
-    """Whether a fact says of a case that it fails, or may for some values."""
+    """Whether a case fails according to a fact, or may fail for some values."""
     plan = check(load_model_from_string(case.model), target=Target(case.opset, runtime=runtime))
     return bool(plan.refusals or plan.sites or plan.unmended)
 
 
 def judge_roughly(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
-    """Judge as far as runtimes agree that compute in the same precision; onnx's own values are no more exact."""
+    """Judge with a tolerance within which runtimes of one precision agree; onnx's own values are not more exact."""
     verdict = judge(case, answer, tolerance)
     if verdict.word != "wrong" or len(answer.outputs) != len(case.expected):
         return verdict
@@ -90,6 +90,6 @@ def _is_close(got: Array, wanted: Array) -> bool:
         near = 1e-2 if wanted.dtype == np.float16 else 2e-3
         with np.errstate(all="ignore"):
             return bool(np.isclose(got.astype(float), wanted.astype(float), near, near, equal_nan=True).all())
-    step = int(wanted.dtype in (np.int8, np.uint8))  # of a quantizer
+    step = int(wanted.dtype in (np.int8, np.uint8))  # one step of a quantizer
     with np.errstate(all="ignore"):
         return bool((np.abs(got.astype(object) - wanted.astype(object)) <= step).all())

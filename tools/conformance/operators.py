@@ -1,10 +1,10 @@
-"""Which operators a runtime does not take: onnx's own node tests, at every opset version.
+"""Find the operators that a runtime refuses, with onnx's own node tests at every opset version.
 
     python -m tools.conformance.operators opencv=~/venvs/opencv/bin/python tract=~/venvs/tract/bin/python
 
-Not part of the test run: it needs the runtimes. Each case of onnx is tried as it is and brought to each older version
-of its operator that reducelower can bring it to, until one is taken. What it prints goes into facts: the operators of
-which nothing was taken at any version that the runtime reads, and those of which nothing was taken at some.
+This is not part of the test run, because it needs the runtimes. Each case of onnx is tried as it is, and converted to
+each older version of its operator that reducelower can reach, until the runtime accepts one. The result goes into
+facts: the operators without an accepted case at any version that the runtime reads, and those without one at some.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from reducelower.runtimes import load_runtime
 from tools.conformance.nodes import node_cases
 
 _MOST = 5
-"""Cases of one operator at one version: where none of so many is taken, the operator is not."""
+"""Cases to try for one operator at one version. If a runtime accepts none of them, it does not have the operator."""
 
 
 def cases(is_wanted: Callable[[str, int], bool]) -> Iterator[Case]:
-    """Every case that is wanted, at every opset version that it can be brought to."""
+    """Every selected case, at every opset version that it can be converted to."""
     for case in node_cases().values():
         for since in (each for each in versions(case.operator) if 7 <= each <= case.opset):
             if not is_wanted(case.operator, since):
@@ -44,12 +44,12 @@ def cases(is_wanted: Callable[[str, int], bool]) -> Iterator[Case]:
 
 @dataclass
 class Tried:
-    """What was tried on a runtime.
+    """The cases that were tried on a runtime.
 
     Attributes:
-        name: of the runtime, with a version where it is not the one that its facts are about first of all.
-        worker: what runs it.
-        taken: by operator and opset version, whether each case was taken.
+        name: the runtime's name, with a version unless it is the one that its facts are mainly about.
+        worker: the process that runs it.
+        taken: by operator and opset version, whether the runtime accepted each case.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Tried:
     taken: dict[str, dict[int, list[bool]]] = field(default_factory=dict)
 
     def wants(self, operator: str, opset: int) -> bool:
-        """Whether another case would tell anything."""
+        """Whether another case could change the result."""
         tried = self.taken.get(operator, {}).get(opset, [])
         return opset in load_runtime(self.name).reads and True not in tried and len(tried) < _MOST
 
@@ -67,7 +67,7 @@ class Tried:
         self.taken.setdefault(case.operator, {}).setdefault(case.opset, []).append(answer.kind == "outputs")
 
     def not_taken(self) -> dict[str, list[str]]:
-        """The operators of which nothing was taken, by where."""
+        """The operators without an accepted case, by opset versions."""
         groups: dict[str, list[str]] = {}
         for operator, by_opset in sorted(self.taken.items()):
             absent = [opset for opset, taken in by_opset.items() if not any(taken)]
@@ -78,9 +78,9 @@ class Tried:
 
 
 def main() -> None:
-    """Try the cases and print what is not taken."""
+    """Try the cases and print the operators that are refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runtimes", nargs="+", metavar="NAME=INTERPRETER", help="runtime, and the Python that has it")
+    parser.add_argument("runtimes", nargs="+", metavar="NAME=INTERPRETER", help="a runtime, and the Python that has it")
     parser.add_argument("--time-limit", type=float, default=30.0)
     given = parser.parse_args()
     with ExitStack() as stack:

@@ -1,14 +1,14 @@
-"""What a conversion does for a runtime: the conformance suite before and after it, run on the runtime itself.
+"""Run the conformance suite on a runtime, before and after a conversion for it.
 
     python -m tools.conformance.proof --runtime openvino
     python -m tools.conformance.proof --runtime openvino --suite nodes
     python -m tools.conformance.proof --runtime tvm --interpreter ~/venvs/tvm/bin/python --for my_tvm.toml
     python -m tools.conformance.proof --runtime openvino --transform my_module:rewrite
 
-Not part of the test run: it needs the runtime. It exits with 1 where a case that was right comes out wrong or is
-refused, or one that was wrong or refused stays so and the conversion neither says so nor gives a reason. `--transform`
-names a function from model bytes to model bytes; a ConversionError that it raises is the conversion's refusal.
-The suite ``nodes`` is that of onnx's own node tests, judged as far as runtimes agree.
+This is not part of the test run, because it needs the runtime. It exits with 1 if a case that was right becomes wrong
+or refused, or if a wrong or refused case stays so although the conversion neither reports nor refuses it.
+`--transform` names a function from model bytes to model bytes; a ConversionError that it raises is the conversion's
+refusal. The suite ``nodes`` has onnx's own node tests, with a tolerance within which runtimes agree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEASURED = Path(__file__).parents[2] / "docs" / "measured"
 
 
 def by_function(name: str) -> Transform:
-    """A function ``module:function`` from model bytes to model bytes as a conversion."""
+    """The function ``module:function`` from model bytes to model bytes, as a conversion."""
     module, _, function = name.partition(":")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109
     convert = getattr(import_module(module), function)
@@ -48,11 +48,11 @@ def by_function(name: str) -> Transform:
 
 
 def sample(cases: Sequence[Case], count: int) -> list[Case]:
-    """So many cases, evenly spread over operators, opset versions and element types; of a larger sample a part."""
-    # Which forms of a type are taken is left to chance, lest a step meets the same ones again and again.
+    """That many cases, spread evenly over operators, opsets and element types; larger samples contain smaller ones."""
+    # The forms of a type are shuffled, so that equal steps do not always choose the same ones.
     shuffled = random.Random(0).sample(cases, len(cases))
     in_order = sorted(shuffled, key=lambda case: (case.operator, case.opset, case.features.element_types))
-    # Halves, quarters, eighths: places in the order of their digits read backwards.
+    # Halves, quarters, eighths: positions in the order of their reversed digits.
     places = sorted(range(len(cases)), key=lambda at: f"{at:032b}"[::-1])
     chosen = {in_order[at].name for at in places[:count]}
     return [case for case in cases if case.name in chosen]
@@ -67,7 +67,7 @@ def _advance(what: str) -> Callable[[int, int], None]:
 
 
 def report(changes: Sequence[Change]) -> None:
-    """Print how many cases went which way, and everything that did not end right."""
+    """Print how many cases changed in which way, and every case that is not right afterwards."""
     for step, count in sorted(Counter(change.step for change in changes).items()):
         print(f"{count:6}  {step}")
     print(f"{sum(change.same for change in changes):6}  models left as they were")
@@ -87,14 +87,14 @@ def report(changes: Sequence[Change]) -> None:
 
 
 def summary(changes: Sequence[Change], runtime: str, target: str, today: str, suite_size: int) -> dict[str, object]:
-    """What the page about runtimes says of a comparison: counts before and after, and of what was right no more.
+    """The counts of a comparison for the page about runtimes: before, after, and cases that are no longer right.
 
     Args:
-        changes: what became of each case that was run.
+        changes: the outcomes of each case before and after.
         runtime: name of the runtime.
-        target: what stood after ``--for``.
+        target: the value of ``--for``.
         today: the date.
-        suite_size: how many cases there are, of which those that were run may be a sample.
+        suite_size: the number of cases in the suite, of which only a sample may have run.
     """
     before = Counter(change.before.word for change in changes)
     after = Counter(TOOL_REFUSED if change.after.kind == TOOL_REFUSED else change.after.word for change in changes)
@@ -113,7 +113,7 @@ def summary(changes: Sequence[Change], runtime: str, target: str, today: str, su
 
 
 def keep_summary(found: dict[str, object], file: Path) -> None:
-    """Put a comparison among those that the page about runtimes shows, in place of an older one of its target."""
+    """Add a comparison to those on the page about runtimes, in place of an older one of the same target."""
     entries = [entry for entry in json.loads(file.read_text("utf-8")) if entry["target"] != found["target"]]
     entries = sorted([*entries, found], key=lambda entry: (entry["runtime"], release(entry["version"])))
     lines = ",\n ".join(json.dumps(entry) for entry in entries)
@@ -121,7 +121,7 @@ def keep_summary(found: dict[str, object], file: Path) -> None:
 
 
 def keep_wrong_nodes(changes: Sequence[Change], target: str) -> None:
-    """Record which of onnx's own node tests come out wrong as they are, for tests/runtimes/test_nodes.py."""
+    """Record which of onnx's own node tests come out wrong without a conversion, for tests/runtimes/test_nodes.py."""
     kept = json.loads(WRONG.read_text("utf-8"))
     kept[target] = sorted(change.case.name for change in changes if change.before.word == "wrong")
     WRONG.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -143,14 +143,14 @@ def main() -> None:
     """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", required=True)
-    parser.add_argument("--interpreter", default=sys.executable, help="the Python that has the runtime")
+    parser.add_argument("--interpreter", default=sys.executable, help="a Python that has the runtime")
     parser.add_argument("--for", dest="target", help="target name or file; the runtime's own by default")
     parser.add_argument("--transform", help="module:function from model bytes to model bytes, instead of --for")
     parser.add_argument(
-        "--results", type=Path, help="file that keeps what came before and after, so that nothing runs twice"
+        "--results", type=Path, help="file that keeps the outcomes before and after, so that nothing runs twice"
     )
-    parser.add_argument("--changes", type=Path, help="file to write every case's before and after to")
-    parser.add_argument("--mend", type=Path, help="file to write the target to with the forms noted that do not help")
+    parser.add_argument("--changes", type=Path, help="file for the outcomes of every case before and after")
+    parser.add_argument("--mend", type=Path, help="file for the target with a list of the forms that do not help")
     parser.add_argument("--keep", action="store_true", help="put the counts on the page about runtimes")
     parser.add_argument("--suite", choices=("reductions", "nodes"), default="reductions")
     parser.add_argument("--operators", help="comma-separated; all by default")

@@ -1,1 +1,1 @@
-"""Exact arithmetic, and rules held against it: another judge of them than the package's own."""
+"""Exact arithmetic, and tests of rules against it, independent of the package's own verification."""

@@ -33,7 +33,7 @@ def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
     yield from _forms(lambda shape: _ordinary(random, shape, element_type).astype(kind))
     edges = np.array(_edges(element_type), dtype=kind)
     yield Specimen(edges, noop=True)
-    # In each order two, of three one of each set: how they are added is a matter of two.
+    # Two in each order, and one order of each set of three: additions combine two numbers.
     for pool, rows in (
         (edges, itertools.product(range(len(edges)), repeat=1)),
         (edges, itertools.product(range(len(edges)), repeat=2)),
@@ -43,7 +43,7 @@ def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
     for length in _LENGTHS.get(element_type, (5, 100)):
         yield Specimen(_ordinary(random, (20, length), element_type).astype(kind), (1,), keepdims=False)
     if element_type == TensorProto.FLOAT16:
-        # Equal elements, more than float16 can count.
+        # More equal elements than float16 can count.
         yield Specimen(np.full((1, 70000), 0.5, kind), (1,))
     if op_type in _SCALED and element_type in CLASSES["floating"]:
         yield Specimen(_magnitudes(random, element_type).astype(kind), (1,))

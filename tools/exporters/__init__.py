@@ -1,1 +1,1 @@
-"""Models as exporters write them, and what comes of them."""
+"""Models as exporters write them, converted and run."""

@@ -1,7 +1,7 @@
-"""What comes of models of many exporters at many opset versions, as a table: `python -m tools.exporters.corpus`.
+"""Convert models of many exporters to many opset versions, and print a table: `python -m tools.exporters.corpus`.
 
-It takes torch, transformers and onnxruntime's quantizer, and some ten minutes. The tables in docs/support.md are its;
-`python -m tools.exporters.corpus networks` makes those of one part alone.
+It needs torch, transformers and onnxruntime's quantizer, and takes some ten minutes. It makes the tables of
+docs/support.md; `python -m tools.exporters.corpus networks` makes those of one part alone.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Source:
     """A model that is valid and runs.
 
     Attributes:
-        kind: who wrote it, as the table has it.
-        name: what it is.
+        kind: who wrote it, as in the table.
+        name: what it contains.
         model: the model.
         feeds: inputs by name.
-        is_exact: whether the same bits are wanted after a conversion.
+        is_exact: whether results must have the same bits after a conversion.
     """
 
     kind: str
@@ -98,7 +98,7 @@ PARTS: Mapping[str, Callable[[Path], Iterator[Source]]] = {
     "networks": _networks,
     "processed": _processed,
 }
-"""The models that can be made here."""
+"""Each part of the corpus with the function that makes its models."""
 
 
 def _tried(make: Callable[[str, int, Path], Source], name: str, opset: int, folder: Path) -> Iterator[Source]:
@@ -155,7 +155,7 @@ def _fused(name: str, opset: int, folder: Path) -> Source:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(folder / "fused.onnx")
     onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    # LayerNormalization stands in the default domain of opset 14, which the checker does not take.
+    # onnxruntime puts LayerNormalization into the default domain of opset 14, which the checker refuses.
     mended = reducelower.convert_version(onnx.load(folder / "fused.onnx"), opset + 3)
     return Source("onnxruntime's optimizer", f"{name} {opset}", mended, feeds)
 
@@ -167,7 +167,7 @@ def _quantized(kind: str, opset: int, folder: Path) -> Source:
 
 
 def outcome(source: Source, target: int, expected: list[Any]) -> str:
-    """Empty where a model comes to an opset version, is valid there and computes the same; else what is wrong."""
+    """What is wrong after the conversion to an opset version; empty if the result is valid and computes the same."""
     try:
         converted = reducelower.convert_version(source.model, target)
     except ConversionError as refused:
@@ -185,9 +185,9 @@ def outcome(source: Source, target: int, expected: list[Any]) -> str:
 
 
 def main() -> int:
-    """Print the table, and beneath it what is not right."""
+    """Print the table, and below it every conversion that is not right."""
     parser = argparse.ArgumentParser(prog="python -m tools.exporters.corpus", description=(__doc__ or "").split(":")[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="parts to make; default: all")
     parts = parser.parse_args().parts or PARTS
     right, tried = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     kinds = Counter[str]()

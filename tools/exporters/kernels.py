@@ -1,7 +1,7 @@
-"""Where onnxruntime has several kernels for one operator, so that results differ: `python -m tools.exporters.kernels`.
+"""Compare kernels that onnxruntime has for the same operator: `python -m tools.exporters.kernels`.
 
-Each line of the table is a model and the same one converted. Errors are against exact arithmetic, in ULP of the largest
-result. docs/numerics.md says what follows.
+Each line of the table compares a model with the same model after a conversion. Errors are relative to exact
+arithmetic, in ULP of the largest result. docs/numerics.md explains them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ACCURATE: Mapping[str, str] = {"session.qdq_matmulnbits_accuracy_level": "1"}
 
 
 def model(body: str, opset: int, shape: tuple[int, ...], narrow: type[np.integer[Any]] = np.uint8) -> ModelProto:
-    """A graph of one input x and one output y, with all weights that bodies here read."""
+    """A graph with one input x, one output y, and the weights that the body reads."""
     made = parser.parse_model(
         f'<ir_version: 8, opset_import: ["" : {opset}]> g (float{list(shape)} x) => (y) {{ {body} }}'
     )
@@ -59,7 +59,7 @@ def between(weights: str, operator: str) -> str:
 
 
 def run(made: ModelProto, given: np.ndarray, settings: Mapping[str, str] = OFF) -> Any:
-    """The output, in onnxruntime with an optimization level and session options; its default where none is named."""
+    """The output in onnxruntime, with the optimization level and session options of `settings`."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     for key, value in settings.items():
@@ -83,15 +83,15 @@ def pooled(given: np.ndarray) -> Any:
 
 @dataclass(frozen=True)
 class Case:
-    """A model before and after.
+    """A model, and how to convert and run it.
 
     Attributes:
-        name: what the table calls it.
+        name: its name in the table.
         before: the model.
         target: the opset version it is converted to.
         given: its input.
-        settings: how onnxruntime runs both.
-        exact: the results in double, where there are any.
+        settings: how onnxruntime runs it before and after.
+        exact: the results in double, if they are known.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """What docs/numerics.md speaks of."""
+    """The cases that docs/numerics.md explains."""
     square, row = IMAGE.shape, ROWS.shape
     convolved = between("w = DequantizeLinear(kernel, small)", "Conv<pads = [1, 1, 1, 1]>(d, w)")
     product = between("w = DequantizeLinear(weights, small)", "MatMul(d, w)")

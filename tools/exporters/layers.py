@@ -23,7 +23,7 @@ class Function(nn.Module):  # type: ignore[misc,name-defined]  # torch is not in
 
 
 class First(nn.Module):  # type: ignore[misc,name-defined]
-    """A module of which only the first result counts."""
+    """A module of which only the first result is used."""
 
     def __init__(self, module: Any, times: int = 1) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
 """Small networks as people deploy them, each with its inputs: decoders with caches, speech, detection, graphs, tables.
 
-What they have in common is what layers and whole transformers do not show: several inputs, results of sizes that the
-data decide, indices that are computed, loops, and branches.
+They have what layers and whole transformers lack: several inputs, results whose sizes depend on the data, computed
+indices, loops, and branches.
 """
 
-# What is compiled has types that only torch knows, and no comment beside its head: TorchScript would read it as a type.
+# Compiled functions have types that only torch knows, and no comment after `def`: TorchScript would read it as a type.
 # mypy: disable-error-code="misc, name-defined, no-untyped-def"
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Network:
 
     Attributes:
         make: makes the module.
-        inputs: makes what it is given.
-        opsets: where torch exports it: by tracing, and by dynamo from 18 on.
-        is_scripted: whether it loops over what only its data tell, so that it is compiled first instead.
+        inputs: makes its inputs.
+        opsets: the opset versions to export: by tracing, and by dynamo from 18 on.
+        is_scripted: whether its loops depend on the data, so that TorchScript compiles it instead.
     """
 
     make: Callable[[], Any]
@@ -37,7 +37,7 @@ class Network:
 
 
 class Function(nn.Module):
-    """A function of several tensors as a module, with the modules that it uses."""
+    """A function of several tensors as a module, with the modules it uses."""
 
     def __init__(self, function: Callable[..., Any], **modules: Any) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ _DECODER: Mapping[str, Any] = {
 
 
 class Decoder(nn.Module):
-    """A causal language model that takes and yields its cache as tensors."""
+    """A causal language model with its cache as input and output tensors."""
 
     def __init__(self, family: str, **settings: Any) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def _step() -> tuple[Any, ...]:
 
 
 class RelativeAttention(nn.Module):
-    """Attention of a conformer: relative positions by shifting, and frames beyond the end masked."""
+    """Attention of a conformer: relative positions by shifting, with frames beyond the end masked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class RelativeAttention(nn.Module):
 
 
 def _collapsed(_: Any, scores: Any) -> Any:
-    """What a CTC network says, without repetitions and blanks."""
+    """The output of a CTC network, without repetitions and blanks."""
     said = scores.argmax(-1)
     before = torch.cat([torch.full_like(said[:, :1], -1), said[:, :-1]], 1)
     is_new = (said != before) & (said != 0)
@@ -123,7 +123,7 @@ def _collapsed(_: Any, scores: Any) -> Any:
 
 
 class Activity(nn.Module):
-    """Whether somebody speaks: a branch per sampling rate, whose results differ in size."""
+    """Voice detection: a branch per sampling rate, whose results differ in size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Activity(nn.Module):
 
 
 class Steps(nn.Module):
-    """A recurrent network that appends what it finds to a list."""
+    """A recurrent network that appends its results to a list."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def _sampled(_: Any, values: Any, places: Any, weights: Any) -> Any:
 
 
 def _matched(_: Any, left: Any, right: Any) -> Any:
-    """Which points of two images belong together, by optimal transport and mutual choice."""
+    """Matching points of two images, by optimal transport and mutual choice."""
     scores = torch.einsum("bdn,bdm->bnm", left, right) / 2
     across, down = torch.zeros_like(scores[:, :, 0]), torch.zeros_like(scores[:, 0])
     for _ in range(3):
@@ -192,14 +192,14 @@ def _matched(_: Any, left: Any, right: Any) -> Any:
 
 
 def _coloured(_: Any, scores: Any) -> Any:
-    """A segmentation as people look at it."""
+    """A segmentation at the size of the image, with a class for each pixel."""
     sure, kind = functional.interpolate(scores, scale_factor=4, mode="bilinear").softmax(1).max(1)
     palette = torch.tensor([[0, 0, 0], [128, 0, 0], [0, 128, 0]], dtype=torch.uint8)
     return palette[kind], (sure * 255).to(torch.uint8), functional.one_hot(kind, 3).sum((1, 2))
 
 
 def _pillars(self: Any, points: Any, counts: Any, cells: Any) -> Any:
-    """Points of each pillar put together, and put where it stands."""
+    """The points of each pillar combined, and placed at its position."""
     is_there = torch.arange(points.shape[1])[None] < counts[:, None]
     found = (self.embed(points).relu() * is_there[..., None]).amax(1)
     ground = torch.zeros(8, 30)
@@ -233,7 +233,7 @@ def _attended(self: Any, nodes: Any, edges: Any) -> Any:
 
 
 def _crossed(self: Any, kinds: Any, numbers: Any) -> Any:
-    """A factorization machine beside a cross network."""
+    """A factorization machine and a cross network."""
     embedded = self.embed(kinds)
     pairs = 0.5 * (embedded.sum(1) ** 2 - (embedded**2).sum(1)).sum(1, keepdim=True)
     first = torch.cat([embedded.mean(1), numbers], 1)

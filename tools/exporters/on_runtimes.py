@@ -1,10 +1,10 @@
-"""Models of many exporters on a runtime, before and after a conversion for it.
+"""Run models of many exporters on a runtime, before and after a conversion for it.
 
     python -m tools.exporters.on_runtimes --runtime openvino --for openvino transformers
     python -m tools.exporters.on_runtimes --runtime opencv --interpreter ~/cv4/bin/python --for opencv@4.14 --sized
 
-It takes what `python -m tools.exporters.corpus` takes, and the runtime, which may be installed for another interpreter.
-It prints a line of a table, how often what `inspect` says of a model agrees with what happened, and what was not right
+It needs the packages of `python -m tools.exporters.corpus`, and the runtime, which may be installed for another
+interpreter. It prints a line of a table, how often `inspect` predicts the outcome, and every model that is not right
 afterwards.
 """
 
@@ -30,18 +30,18 @@ from .corpus import PARTS, Source
 from .corpus import run as expected_of
 
 SECONDS = 60.0
-"""How long a runtime may take for a model."""
+"""Seconds that a runtime may take for a model."""
 
 
 def judge(worker: Worker, model: bytes, source: Source, expected: list[Any]) -> tuple[str, str]:
-    """Right, wrong or refused, and what the runtime says of it."""
+    """Right, wrong or refused, with the runtime's message."""
     case = Case(source.name, WHOLE, 0, model, source.feeds, tuple(expected), WHOLE)
     verdict = judge_whole(case, worker.run(model, source.feeds))
     return verdict.word, verdict.detail
 
 
 def sizes_of(source: Source) -> dict[str, int]:
-    """The sizes that the names in a model's inputs have in what it is fed."""
+    """The sizes of a model's symbolic dimensions in the values that it is fed."""
     return {
         dim.dim_param: int(size)
         for value in source.model.graph.input
@@ -52,7 +52,7 @@ def sizes_of(source: Source) -> dict[str, int]:
 
 
 def agrees(found: OnVersion, before: str, after: str) -> bool:
-    """Whether what `inspect` says is what happened; of what is wrong for large values alone it says that it runs."""
+    """Whether `inspect` predicted the outcome; it says "runs" of models that are wrong for large values only."""
     if found.word == "does not run":
         return before != "right" and after != "right"
     if found.word == "runs after --for":
@@ -61,15 +61,17 @@ def agrees(found: OnVersion, before: str, after: str) -> bool:
 
 
 def main() -> int:
-    """Print the line; 1 if a model was right before and is not afterwards."""
+    """Print the line; return 1 if a model was right before and is not afterwards."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.exporters.on_runtimes", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
-    parser.add_argument("--runtime", required=True, help="name of its adapter")
-    parser.add_argument("--interpreter", help="Python that it is installed for; this one if nothing is said")
+    parser.add_argument("--runtime", required=True, help="name of the runtime's adapter")
+    parser.add_argument("--interpreter", help="Python that has the runtime; default: this one")
     parser.add_argument("--for", dest="target", required=True, help="target to convert for, such as opencv@4.14")
-    parser.add_argument("--sized", action="store_true", help="set sizes that have names, to what the model is fed")
+    parser.add_argument(
+        "--sized", action="store_true", help="set symbolic dimensions to the sizes that the model is fed"
+    )
     arguments = parser.parse_args()
     target = reducelower.Target(runtime=reducelower.load_runtime(arguments.target))
     pairs: Counter[tuple[str, str]] = Counter()
@@ -84,7 +86,7 @@ def main() -> int:
             try:
                 sizes = sizes_of(source) if arguments.sized else {}
                 converted = reducelower.legalize(source.model, target, set_sizes=sizes).model
-                if converted != source.model:  # some runtimes do not give the same twice
+                if converted != source.model:  # some runtimes do not give the same result twice
                     after, why = judge(worker, converted.SerializeToString(), source, expected)
             except ConversionError as refused:
                 after, why = "told", str(refused)

@@ -31,7 +31,7 @@ WEIGHTS = {"w": (6, 4, 3, 3), "b": (6,), "v": (8, 3, 3, 3), "a": (8,), "u": (5, 
 
 
 class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]  # it comes without types
-    """One set of inputs to measure ranges with."""
+    """One set of inputs from which the quantizer measures ranges."""
 
     def __init__(self) -> None:
         self._left: list[dict[str, np.ndarray]] = [{"x": DATA}]
@@ -42,7 +42,7 @@ class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]  # 
 
 
 def network(opset: int, path: Path) -> None:
-    """Write the network with weights whose sizes differ by channel."""
+    """Write the network with weights whose magnitudes differ by channel."""
     model = parser.parse_model(NETWORK % opset)
     random = np.random.default_rng(1)
     for name, shape in WEIGHTS.items():

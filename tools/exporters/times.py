@@ -1,7 +1,7 @@
-"""What converting the models of many exporters costs: `python -m tools.exporters.times [networks] [--least 300]`.
+"""Measure conversions of models of many exporters: `python -m tools.exporters.times [networks] [--least 300]`.
 
-CPU time of the second conversion in a process, beside that of parsing the model and writing it again, and on the way up
-beside onnx's converter. It takes what `python -m tools.exporters.corpus` takes.
+It compares the CPU time of the second conversion in a process with parsing the model and writing it again, and on the
+way up with onnx's converter. It needs the packages of `python -m tools.exporters.corpus`.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def seconds(work: Callable[[], object], rounds: int = 3) -> float:
 
 
 def of_converter(data: bytes, target: int) -> float | None:
-    """What onnx's converter takes for the same; None where it does not manage it."""
+    """The CPU time of onnx's converter; None if it fails."""
     try:
         return seconds(
             lambda: version_converter.convert_version(onnx.load_from_string(data), target).SerializeToString()
         )
-    except Exception:  # it has several kinds of its own
+    except Exception:  # it raises several kinds of its own
         return None
 
 
 def main() -> int:
-    """Print a line for each target: how many conversions, microseconds per node, times the floor, times as fast."""
+    """Print a line for each target: conversions, microseconds per node, ratio to parsing and writing, and to onnx's."""
     parser = argparse.ArgumentParser(prog="python -m tools.exporters.times", description=(__doc__ or "").split(":")[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
-    parser.add_argument("--least", type=int, default=0, metavar="NODES", help="leave out models of fewer nodes")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="parts to make; default: all")
+    parser.add_argument("--least", type=int, default=0, metavar="NODES", help="leave out models with fewer nodes")
     arguments = parser.parse_args()
     lines: dict[int, list[tuple[float, float, float | None]]] = defaultdict(list)
     models = 0

@@ -65,9 +65,8 @@ class Whole(torch.nn.Module):  # type: ignore[misc]  # torch is not installed wh
         self.name = name
 
     def forward(self, given: Any) -> Any:
-        """What it computes."""
         given_with_it = {} if self.name == "pixel_values" else {"attention_mask": torch.ones_like(given)}
-        found = self.module(**{self.name: given}, **given_with_it)  # without a mask tracing meets torch.diff
+        found = self.module(**{self.name: given}, **given_with_it)  # without a mask, tracing reaches torch.diff
         pooled = getattr(found, "pooler_output", None)
         return found.last_hidden_state if pooled is None else (found.last_hidden_state, pooled)
 
@@ -81,7 +80,7 @@ def made(name: str) -> tuple[Whole, Any]:
     has_images = name in WITH_IMAGES
     model = transformers.AutoModel.from_config(config, attn_implementation="eager")
     with torch.no_grad():
-        for parameter in model.parameters():  # norms that are alike would be exported as one
+        for parameter in model.parameters():  # equal norms would be exported as one
             parameter.add_(0.05 * torch.randn_like(parameter))
     module = Whole(model.eval(), "pixel_values" if has_images else "input_ids")
     return module, torch.randn(1, 3, 32, 32) if has_images else torch.randint(0, 90, (2, 7))
@@ -106,7 +105,7 @@ def exported(name: str, folder: Path, *, opset: int, dynamo: bool) -> tuple[Mode
 
 
 def run(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
-    """What onnxruntime makes of it, as it is written."""
+    """The outputs in onnxruntime without optimizations."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
