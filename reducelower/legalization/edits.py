@@ -66,8 +66,8 @@ class Edit:
         """
         for work in self.scope.deferred:
             work()
-        if isinstance(self.scope.holder, GraphProto) and self.types:
-            self.scope.holder.MergeFromString(b"".join([self.types[index] for index in sorted(self.types)]))
+        if isinstance(self.scope.edited, GraphProto) and self.types:
+            self.scope.edited.MergeFromString(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)

@@ -226,8 +226,8 @@ class GraphPass:
         graph, node = edit.scope, edit.scope.node_list[index]
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
-            key = (*graph.place, index, number)
-            self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key=key))
+            key = (*graph.key, index, number)
+            self._walk(GraphScope(self.ground, inner, graph.opset, path, key=key))
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
         """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""

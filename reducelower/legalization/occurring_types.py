@@ -103,7 +103,7 @@ class OccurringTypes:
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
         """Add the types of inputs, initializers, Constant nodes and value_info."""
         for scope in scopes:
-            holder, nodes = scope.holder, scope.node_list
+            holder, nodes = scope.edited, scope.node_list
             self._nodes.append(nodes)
             element_types = set(map(_ELEMENT_TYPE, holder.value_info))
             constants = nodes.positions("Constant".__eq__)

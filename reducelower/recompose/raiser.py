@@ -70,13 +70,13 @@ class Raiser:
                 self._replace(edit, composed, surroundings)
                 taken |= composed.region
         gone = {name for index in taken - edit.sites.keys() for name in nodes[index].output}
-        remove_named(scope.holder.value_info, gone)
+        remove_named(scope.edited.value_info, gone)
         scope.drop_added(gone)
         for index in surroundings.holding:
             for number, attribute, graph in subgraphs(nodes[index]):
                 path = inner_path(scope.path, nodes[index], index, attribute)
-                key = (*scope.place, index, number)
-                self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key=key))
+                key = (*scope.key, index, number)
+                self._walk(GraphScope(self._ground, graph, scope.opset, path, key=key))
 
     # One graph
 

@@ -185,6 +185,7 @@ def _one_pass(
         freeze_defaults=settings.freeze_defaults,
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
+        weight={tensor.name: tensor for tensor in result.graph.initializer}.get,
     )
     raiser = Raiser(ground, expansions, written, memo=settings.memo)
     try:

@@ -66,7 +66,7 @@ class Surroundings:
         for index, read in self._with_inside.items():
             self.reads.update(read)
             self.reads.subtract(self.inputs[index])
-        self.named = set(read_outside_nodes(scope.holder))
+        self.named = set(read_outside_nodes(scope.edited))
         self.constants = scope.ground.values
         self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
         self._known_kinds = kinds

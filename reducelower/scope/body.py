@@ -12,7 +12,7 @@ from reducelower.model.graph import read_from_outside
 from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Asking, Scope
 from reducelower.types import Known, Resolver
-from reducelower.types.graphs import InnerGraph
+from reducelower.types.graphs import Graph
 from reducelower.types.known import LONGEST
 from reducelower.types.sizes import numbers_of
 
@@ -79,20 +79,20 @@ class BodyScope(Scope):
         return self.parent.ask(question, name)
 
     @cached_property
-    def _types(self) -> tuple[Resolver, InnerGraph]:
+    def _types(self) -> tuple[Resolver, Graph]:
         """Follows types; what is known outside is asked one question at a time."""
         return Resolver(), self._view(_Around)
 
     @cached_property
-    def _sizes(self) -> tuple[Resolver, InnerGraph]:
+    def _sizes(self) -> tuple[Resolver, Graph]:
         """Follows sizes by their names, from all that is known outside."""
         return Resolver(self.node_scope.atoms), self._view(_AroundWithNames)
 
-    def _view(self, around: type[_Around]) -> InnerGraph:
+    def _view(self, around: type[_Around]) -> Graph:
         """The nodes as the resolver sees them."""
         if self._inside is None or not isinstance(self.parent, BodyScope):
-            return InnerGraph(self._graph, around(self.parent, self.opset))
-        return InnerGraph(self._graph, self.parent._view(around), self._inside[0])
+            return Graph(self._graph, around(self.parent, self.opset))
+        return Graph(self._graph, self.parent._view(around), self._inside[0])
 
     def known(self, name: str) -> Known:
         """See `Scope.known`; what the nodes compute is followed from what is known about outer values."""
@@ -163,7 +163,7 @@ class BodyScope(Scope):
         self.parent.release(*(name for name in names if not self.defines(name)))
 
 
-class _Around(InnerGraph):
+class _Around(Graph):
     """What is around a body, as the resolver sees it: the values that its nodes read."""
 
     def __init__(self, scope: Scope, opset: int) -> None:

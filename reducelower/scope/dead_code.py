@@ -45,15 +45,15 @@ def remove_unused(edits: Sequence[Edited]) -> None:
             if around in by_scope and given not in around.inputs:
                 open_ones.append((around, given))  # it may be unused now as well
     for home, names in removed.items():
-        if isinstance(home.holder, GraphProto):
-            remove_named(home.holder.initializer, names)
-        remove_named(home.holder.value_info, names)
+        if isinstance(home.edited, GraphProto):
+            remove_named(home.edited.initializer, names)
+        remove_named(home.edited.value_info, names)
         home.drop_added(names)
 
 
 def _remove_node(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another output of it remains; return what it read."""
-    index = home.before.positions.get(name)
+    index = home.positions.get(name)
     if index is None or edit.replaced.get(index) == []:
         return []
     node = home.node_list[index]
@@ -73,8 +73,8 @@ def _uses(edits: Sequence[Edited]) -> Counter[tuple[GraphScope, str]]:
         # Subgraphs that were there before have edits of their own.
         kept = [node.input for index, node in enumerate(scope.node_list) if index not in edit.replaced]
         made = map(read_by, chain.from_iterable(map(nodes_of, edit.replaced.values())))
-        read = [*chain.from_iterable(kept), *chain.from_iterable(made), *read_outside_nodes(scope.holder)]
-        homes = repeat(scope) if scope.parent is None else map(scope.home, read)
+        read = [*chain.from_iterable(kept), *chain.from_iterable(made), *read_outside_nodes(scope.edited)]
+        homes = repeat(scope) if scope.around is None else map(scope.home, read)
         uses.update(zip(homes, read, strict=False))
     return uses
 

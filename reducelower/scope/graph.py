@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 from reducelower.errors import RefusedError
+from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
 from reducelower.model.value_info import entry, stated_type, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
@@ -48,22 +49,24 @@ class GraphScope(GraphView):
     """A graph or function body with all that rules may ask of its values, and what is added to it."""
 
     def __init__(
-        self,
-        ground: Ground,
-        holder: GraphProto | FunctionProto,
-        opset: int,
-        path: str,
-        parent: GraphScope | None = None,
-        *,
-        key: GraphKey,
+        self, ground: Ground, edited: GraphProto | FunctionProto, opset: int, path: str, *, key: GraphKey
     ) -> None:
-        """Open the scope of a graph or function body; arguments as of `GraphView`, and the graph path shown to users,
-        such as ``graph/If_3.then_branch``."""
-        super().__init__(ground, holder, opset, parent, key=key)
+        """Open the scope of a graph or function body.
+
+        Args:
+            ground: shared by all graphs of the run.
+            edited: the graph or function in the copy that is edited.
+            opset: opset version its nodes are written for.
+            path: the graph path shown to users, such as ``graph/If_3.then_branch``.
+            key: the key of this graph. The scope of the graph around it has to be open.
+        """
+        super().__init__(ground, opset, key)
+        self.edited = edited
+        self.node_list = NodeList(edited)
         self.path = path
-        self.is_graph = isinstance(holder, GraphProto)
+        self.is_graph = isinstance(edited, GraphProto)
         """Whether this is a graph, which can state types; a function body cannot."""
-        self.is_function: bool = isinstance(holder, FunctionProto) if parent is None else parent.is_function
+        self.is_function = bool(key) and key[0] < 0
         """Whether this is the body of a model-local function, or a subgraph inside one."""
         self.writes_initializers = self.is_graph and ground.initializers_stand_alone and not self.is_function
         """Whether added constants become initializers; otherwise Constant nodes."""
@@ -76,6 +79,14 @@ class GraphScope(GraphView):
         self._numbers: dict[str, int] = {}
         self._described: dict[str, Described | None] = {}
         self._added: dict[Hashable, str] = {}
+
+    def home(self, name: str) -> GraphScope:
+        """The graph that defines a value: this one or an enclosing one."""
+        if self.around is None or self.defines(name):
+            return self
+        around = self.around
+        assert isinstance(around, GraphScope)
+        return around.home(name)
 
     # Questions about a value; all answers can be compared
 
@@ -184,11 +195,11 @@ class GraphScope(GraphView):
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
         home = self.home(name)
-        if home.before.constant_node(name) is not None:
+        if home.constant_node(name) is not None:
             return "constant"
         if home.has_initializer(name):
             return "dynamic" if home.is_overridable(name) else "initializer"
-        return "fed" if name in home.inputs and home.parent is None and not home.is_function else "dynamic"
+        return "fed" if name in home.inputs and home.around is None and not home.is_function else "dynamic"
 
     def made_by(self, name: str) -> str:
         """The operator that computes a value; empty if no node does."""
@@ -197,12 +208,12 @@ class GraphScope(GraphView):
 
     def is_read(self, name: str) -> bool:
         """Whether any node or output of this graph or a subgraph reads a value that this graph defines."""
-        return name in self.home(name).before.read
+        return name in self.home(name).read
 
     def is_yielded(self, name: str) -> bool:
         """Whether a value is an output of the main graph or function."""
         home = self.home(name)
-        return home.parent is None and name in home._output_names
+        return home.around is None and name in home._output_names
 
     @property
     def _output_names(self) -> list[str]:
@@ -211,7 +222,7 @@ class GraphScope(GraphView):
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
         home = self.home(name)
-        return self.is_function and home.parent is None and name in home.inputs
+        return self.is_function and home.around is None and name in home.inputs
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """The same of several values, with atoms numbered in order of appearance."""
@@ -220,11 +231,11 @@ class GraphScope(GraphView):
     def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
         """The atoms, numbered as in `known_of`, that are not zero wherever the node that computes the last value is of
         use."""
-        place = self.before.positions.get(names[-1])
-        if self.place != () or place is None:
+        place = self.positions.get(names[-1])
+        if self.key or place is None:
             return frozenset()
         if self.ground.witnesses is None:
-            self.ground.witnesses = Witnesses(self.before.holder.node, self.known, self._output_names)
+            self.ground.witnesses = Witnesses(self.holder.node, self.known, self._output_names)
         atoms = self.ground.witnesses.never_zero(place)
         numbers = in_own_names(map(self.known, names))[1]
         return frozenset(number for atom, number in numbers.items() if atom in atoms)
@@ -259,8 +270,8 @@ class GraphScope(GraphView):
         self._numbers.pop(name, None)
         self._described.pop(name, None)
         self.ground.resolver.forget(name, self)
-        if isinstance(self.holder, GraphProto) and self.writes_initializers:
-            self.holder.initializer.append(kept)
+        if isinstance(self.edited, GraphProto) and self.writes_initializers:
+            self.edited.initializer.append(kept)
         else:
             nodes = constant_nodes(name, kept, self.ground.opset, self.ground.names)
             assert nodes is not None
@@ -269,13 +280,13 @@ class GraphScope(GraphView):
     def state(self, name: str, value_type: bytes) -> None:
         """State the type of a value, unless it is stated already or this is a function."""
         if self.is_graph and not self.states(name):
-            self.holder.MergeFromString(entry(name.encode(), value_type))
+            self.edited.MergeFromString(entry(name.encode(), value_type))
             self._stated_since[name] = TypeProto.FromString(value_type)
             self._described.pop(name, None)
 
     def states(self, name: str) -> bool:
         """Whether the graph states a type of a value, of old or since."""
-        return name in self._stated_since or self.before.states(name)
+        return name in self._stated_since or super().states(name)
 
     def drop_added(self, names: Collection[str]) -> None:
         """Know no longer of added constants that were removed."""

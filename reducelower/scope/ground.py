@@ -74,5 +74,6 @@ class Ground:
 
         This cycle would keep the model and its weights until the garbage collector runs.
         """
+        self.source.graphs.clear()
         self.resolver = Resolver()
         self.witnesses = None

@@ -5,12 +5,13 @@ how each operator passes sizes on, `sizes` is their arithmetic, and `graphs` and
 model. `inference` asks for all values of a model.
 """
 
+from reducelower.types.borders import Source
+from reducelower.types.graphs import Graph, Held
 from reducelower.types.inference import Inference, infer, infer_main, infer_strictly, inference_of
-from reducelower.types.known import Known
+from reducelower.types.known import ContradictionError, Known
 from reducelower.types.model_graphs import GraphKey, function_key
 from reducelower.types.resolver import Resolver
-from reducelower.types.sizes import Polynomial, Size
-from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
+from reducelower.types.sizes import Atoms, Polynomial, Size
 
 __all__ = [
     "Atoms",

@@ -15,17 +15,17 @@ from reducelower.errors import RefusedError
 from reducelower.model.element_types import output_element_type
 from reducelower.model.schemas import plain_domain
 from reducelower.model.value_info import StatedType, may_be_of_one_shape
-from reducelower.types.borders import HOLDERS, in_common, is_followed, sources_inside
+from reducelower.types.borders import HOLDERS, Source, in_common, is_followed, sources_inside, sources_outside
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.elements import ELEMENTS
 from reducelower.types.fold import SELECTING, evaluated, is_computable
-from reducelower.types.known import COUNTING, Constant, Elements, Known, Question, Shape
+from reducelower.types.graphs import Graph, Held
+from reducelower.types.known import COUNTING, Constant, ContradictionError, Elements, Known, Question, Shape
 from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
-from reducelower.types.sizes import of_text
+from reducelower.types.sizes import Atoms, of_text
 from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
-from reducelower.types.views import Atoms, ContradictionError, Graph, Held, Source
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -109,7 +109,7 @@ class Answers(ABC):
         if stated.element_type or stated.container:
             return stated.element_type
         if made is None:
-            found = in_common("element_type", home.handed(name), self.ask)
+            found = in_common("element_type", sources_outside(home, name), self.ask)
         elif (version := home.version(made.domain)) is not None:
             answer = output_element_type(made.node, value.place, version)
             found = answer if isinstance(answer, int) else self._shared_type(answer, home)
@@ -142,7 +142,7 @@ class Answers(ABC):
         if value.stated.container:
             return value.stated.container
         if made is None:
-            return in_common("container", home.handed(name), self.ask)  # type: ignore[no-any-return]
+            return in_common("container", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
         if not made.domain and made.node.op_type == "SequenceMap":
             return self._mapped(value, home)
         found: bytes = in_common("container", self._sources_inside(value, home), self.ask)
@@ -191,7 +191,7 @@ class Answers(ABC):
         if value.made is not None:
             shape = self._shape_of_output(value, home)
         elif stated is None or None in stated:
-            shape = in_common("shape", home.handed(name), self.ask)
+            shape = in_common("shape", sources_outside(home, name), self.ask)
         if stated is None:
             return shape
         if self.objects and shape is not None and not may_be_of_one_shape(shape, stated):
@@ -208,7 +208,7 @@ class Answers(ABC):
         if value.stated.element_type not in (0, *COUNTING):
             return None
         if value.made is None:
-            return in_common("elements", home.handed(name), self.ask)  # type: ignore[no-any-return]
+            return in_common("elements", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
         if sources := self._sources_inside(value, home):
             return in_common("elements", sources, self.ask)  # type: ignore[no-any-return]
         return self._tried(ELEMENTS, value.made, home) if value.place == 0 else None

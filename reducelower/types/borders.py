@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from onnx import NodeProto
 
@@ -11,16 +12,34 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.types.graphs import Graph
 from reducelower.types.known import UNKNOWN, Question
 from reducelower.types.sizes import Size
-from reducelower.types.views import Graph, Source
 
-__all__ = ["HOLDERS", "carried", "in_common", "is_followed", "sources_inside", "sources_outside"]
+__all__ = ["HOLDERS", "Source", "carried", "in_common", "is_followed", "sources_inside", "sources_outside"]
 
 HOLDERS = frozenset({"If", "Loop", "Scan"})
 """Operators of the default domain whose subgraphs are followed."""
 
 _SCAN_WITHOUT_BATCH = 9
+
+
+class Source(NamedTuple):
+    """A value that comes into a graph from outside, or out of one.
+
+    Attributes:
+        graph: where it is known.
+        name: its name there.
+        axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
+        at: which axis that is.
+        along: graph and name of a value, and the axis there whose size is that of the one gained; None if unknown.
+    """
+
+    graph: Graph
+    name: str
+    axes: int | None = 0
+    at: int = 0
+    along: tuple[Graph, str, int] | None = None
 
 
 def is_followed(node: NodeProto, graph: Graph) -> bool:
@@ -47,7 +66,13 @@ def carried(node: NodeProto) -> int:
     return len(node.input) - int(value_of(node, "num_scan_inputs"))
 
 
-def sources_outside(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
+def sources_outside(graph: Graph, name: str) -> Sequence[Source]:
+    """The values outside that become an input of a graph, one for each call of a function; none if unknown."""
+    given = [_handed(*call) for call in graph.calls(name)]
+    return list(chain.from_iterable(given)) if all(given) else ()
+
+
+def _handed(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
     """What a Loop, a Scan or a call hands to an input of its body."""
     is_own = node.domain in DEFAULT_DOMAINS
     is_given = place < len(node.input) and node.input[place] != ""

@@ -1,11 +1,12 @@
-"""Graphs, subgraphs and function bodies of a model as the resolver sees them."""
+"""Graphs, subgraphs and function bodies as the resolver sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import count, repeat
 from operator import attrgetter
+from typing import Any, Protocol
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
@@ -14,15 +15,29 @@ from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.numbers import Array, value_of_tensor
 from reducelower.model.schemas import DEFAULT_DOMAINS, type_string
 from reducelower.model.value_info import StatedType, stated_type, tensor_type
-from reducelower.types.borders import sources_outside
-from reducelower.types.known import Constant, Known
-from reducelower.types.views import Graph, Held, Source
+from reducelower.types.known import Constant, Known, Question
 
-__all__ = ["InnerGraph", "inner_graphs"]
+__all__ = ["Graph", "Held"]
 
 
-class InnerGraph:
-    """A graph or function body of a message, which is not edited meanwhile."""
+class Held(Protocol):
+    """What a graph knows of a value without any node: that of a constant, or of a value from outside."""
+
+    def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
+        """The answer to a question: what `Known` has under that name. `value` reads that of a constant."""
+
+
+class Graph:
+    """A graph or function body of a message, which is not edited meanwhile.
+
+    Names resolve as in ONNX: inner graphs see the values of those around them, functions see nothing outside.
+
+    Attributes:
+        holder: the message.
+        around: the graph around it, if there is one.
+        node: the node that holds it, or calls it.
+        opset: the version of the default domain's operators.
+    """
 
     def __init__(
         self,
@@ -36,11 +51,11 @@ class InnerGraph:
         self.around = around
         self.node = node
         self._versions = versions
-        self.opset = self.version("") or 0
+        self.opset = Graph.version(self, "") or 0
 
     @property
     def place(self) -> Hashable:
-        """The graph itself."""
+        """What identifies the graph among those that the resolver is asked about."""
         return self
 
     def version(self, domain: str) -> int | None:
@@ -161,7 +176,11 @@ class InnerGraph:
         return Known((TensorProto.INT64, TensorProto.BOOL)[self.inputs[name]], ()) if is_counter else None
 
     def value(self, name: str) -> Array | None:
-        """The value of a constant."""
+        """The value of a constant of this graph; None for any other value.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
         tensor = self.tensor(name)
         return None if tensor is None else value_of_tensor(tensor)
 
@@ -181,27 +200,20 @@ class InnerGraph:
         """What the graph states of a value."""
         return stated_type(self._stated(name))
 
-    def handed(self, name: str) -> Sequence[Source]:
-        """The values outside that become an input of this graph."""
+    def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
+        """The nodes that give a value to an input of this graph, each with its graph and the place of the input."""
         if name not in self.inputs or self.around is None or self.node is None:
             return ()
-        return sources_outside(self.node, self.around, self.inputs[name])
+        return [(self.node, self.around, self.inputs[name])]
 
     def note_trusted(self, name: str) -> None:
-        """Nobody wants to know."""
+        """Note that what this graph states for a value was used."""
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
-        """The subgraphs of a node."""
-        return inner_graphs(node, self)
+        """The subgraphs of a node, or the body of the function it calls, each with the names of its outputs."""
+        return [(Graph(graph, self, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)]
 
 
 def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> Mapping[str, int]:
     """Positions by name; the last one counts."""
     return dict(zip(map(attrgetter("name"), values), count()))
-
-
-def inner_graphs(node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
-    """The subgraphs of a node of a graph, each with the names of its outputs."""
-    return [
-        (InnerGraph(graph, around, node), [value.name for value in graph.output]) for _, _, graph in subgraphs(node)
-    ]

@@ -14,10 +14,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
 from reducelower.model.value_info import NOTHING_STATED, stated_type
-from reducelower.types.known import Known
+from reducelower.types.known import ContradictionError, Known
 from reducelower.types.model_graphs import GraphKey, ModelGraphs
 from reducelower.types.resolver import Resolver
-from reducelower.types.views import ContradictionError
 
 if TYPE_CHECKING:
     from reducelower.model.document import Document

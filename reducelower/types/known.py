@@ -15,7 +15,23 @@ from reducelower.types.sizes import Polynomial, Size
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["COUNTING", "LONGEST", "UNKNOWN", "Constant", "Elements", "Known", "Question", "Shape", "in_own_names"]
+__all__ = [
+    "COUNTING",
+    "LONGEST",
+    "UNKNOWN",
+    "Constant",
+    "ContradictionError",
+    "Elements",
+    "Known",
+    "Question",
+    "Shape",
+    "in_own_names",
+]
+
+
+class ContradictionError(Exception):
+    """The model states types that contradict what nodes yield, so none of them can be trusted."""
+
 
 LONGEST = 64
 """The most elements of a vector whose contents are followed: shapes and axes are shorter."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from weakref import proxy
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
@@ -16,11 +14,9 @@ from reducelower.model.numbers import Array
 from reducelower.model.schemas import plain_domain
 from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.value_info import StatedType, stated_type
-from reducelower.types.borders import sources_outside
-from reducelower.types.graphs import InnerGraph
-from reducelower.types.views import Graph, Held, Source
+from reducelower.types.graphs import Graph, Held
 
-__all__ = ["GraphKey", "ModelGraphs", "function_key"]
+__all__ = ["GraphKey", "KeyedGraph", "ModelGraphs", "function_key"]
 
 GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward; for graphs in function n it starts with -1 - n."""
@@ -51,24 +47,35 @@ class ModelGraphs:
         self._functions = functions_of(model)
         self._positions = {function_id(function): number for number, function in enumerate(model.functions)}
         self.declared = element_types, ranks
-        self._graphs: dict[GraphKey, _KeyedGraph] = {}
+        self._graphs: dict[GraphKey, KeyedGraph] = {}
         self._bound: dict[tuple[Hashable, str], _Call] = {}
 
-    def graph(self, key: GraphKey) -> _KeyedGraph:
+    def graph(self, key: GraphKey) -> KeyedGraph:
         """The graph or function body at a key."""
         if key not in self._graphs:
-            if len(key) < 2:
-                number = -1 - key[0] if key else 0
-                holder = self._model.functions[number] if key else self._model.graph
-                imports = (self._model.functions[number] if key else self._model).opset_import
-                made = _KeyedGraph(self, key, holder, None, None, _versions(imports))
-            else:
-                around = self.graph(key[:-2])
-                node = around.holder.node[key[-2]]
-                holder = next(graph for number, _, graph in subgraphs(node) if number == key[-1])
-                made = _KeyedGraph(self, key, holder, around, node)
-            self._graphs[key] = made
+            self._graphs[key] = KeyedGraph(self, key)
         return self._graphs[key]
+
+    def put(self, graph: KeyedGraph) -> None:
+        """Let a graph of a run stand for the one at its key."""
+        self._graphs[graph.key] = graph
+
+    def clear(self) -> None:
+        """Forget all graphs: they refer back, and would keep the weights until the garbage collector runs."""
+        self._graphs.clear()
+        self._bound.clear()
+
+    def parts(
+        self, key: GraphKey
+    ) -> tuple[GraphProto | FunctionProto, Graph | None, NodeProto | None, Mapping[str, int] | None]:
+        """The message at a key, the graph and the node around it, and what it imports."""
+        if len(key) < 2:
+            owner = self._model.functions[-1 - key[0]] if key else self._model
+            holder = owner if isinstance(owner, FunctionProto) else owner.graph
+            return holder, None, None, _versions(owner.opset_import)
+        around = self.graph(key[:-2])
+        node = around.holder.node[key[-2]]
+        return next(graph for number, _, graph in subgraphs(node) if number == key[-1]), around, node, None
 
     def called(self, node: NodeProto, around: Graph) -> list[tuple[Graph, Sequence[str]]]:
         """The body of the function that a node calls, with the names of its outputs; empty if it calls none."""
@@ -82,75 +89,71 @@ class ModelGraphs:
         return [(self._bound[key], list(function.output))]
 
     @cached_property
-    def calls(self) -> Mapping[int, Sequence[tuple[Graph, NodeProto]]]:
-        """The calls of each function, by its number."""
-        found: dict[int, list[tuple[Graph, NodeProto]]] = {}
+    def calls(self) -> Mapping[int, Sequence[tuple[GraphKey, NodeProto]]]:
+        """The calls of each function, by its number: the key of the graph, and the node."""
+        found: dict[int, list[tuple[GraphKey, NodeProto]]] = {}
         keys: list[GraphKey] = [(), *(function_key(number) for number in range(len(self._model.functions)))]
         for key in keys:  # grows while it is iterated
-            graph = self.graph(key)
-            for index, node in enumerate(graph.holder.node):
+            for index, node in enumerate(self.graph(key).holder.node):
                 number = self._positions.get(called_function(node))
                 if number is not None:
-                    found.setdefault(number, []).append((graph, node))
+                    found.setdefault(number, []).append((key, node))
                 if may_hold_graphs(node):
                     keys += [(*key, index, number) for number, _, _ in subgraphs(node)]
         return found
 
 
-class _KeyedGraph(InnerGraph):
+class KeyedGraph(Graph):
     """A graph of a model that has a key."""
 
-    def __init__(
-        self,
-        model: ModelGraphs,
-        key: GraphKey,
-        holder: GraphProto | FunctionProto,
-        around: Graph | None,
-        node: NodeProto | None,
-        versions: Mapping[str, int] | None = None,
-    ) -> None:
-        super().__init__(holder, around, node, versions)
-        # The model has its graphs: strong references back would keep its weights until the garbage collector runs.
-        self._model: ModelGraphs = proxy(model)
-        self._key = key
+    def __init__(self, model: ModelGraphs, key: GraphKey) -> None:
+        """Take the graph at a key."""
+        super().__init__(*model.parts(key))
+        self.key = key
+        self._model = model
 
     @property
-    def place(self) -> Hashable:
-        return self._key
+    def place(self) -> GraphKey:
+        """The key, which graphs of one model share that stand for each other."""
+        return self.key
 
     def _is_default(self, name: str) -> bool:
-        return not self._key and self._model.has_open_defaults and name in self.inputs
+        return not self.key and self._model.has_open_defaults and name in self.inputs
 
     def held(self, name: str) -> Held | None:
+        """What is known of a constant; defaults that callers may override are none."""
         return None if self._is_default(name) else super().held(name)
 
     def value(self, name: str) -> Array | None:
+        """The value of a constant; defaults that callers may override are none."""
         return None if self._is_default(name) else super().value(name)
 
     def stated_type(self, name: str) -> StatedType:
+        """What the graph states of a value, or the user declared."""
         return stated_type(declared_type(name, self._stated(name), *self._model.declared))
 
-    def handed(self, name: str) -> Sequence[Source]:
-        if len(self._key) != 1 or name not in self.inputs:
-            return super().handed(name)
-        calls = self._model.calls.get(-1 - self._key[0], ())
-        given = [sources_outside(node, graph, self.inputs[name]) for graph, node in calls]
-        return list(chain(*given)) if all(given) else ()
+    def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
+        """The nodes that give a value to an input of this graph; those of a function are its calls."""
+        if len(self.key) != 1 or name not in self.inputs:
+            return super().calls(name)
+        calls = self._model.calls.get(-1 - self.key[0], ())
+        return [(node, self._model.graph(key), self.inputs[name]) for key, node in calls]
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
+        """The subgraphs of a node, or the body of the function it calls, each with the names of its outputs."""
         if called := self._model.called(node, self):
             return called
         index = next((at for at in map(self.positions.get, node.output) if at is not None), None)
         if index is None:
             return ()
         inner = [
-            (self._model.graph((*self._key, index, number)), graph)
+            (self._model.graph((*self.key, index, number)), graph)
             for number, _, graph in subgraphs(self.holder.node[index])
         ]
         return [(view, [value.name for value in graph.output]) for view, graph in inner]
 
 
-class _Call(InnerGraph):
+class _Call(Graph):
     """The body of a function in one call, with the attributes and operands of that call."""
 
     def __init__(self, model: ModelGraphs, function: FunctionProto, around: Graph, call: NodeProto, depth: int) -> None:
@@ -158,7 +161,7 @@ class _Call(InnerGraph):
         bound.CopyFrom(function)
         bind(bound.node, attributes_of_call(function, call))
         super().__init__(bound, around, call, _versions(function.opset_import))
-        self._model: ModelGraphs = proxy(model)
+        self._model = model
         self.depth = depth
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
-from reducelower.types.views import Graph
+from reducelower.types.graphs import Graph
 
 __all__ = ["element_type_by_readers"]
 

@@ -15,9 +15,9 @@ from onnx import TypeProto
 
 from reducelower.model.value_info import NOTHING_STATED
 from reducelower.types.answers import Answers, NodeRecord, ValueRecord
+from reducelower.types.graphs import Graph
 from reducelower.types.known import UNKNOWN, Known, Question
-from reducelower.types.sizes import Size
-from reducelower.types.views import Atoms, Graph
+from reducelower.types.sizes import Atoms, Size
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array

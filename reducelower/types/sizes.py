@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from typing import TypeAlias
 from reducelower.model.text import expression
 
 __all__ = [
+    "Atoms",
     "Polynomial",
     "Size",
     "is_never_negative",
@@ -86,6 +87,33 @@ class Polynomial:
 
 Size: TypeAlias = "int | Polynomial"
 """A size, or a number made of sizes."""
+
+
+@dataclass
+class Atoms:
+    """Numbers atoms: equal keys share one.
+
+    Attributes:
+        first: the first number.
+    """
+
+    first: int = 0
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def __call__(self, key: Hashable) -> Polynomial:
+        """The size that is this atom."""
+        number = self._numbers.setdefault(key, self.first + len(self._numbers))
+        if isinstance(key, str):
+            self._names[number] = key
+        return Polynomial.atom(number)
+
+    def name(self, size: Size) -> str:
+        """The name that the model has for a size; empty if it has none."""
+        if isinstance(size, int):
+            return ""
+        (monomial, coefficient), *others = size.terms
+        return self._names.get(monomial[0], "") if len(monomial) == coefficient == 1 and not others else ""
 
 
 def _terms(size: Size) -> _Terms:

@@ -18,7 +18,7 @@ from reducelower import Target
 from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
 from reducelower.scope.graph import GraphScope
-from reducelower.types.graphs import InnerGraph
+from reducelower.types.graphs import Graph
 from tests.legalization.running import run
 from tests.pairwise import pairwise
 
@@ -173,7 +173,7 @@ def test_nothing_of_a_model_waits_for_the_garbage_collector() -> None:
 
 def alive() -> Counter[type]:
     """How many objects there are that hold models."""
-    return Counter(type(each) for each in gc.get_objects() if isinstance(each, Document | GraphScope | InnerGraph))
+    return Counter(type(each) for each in gc.get_objects() if isinstance(each, Document | GraphScope | Graph))
 
 
 @pytest.mark.parametrize(("layout", "rules", "opset"), pairwise(LAYOUTS, ("spec", "stable", "core"), (13, 18)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from reducelower.types.graphs import InnerGraph
+from reducelower.types.graphs import Graph
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ def test_every_value_is_found_where_it_is_yielded(kinds: tuple[int, ...]) -> Non
     for at, kind in enumerate(map(int, drawn)):
         outputs = ["", f"{at}_1"] if kind < 0 else [f"{at}_{place}" for place in range(kind)]
         nodes.append(helper.make_node("Relu" if kind == 1 else "Split", ["x"], outputs))
-    found = InnerGraph(helper.make_graph(nodes, "g", [], []), None)
+    found = Graph(helper.make_graph(nodes, "g", [], []), None)
     assert found.positions == {name: at for at, node in enumerate(nodes) for name in node.output if name}

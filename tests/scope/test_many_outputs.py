@@ -9,7 +9,7 @@ import pytest
 from onnx import NodeProto, parser
 
 from reducelower.types import Resolver
-from reducelower.types.graphs import InnerGraph
+from reducelower.types.graphs import Graph
 
 COUNT = 500
 
@@ -43,7 +43,7 @@ class _Node:
         return getattr(self.node, name)
 
 
-class _Graph(InnerGraph):
+class _Graph(Graph):
     """A graph of one watched node."""
 
     def __init__(self, text: str) -> None:

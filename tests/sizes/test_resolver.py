@@ -14,7 +14,7 @@ from reducelower.model.document import Document
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.types import Atoms, Inference, Polynomial, Resolver, Size, inference_of
-from reducelower.types.graphs import InnerGraph
+from reducelower.types.graphs import Graph
 from tools.node_cases import Case, cases
 
 pytestmark = pytest.mark.xdist_group("onnx's cases")
@@ -158,7 +158,7 @@ def test_a_scan_along_any_axes_tells_the_sizes_of_what_it_stacks(scanned: int, s
 
 
 def test_what_a_sum_without_axes_keeps_is_no_sum() -> None:
-    graph = InnerGraph(
+    graph = Graph(
         parser.parse_graph(
             "g () => (int64[2] y) { x = Constant <value_ints = [2, 3]> () axes = Constant <value_ints: ints = []> () "
             "y = ReduceSum <noop_with_empty_axes = 1> (x, axes) }"

@@ -21,8 +21,7 @@ from reducelower.model.text import expression
 from reducelower.options import Settings, Target
 from reducelower.scope.dead_code import remove_named, remove_unused
 from reducelower.scope.graph import GraphScope
-from reducelower.types.sizes import of_text
-from reducelower.types.views import Atoms
+from reducelower.types.sizes import Atoms, of_text
 
 __all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
 

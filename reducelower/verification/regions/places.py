@@ -14,7 +14,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.scope.values import dense_tensor, held_by
 from reducelower.types import GraphKey, Inference, function_key
-from reducelower.types.graphs import InnerGraph
+from reducelower.types.graphs import Graph
 from reducelower.verification.inputs.made import Dims, tensor_dims
 from reducelower.verification.operators import RANDOM
 from reducelower.verification.regions.numbering import opsets_of
@@ -42,7 +42,7 @@ class Place:
         return Place(self.model, self.inference, function_key(at))
 
     @cached_property
-    def _graph(self) -> InnerGraph:
+    def _graph(self) -> Graph:
         return self.inference.graphs.graph(self.key)
 
     @property
