@@ -7,7 +7,7 @@ element types they take are handled last, and only for types that can occur in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -68,6 +68,7 @@ class GraphPass:
     def __init__(
         self,
         model: ModelProto,
+        attributes: Collection[str],
         target: Target,
         ground: Ground,
         rules: Rules,
@@ -78,9 +79,10 @@ class GraphPass:
         records: bool = False,
         repairs: bool = False,
     ) -> None:
-        """Prepare a run, which `records` what is applied where if asked to."""
+        """Prepare a run, which `records` what is applied where if asked to; `attributes` are those of any nodes."""
         assert target.opset is not None
         self.model = model
+        self.attributes = attributes
         self.target = target
         self.goal: int = target.opset
         self.ground = ground
@@ -146,7 +148,7 @@ class GraphPass:
         self.nodes += len(nodes)
         # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
         operators = set(nodes.op_types) - {"Constant"}
-        doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, nodes)}
+        doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, self.attributes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         if self._rewriter.moves:
             treated = operators  # the list of operators does not tell their domains

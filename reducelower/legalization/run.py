@@ -30,7 +30,7 @@ from reducelower.legalization.run_versions import (
 )
 from reducelower.legalization.zeros import told_about_zeros
 from reducelower.model.document import Document
-from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, holds
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference.declared import objection
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
@@ -87,7 +87,16 @@ def run(
         ground = ground_of(model, source, goal, settings, memory.values, lenient=lenient)
         memo = Memo(memory, remembers=settings.memo)
         graph_pass = GraphPass(
-            model, goal, ground, rules, memo, domains, checks=settings.validate, records=report, repairs=repairs
+            model,
+            source.attributes,
+            goal,
+            ground,
+            rules,
+            memo,
+            domains,
+            checks=settings.validate,
+            records=report,
+            repairs=repairs,
         )
         try:
             graph_pass.run(opset)
@@ -166,7 +175,8 @@ def _misfit(
         RuleError: inference objects, and rules of the user's own were applied.
     """
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
-    if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and holds(model, frozenset({"If"})):
+    crosses = goal < UNLIKE_BRANCHES_SINCE <= opset
+    if not in_doubt and crosses and any(node.op_type == "If" for node in all_nodes(model)):
         # With more constants than before, inference may find different shapes in the branches of an If.
         in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
     if not in_doubt:

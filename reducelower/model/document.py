@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from onnx import ModelProto, TensorProto
 
-from reducelower.model.graph import all_nodes
+from reducelower.model.columns import Columns
 from reducelower.model.inference.protected import infer_shapes, objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 from reducelower.model.weights import Weights, cut_off
@@ -141,9 +141,20 @@ class Document:
         return self._message
 
     @cached_property
+    def columns(self) -> Columns:
+        """All names, operators and attributes."""
+        # Weights that are in a message alone are not serialized for that.
+        return Columns(skeleton(self.message).SerializeToString() if self._data is None else self._data)
+
+    @cached_property
     def operators(self) -> frozenset[str]:
         """The operators of all nodes, of any domain, in subgraphs and functions too."""
-        return frozenset({node.op_type for node in all_nodes(self.message)})
+        return frozenset(map(bytes.decode, self.columns.all("operator")))
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """The names of all attributes."""
+        return frozenset(map(bytes.decode, self.columns.all("attribute")))
 
     @cached_property
     def inferred(self) -> ModelProto:
@@ -170,10 +181,6 @@ class Document:
         copy = ModelProto()
         copy.CopyFrom(self.message)
         return copy
-
-    def with_all_names(self) -> bytes:
-        """The bytes of the model, without weights where those are in a message alone."""
-        return skeleton(self.message).SerializeToString() if self._data is None else self._data
 
     @property
     def data(self) -> bytes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, starmap
-from operator import attrgetter
+from itertools import chain
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -17,7 +16,6 @@ __all__ = [
     "bodies",
     "function_path",
     "graphs",
-    "holds",
     "inner_path",
     "kind_may_hold_graphs",
     "may_hold_graphs",
@@ -73,14 +71,6 @@ def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
     """Yield every node of a model: main graph, subgraphs and function bodies."""
     return walk(chain(model.graph.node, *(function.node for function in model.functions)))
-
-
-def holds(model: ModelProto, op_types: frozenset[str]) -> bool:
-    """Whether a model has a node of some operators, in subgraphs and functions too."""
-    kinds = set(map(attrgetter("op_type", "domain"), model.graph.node))  # most models have no other graphs
-    if model.functions or any(starmap(kind_may_hold_graphs, kinds)):
-        return any(node.op_type in op_types for node in all_nodes(model))
-    return not op_types.isdisjoint(op_type for op_type, _ in kinds)
 
 
 def bodies(model: ModelProto) -> Iterator[tuple[str, GraphProto | FunctionProto]]:

@@ -21,7 +21,7 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
     return GraphProto.FromString(replacement).node if isinstance(replacement, bytes) else replacement
 
 
-_OP_TYPE, _DOMAIN = attrgetter("op_type"), attrgetter("domain")
+_KIND = attrgetter("op_type", "domain")
 
 
 class NodeList:
@@ -31,11 +31,10 @@ class NodeList:
         """Take the graph or function body."""
         self._holder = holder
         self._nodes: list[NodeProto] = list(holder.node)
-        self._by_operator: dict[str, list[int]] = {}
-        for index, op_type in enumerate(map(_OP_TYPE, self._nodes)):
-            self._by_operator.setdefault(op_type, []).append(index)
+        self._kinds: dict[tuple[str, str], list[int]] = {}
+        for index, kind in enumerate(map(_KIND, self._nodes)):
+            self._kinds.setdefault(kind, []).append(index)
         self._overwritten: set[int] = set()
-        self._foreign = [index for index, domain in enumerate(map(_DOMAIN, self._nodes)) if domain]
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -58,12 +57,12 @@ class NodeList:
     @property
     def op_types(self) -> Collection[str]:
         """The operators before any edit."""
-        return self._by_operator.keys()
+        return {op_type for op_type, _ in self._kinds}
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Sequence[int]:
         """Positions of the nodes whose operator was wanted before any edit, and of all nodes of other domains."""
-        found = [positions for op_type, positions in self._by_operator.items() if is_wanted(op_type)]
-        return found[0] if len(found) == 1 and not self._foreign else sorted({*chain(*found, self._foreign)})
+        found = [positions for (op_type, domain), positions in self._kinds.items() if domain or is_wanted(op_type)]
+        return found[0] if len(found) == 1 else sorted(chain(*found))
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """Yield position and current node of every node whose operator is wanted."""

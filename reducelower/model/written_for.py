@@ -6,13 +6,12 @@ or with axes as an input at 12. The checker refuses them, and there is only one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from onnx import AttributeProto, NodeProto, defs
+from onnx import NodeProto, defs
 
-from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import deprecated_from_start, first_version, schema_in_force, versions
 
 __all__ = ["has_form", "may_be_of_another_opset", "written_for"]
@@ -66,21 +65,19 @@ _WITHOUT_EFFECT = frozenset({"axis"})
 """Attributes of the first versions that say nothing by themselves: the axis of broadcasting goes with ``broadcast``."""
 
 
-def may_be_of_another_opset(op_type: str, opset: int, nodes: NodeList) -> bool:
-    """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at."""
-    fields = _foreign_fields(op_type, opset)
-    if _has_hidden_form(op_type, opset):
-        return True
-    data = b"".join(map(nodes.serialized, nodes.positions(op_type.__eq__))) if fields else b""
-    return any(field in data for field in fields)
+def may_be_of_another_opset(op_type: str, opset: int, attributes: Collection[str]) -> bool:
+    """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at.
+
+    `attributes` are those that any nodes of the model have.
+    """
+    return _has_hidden_form(op_type, opset) or not _foreign_attributes(op_type, opset).isdisjoint(attributes)
 
 
 @cache
-def _foreign_fields(op_type: str, opset: int) -> frozenset[bytes]:
-    """The names of the attributes that tell a form of another opset version, as they stand in a serialized node."""
+def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
+    """The attributes that tell a form of another opset version."""
     own = schema_in_force(op_type, opset, "")
-    names = frozenset() if own is None else _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
-    return frozenset(AttributeProto(name=name).SerializeToString() for name in names)
+    return frozenset() if own is None else _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
 
 
 @cache

@@ -41,6 +41,10 @@ class GraphView(KeyedGraph):
         """Whether the graph defines a value, of old or since."""
         return name in self.adopted or super().defines(name)
 
+    def producer(self, name: str) -> NodeProto | None:
+        """The node that computed a value before any rewrite; None for one that was adopted."""
+        return None if name in self.adopted else super().producer(name)
+
     def tensor(self, name: str) -> TensorProto | None:
         """What an initializer or Constant node of this graph holds; None if there is none of that name."""
         found = self.adopted.get(name)

@@ -112,15 +112,14 @@ class Resolver(Answers):
 
     def _found(self, home: Graph, name: str) -> ValueRecord:
         """The record of a value of a graph of which nothing was asked yet."""
-        place, held = home.place, home.held(name)
-        node = home.producer(name) if held is None else None
-        if node is None:
+        place, node = home.place, home.producer(name)
+        held = home.held(name) if node is None or node.op_type == "Constant" else None
+        if held is not None or node is None:
             self._values[place, name] = ValueRecord(held, home.stated_type(name) if held is None else NOTHING_STATED)
         else:
             made = NodeRecord(node)
             for at, output in enumerate(node.output):
-                other = None if output == name else home.held(output)
-                self._values[place, output] = ValueRecord(other, home.stated_type(output), made, at)
+                self._values[place, output] = ValueRecord(None, home.stated_type(output), made, at)
         return self._values[place, name]
 
     def ask(self, graph: Graph, question: Question, name: str) -> Any:
@@ -130,12 +129,16 @@ class Resolver(Answers):
         found = value.answers.get(question, _OPEN)
         if found is not _OPEN:
             return found
-        return (self._answer if self._depth else self._answer_in_turn)(question, home, name, value)
+        if self._depth:
+            return self._answer(question, home, name, value)
+        try:
+            return self._answer(question, home, name, value)
+        except _FirstError as first:
+            return self._answer_in_turn([(question, home, name, value), first.wanted])
 
-    def _answer_in_turn(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
+    def _answer_in_turn(self, waiting: list[tuple[Question, Graph, str, ValueRecord]]) -> Any:
         """Answer with an explicit stack, since the graph may be deeper than Python's recursion limit."""
-        waiting = [(question, home, name, value)]
-        begun = {(question, value)}
+        begun = {(question, value) for question, _, _, value in waiting}
         while True:
             try:
                 found = self._answer(*waiting[-1])
