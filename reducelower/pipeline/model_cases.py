@@ -16,7 +16,7 @@ from reducelower.files import read_model
 from reducelower.model.schemas import opset_of
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import OnnxRuntime
-from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.running.source import CannotRunError, Source, with_outputs
 from reducelower.verification.whole.runs import Request, run_source
 
 __all__ = ["case_of", "exporter_cases", "inside", "read_case"]
@@ -68,7 +68,7 @@ def inside(model: ModelProto, case: Case) -> Inside:
     @cache
     def known() -> dict[str, Any]:
         try:
-            results = OnnxRuntime().load(Source(giving(model, names))).run(feeds, _SECONDS)
+            results = OnnxRuntime().load(Source(with_outputs(model, names))).run(feeds, _SECONDS)
         except CannotRunError:
             return {}
         return dict(zip(names, results, strict=True))

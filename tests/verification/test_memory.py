@@ -23,7 +23,7 @@ from reducelower.verification.running.conditions import under
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime, runtime_named
 from reducelower.verification.running.sizes import inferred
-from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.running.source import CannotRunError, Source, with_outputs
 from tests.forked import ended, forked
 from tests.table import rows
 
@@ -197,7 +197,7 @@ def test_what_is_only_looked_at_takes_less_than_what_is_compared() -> None:
     given = model("g (float[1000, 1000] x) => (float[1000, 1000] y) { y = MatMul (x, x) }", 18)
     feeds = {"x": np.zeros((1000, 1000), np.float32)}
     with under(memory=0.06):
-        (seen,) = OnnxRuntime().load(Source(giving(given, ["y"]))).run(feeds)
+        (seen,) = OnnxRuntime().load(Source(with_outputs(given, ["y"]))).run(feeds)
         with pytest.raises(TooLargeError, match="it takes at least 64 MB of memory"):
             OnnxRuntime().load(Source(given)).run(feeds)
     assert seen.shape == (1000, 1000)

@@ -12,7 +12,7 @@ from reducelower.files.external import external_tensors
 from reducelower.verification import verify
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
 from reducelower.verification.running.source import Source
-from reducelower.verification.running.weights import apart, held_by, held_name, is_held, restored
+from reducelower.verification.running.weights import held_by, held_name, is_held, with_weights, without_weights
 
 from .models import model
 
@@ -33,7 +33,7 @@ def multiplying(value: np.ndarray = W, *, raw: bool = True, opset: int = 18) -> 
 def test_equal_values_have_one_name_and_others_another() -> None:
     other = W.copy()
     other[0, 0] = np.nextafter(other[0, 0], np.float32(9))
-    kept = [apart(given) for given in (multiplying(), multiplying(raw=False), multiplying(other))]
+    kept = [without_weights(given) for given in (multiplying(), multiplying(raw=False), multiplying(other))]
     names = [held_name(given.graph.initializer[0]) for given, _ in kept]
     assert names[0] == names[1] != names[2]
     assert kept[0][1][0] is kept[1][1][0]
@@ -41,15 +41,15 @@ def test_equal_values_have_one_name_and_others_another() -> None:
 
 def test_values_that_differ_in_the_bits_of_a_nan_or_a_zero_have_names_of_their_own() -> None:
     zeros = np.zeros((SIZE, SIZE), np.float32)
-    kept = [apart(multiplying(value)) for value in (zeros, -zeros)]
+    kept = [without_weights(multiplying(value)) for value in (zeros, -zeros)]
     assert held_name(kept[0][0].graph.initializer[0]) != held_name(kept[1][0].graph.initializer[0])
 
 
 def test_a_model_gets_its_weights_back() -> None:
     given = multiplying()
-    bare, weights = apart(given)
+    bare, weights = without_weights(given)
     assert len(bare.SerializeToString()) < 1000 < W.nbytes == weights[0].nbytes
-    assert restored(bare) == given
+    assert with_weights(bare) == given
     assert all(map(is_held, external_tensors(bare)))
 
 
@@ -74,9 +74,9 @@ def test_what_is_wrong_with_a_model_is_said_of_the_model() -> None:
 def test_small_weights_files_and_defaults_stay_in_the_model() -> None:
     default = multiplying()
     default.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [SIZE, SIZE]))
-    assert apart(default) == (default, [])
+    assert without_weights(default) == (default, [])
     small = multiplying(W[:10, :10])
-    assert apart(small) == (small, [])
+    assert without_weights(small) == (small, [])
 
 
 def test_a_large_constant_is_the_same_value_as_an_initializer() -> None:

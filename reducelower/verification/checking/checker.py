@@ -18,7 +18,7 @@ from reducelower.verification.checking.tally import Tally, finding_of
 from reducelower.verification.checking.two_sides import run_both
 from reducelower.verification.feeding.limits import limits_of
 from reducelower.verification.feeding.sets import Sets
-from reducelower.verification.feeding.shapes import gives_nothing
+from reducelower.verification.feeding.shapes import has_empty_results
 from reducelower.verification.findings import HOLDING, SiteVerification
 from reducelower.verification.inputs.made import Dims, may_have
 from reducelower.verification.regions.pairs import SMALL_CONSTANT, Pair, compared_models, keyed, small_models
@@ -81,7 +81,7 @@ class Checker:
         return Sets(specs, limits_of(pair), self.seed, samples, **more)
 
     def _tally(self, pair: Pair, sets: Sets) -> Tally:
-        conditions = None if sets.alone else self._conditions(pair, sets)
+        conditions = None if sets.only_samples else self._conditions(pair, sets)
         found = None if conditions is None else self.cache.get(conditions)
         if found is None:
             self.clock.check()
@@ -163,7 +163,7 @@ def _gives_nothing(pair: Pair) -> bool:
         isinstance(dim, int) for item in pair.inputs for dim in (item.dims or (None,) * (item.dims is None))
     )
     enough = any if are_known else all
-    return all(enough(gives_nothing(side, pair.inputs) for side in sides) for sides in small_models(pair))
+    return all(enough(has_empty_results(side, pair.inputs) for side in sides) for sides in small_models(pair))
 
 
 # Where both sides run, best first. The reference evaluator takes element types that onnxruntime does not.

@@ -14,7 +14,7 @@ from reducelower.numerics.reductions import Reduction
 from reducelower.verification.checking.seen import Seen, Setup, judge_case
 from reducelower.verification.checking.tally import Tally, largest_kept
 from reducelower.verification.feeding.filling import Case
-from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
+from reducelower.verification.feeding.shapes import has_empty_window, is_ruled_out
 from reducelower.verification.inputs.made import Dims, may_have
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Witness
@@ -165,7 +165,7 @@ class _Run:
     def _objection(self, feeds: Mapping[str, Any]) -> str | None:
         if is_ruled_out(self._models[0], feeds):
             return "inputs of these shapes are none that its operators take"
-        if self._setup.limits.least > 1 and any(leaves_nothing(model, feeds) for model in self._models):
+        if self._setup.limits.smallest_size > 1 and any(has_empty_window(model, feeds) for model in self._models):
             return "a window has nothing to look at on data so small"
         try:
             results = self._source_gives(feeds)

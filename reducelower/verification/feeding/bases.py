@@ -138,7 +138,7 @@ class Bases:
         empty = Base(dims, {}, {})
         most = max(LARGE * 50, empty.count(dict.fromkeys(next(bindings(specs)), 1)))
         for sizes in self._candidates(specs, empty):
-            fitting = {name: max(size, self.limits.least) for name, size in sizes.items()}
+            fitting = {name: max(size, self.limits.smallest_size) for name, size in sizes.items()}
             if empty.count(fitting) <= most and (base := self._base_at(empty, fitting, accepts)) is not None:
                 return base
         return None
@@ -195,7 +195,7 @@ class Bases:
         """Values that fit the role of an input, such as indices over their whole range; without one, small numbers."""
         role, shape = self.limits.roles.get(spec.name), shapes[spec.name]
         if role is not None and values == "random":
-            data_shape = shapes.get(role.data, self.limits.held.get(role.data))
+            data_shape = shapes.get(role.data, self.limits.constant_shapes.get(role.data))
             values_of_role = role.values(data_shape, shape, rng, self.limits.constants)
             if values_of_role is not None:
                 # numpy returns scalars for rank 0

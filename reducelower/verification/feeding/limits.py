@@ -48,7 +48,7 @@ class Limits:
         divisors: inputs by which integers, or values that become integers, are divided; they are never fed zero.
         roles: what inputs in `where` say about other values.
         vectors: inputs of rank 1, for where their rank is not declared.
-        held: the shapes of constants, by name.
+        constant_shapes: the shapes of constants, by name.
         open_to_special: an operator whose page leaves open what NaN and infinities give; empty if there is none.
         open_to_overflow: whether an operator's page leaves open what integers become that their type does not hold.
         rounds_to_integers: whether floats are rounded to integers, which is undefined beyond the range of integers.
@@ -60,8 +60,8 @@ class Limits:
         texts: the strings that either side holds.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether data of unknown rank may have any rank, and the replacement must accept empty data.
-        least: the smallest size that is fed, that of the largest window. Smaller data yields empty tensors, on which
-            some operators end the process in onnxruntime 1.31.
+        smallest_size: the smallest size that is fed, that of the largest window. Smaller data yields empty tensors, on
+            which some operators end the process in onnxruntime 1.31.
         has_steps: whether floats are rounded or compared, so that a slight difference shows in few of many values.
         sizes: sizes of constants, and integers among them: the sizes of inputs may have to fit these.
         bounds: those of these integers, without signs, that are larger than the sizes fed anyway.
@@ -73,7 +73,7 @@ class Limits:
     divisors: set[str] = field(default_factory=set)
     roles: dict[str, Role] = field(default_factory=dict)
     vectors: set[str] = field(default_factory=set)
-    held: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    constant_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     open_to_special: str = ""
     open_to_overflow: bool = False
     rounds_to_integers: bool = False
@@ -85,7 +85,7 @@ class Limits:
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
     takes_any: bool = True
-    least: int = 1
+    smallest_size: int = 1
     has_steps: bool = False
     sizes: frozenset[int] = frozenset()
     bounds: tuple[int, ...] = ()
@@ -95,9 +95,9 @@ class Limits:
     def table(self, name: str) -> int | None:
         """The number of rows of the constant table that an input selects from; None for other inputs."""
         role = self.roles.get(name)
-        if role is None or role.kind not in ("index", "class") or role.data not in self.held:
+        if role is None or role.kind not in ("index", "class") or role.data not in self.constant_shapes:
             return None
-        return role.length(self.held[role.data])
+        return role.length(self.constant_shapes[role.data])
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def limits_of(pair: Pair) -> Limits:
     whole_numbers = {name for name, role in limits.roles.items() if role.kind == "whole number"}
     limits.where |= whole_numbers & free - integers
     limits.divisors -= limits.where
-    limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
+    limits.constant_shapes = {name: value.shape for constants in pair.constants for name, value in constants.items()}
     limits.takes_empty = conditions().feeds_empty and all(
         node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in both
     )
@@ -177,7 +177,7 @@ def _add_constants(pair: Pair, both: Sequence[NodeProto], limits: Limits) -> Non
     limits.sizes = frozenset(numbers | {size for value in held for size in value.shape})
     limits.bounds = _bounds(numbers | _positions(both))
     if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
-        lengths = {length for shape in limits.held.values() for length in shape if length > 1}
+        lengths = {length for shape in limits.constant_shapes.values() for length in shape if length > 1}
         limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])
 
 
@@ -213,7 +213,7 @@ def _add_operator(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPPING
     if node.domain not in DEFAULT_DOMAINS:
         return
-    limits.least = max(limits.least, window(node))
+    limits.smallest_size = max(limits.smallest_size, window(node))
     if not limits.open_to_special and _leaves_open(node):
         limits.open_to_special = node.op_type
     limits.open_to_overflow |= node.op_type in of_kind("open to overflow")

@@ -48,12 +48,12 @@ class Sets(Bases):
 
     Attributes:
         others: declared sizes of regions that are equal but for sizes; ordinary values are tried at each.
-        alone: whether only the samples are fed.
+        only_samples: whether only the samples are fed.
         reached: inputs that were fed every index of their table.
     """
 
     others: Sequence[Sequence[Dims | None]] = ()
-    alone: bool = False
+    only_samples: bool = False
     reached: set[str] = field(default_factory=set)
 
     def __call__(self, accepts: Accepts, suits: Accepts) -> Iterator[Case]:
@@ -67,7 +67,7 @@ class Sets(Bases):
         for each in samples[:1] if is_large else samples:
             is_special = holds_special(each.values())
             yield Case("values of the model", dict(each), is_special)
-        if self.alone:
+        if self.only_samples:
             return
         base = self._from_sample(samples[0], suits) if samples else self._search(self.specs, accepts)
         if base is None:
@@ -221,8 +221,8 @@ class Sets(Bases):
         if self.limits.has_steps:
             many = dict.fromkeys(names, max(2, round(MANY ** (1 / len(names)))))
             yield many, LARGE
-        for step in range(1, min(self.limits.least, _NEXT) + 1):
-            yield {name: max(size, self.limits.least) + step for name, size in sizes.items()}, LARGE
+        for step in range(1, min(self.limits.smallest_size, _NEXT) + 1):
+            yield {name: max(size, self.limits.smallest_size) + step for name, size in sizes.items()}, LARGE
         for name in names[:_SIZES]:
             for size in (1, sizes[name] + 1, *self._zero()):
                 yield {**sizes, name: size}, LARGE

@@ -17,7 +17,7 @@ from reducelower.verification.inputs.made import Dims, InputSpec, tensor_dims
 from reducelower.verification.operators import column, of_kind
 from reducelower.verification.running.sizes import as_fed, inferred
 
-__all__ = ["gives_nothing", "is_ruled_out", "leaves_nothing", "window"]
+__all__ = ["has_empty_results", "has_empty_window", "is_ruled_out", "window"]
 
 _ENDING = of_kind("ending on ranks")
 
@@ -26,7 +26,7 @@ _CHECKED = _ENDING | _NUMBERS.keys() | {"Compress"}
 _SPATIAL = 2  # the first axis that a window moves along
 
 
-def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
+def has_empty_window(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     """Whether a window of the main graph is larger than its input at these shapes, so that its result has no elements.
 
     Some of onnxruntime's kernels end the process on such values. An empty batch does not count.
@@ -40,7 +40,7 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     )
 
 
-def gives_nothing(model: ModelProto, inputs: Iterable[InputSpec]) -> bool:
+def has_empty_results(model: ModelProto, inputs: Iterable[InputSpec]) -> bool:
     """Whether no result of a model has elements, at the declared sizes of its inputs."""
     graph = inferred(model, {item.name: item.dims for item in inputs})
     return graph is not None and all(map(_is_empty, graph.output))

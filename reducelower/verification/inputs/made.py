@@ -22,7 +22,6 @@ __all__ = [
     "Values",
     "bindings",
     "check_making",
-    "fitted",
     "free_sizes",
     "input_specs",
     "make_feeds",
@@ -30,6 +29,7 @@ __all__ = [
     "random_array",
     "shape_at",
     "tensor_dims",
+    "weight_sizes",
 ]
 
 Dims = tuple[int | str | None, ...]
@@ -152,7 +152,7 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
                 yield sizes
 
 
-def fitted(specs: Sequence[InputSpec], dims: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:
+def weight_sizes(specs: Sequence[InputSpec], dims: Mapping[str, int], held: Iterable[int]) -> Iterator[dict[str, int]]:
     """Sizes for the free dimensions of data that has to fit weights: one dimension at a time has a held size."""
     free = [symbol for symbol in _symbols(specs) if symbol not in dims]
     others = dict(dims) | dict.fromkeys(free, _BESIDE_WEIGHTS)

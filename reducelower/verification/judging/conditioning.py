@@ -13,7 +13,7 @@ from onnx import ModelProto
 from reducelower.numerics.measure import Array, Difference, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.running.runtimes import OnnxRuntime, Session, try_load, try_run
-from reducelower.verification.running.source import Source, giving
+from reducelower.verification.running.source import Source, with_outputs
 from reducelower.verification.running.wider import InDouble
 
 __all__ = ["DRAWS", "Exactness", "Move", "explained", "moved_by"]
@@ -94,7 +94,7 @@ class Exactness:
     @cached_property
     def _sessions(self) -> list[tuple[Session | None, Session | None]]:
         shown = [
-            giving(side, dict.fromkeys(name for node in side.graph.node for name in node.output if name))
+            with_outputs(side, dict.fromkeys(name for node in side.graph.node for name in node.output if name))
             for side in self._sides
         ]
         return [(try_load(OnnxRuntime(), Source(side)), InDouble.of(side)) for side in shown]

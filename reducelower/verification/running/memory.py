@@ -87,7 +87,7 @@ def held_bytes(values: Iterable[Any]) -> int:
 class Judged:
     """A session that only returns results small enough to be compared.
 
-    Outputs without a type do not count: `giving` adds them, and they are not compared.
+    Outputs without a type do not count: `with_outputs` adds them, and they are not compared.
     """
 
     session: Session

@@ -20,7 +20,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from reducelower.numerics.measure import Array
-from reducelower.verification.running.weights import apart, is_held, restored
+from reducelower.verification.running.weights import is_held, with_weights, without_weights
 
 __all__ = [
     "CannotRunError",
@@ -75,7 +75,7 @@ class Source:
     Attributes:
         folder: where its external data lies; None if unknown.
         data: the bytes of a model in memory, if available.
-        weights: arrays that the model refers to by name (`weights.apart`), kept alive here.
+        weights: arrays that the model refers to by name (`weights.without_weights`), kept alive here.
     """
 
     proto: ModelProto
@@ -119,7 +119,7 @@ class Source:
         return not all(map(is_held, self._external))
 
     def light(self) -> Source:
-        """The same with large weights beside the model (see `apart`); itself if the folder of external data is unknown.
+        """The same with large weights beside the model; itself if the folder of external data is unknown.
 
         Both sides of a comparison keep weights this way, since onnxruntime sums in another order otherwise.
 
@@ -128,7 +128,7 @@ class Source:
         """
         if self.folder is None and self._lies_elsewhere:
             return self
-        proto, weights = apart(self.proto, self.folder, has_external=bool(self._external))
+        proto, weights = without_weights(self.proto, self.folder, has_external=bool(self._external))
         return self if proto is self.proto else Source(proto, weights=weights)
 
     def serialized(self) -> bytes:
@@ -145,7 +145,7 @@ class Source:
         if self.data is not None:
             return self.data
         try:
-            data: bytes = restored(self.proto).SerializeToString()
+            data: bytes = with_weights(self.proto).SerializeToString()
             return data
         except Exception as error:  # protobuf's EncodeError is no public type in every version
             raise CannotRunError("it is larger than the 2 GiB a protobuf message holds", unsupported=True) from error
@@ -153,7 +153,7 @@ class Source:
     def complete(self) -> ModelProto:
         """The model with its weights as values again, for runtimes that take no others."""
         light = self.light()  # its weights live as long as this
-        return restored(light.proto)
+        return with_weights(light.proto)
 
 
 def default_opset(model: ModelProto) -> int:
@@ -161,7 +161,7 @@ def default_opset(model: ModelProto) -> int:
     return opset_of(model, default=1)
 
 
-def giving(model: ModelProto, names: Iterable[str], *, after_outputs: bool = False) -> ModelProto:
+def with_outputs(model: ModelProto, names: Iterable[str], *, after_outputs: bool = False) -> ModelProto:
     """A copy whose outputs are intermediate values without types, instead of or after its own outputs."""
     copy = deepcopy(model)
     if not after_outputs:

@@ -20,7 +20,7 @@ from reducelower.files.external import DataFolder, bytes_of, external_tensors
 from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.numerics.measure import Array
 
-__all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "mapped", "restored"]
+__all__ = ["held_array", "held_by", "held_name", "is_held", "mapped", "with_weights", "without_weights"]
 
 _LARGE = 1 << 16  # bytes
 _HASHED = 4096  # bytes of a value, enough to tell it from most others
@@ -37,7 +37,7 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 """Arrays by name. A model that refers to an array is of no use once nobody keeps that array."""
 
 
-def apart(
+def without_weights(
     model: ModelProto, folder: DataFolder | None = None, *, has_external: bool = True
 ) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, which the caller keeps as long as it uses the copy.
@@ -152,7 +152,7 @@ def held_by(model: ModelProto) -> dict[str, Array]:
     return {tensor.name: held_array(tensor) for tensor in model.graph.initializer if is_held(tensor)}
 
 
-def restored(model: ModelProto) -> ModelProto:
+def with_weights(model: ModelProto) -> ModelProto:
     """The model with values in place of references to arrays; itself if it has none."""
     if not any(map(is_held, model.graph.initializer)):
         return model

@@ -15,8 +15,8 @@ from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding.limits import INTEGERS, takes_any
 from reducelower.verification.feeding.roles import Role, roles_of
-from reducelower.verification.feeding.shapes import is_ruled_out, leaves_nothing
-from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, fitted, make_feeds
+from reducelower.verification.feeding.shapes import has_empty_window, is_ruled_out
+from reducelower.verification.inputs.made import STRATEGIES, InputSpec, Values, bindings, make_feeds, weight_sizes
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.conditions import conditions
 from reducelower.verification.running.memory import TooLargeError, allowed_bytes, held_bytes
@@ -107,7 +107,7 @@ class Accepted:
                     return first
                 feeds = self._made(sizes, values, at)
                 self._fit(feeds, roles, np.random.default_rng([self.request.seed, at, 103, draw]))
-                if self.specs and leaves_nothing(self.model, feeds):
+                if self.specs and has_empty_window(self.model, feeds):
                     self._failures.append("a window has nothing to look at on data so small")
                     break
                 if sizes != fixed and is_ruled_out(self.model, feeds):  # the sizes that are declared are right
@@ -137,7 +137,7 @@ class Accepted:
         shapes = {tensor.name: tensor.dims for tensor in self.model.graph.initializer}
         read = (shapes.get(name, ()) for node in self.model.graph.node for name in node.input)
         sizes = dict.fromkeys(size for shape in read if len(shape) > 1 for size in shape if size > 1)
-        yield from fitted(self.specs, fixed, list(sizes)[:_OF_WEIGHTS])
+        yield from weight_sizes(self.specs, fixed, list(sizes)[:_OF_WEIGHTS])
 
     def _made(self, sizes: Mapping[str, int], values: Values, *seed: int) -> dict[str, Any]:
         rng = np.random.default_rng([self.request.seed, *seed])
@@ -215,7 +215,7 @@ class Accepted:
             return
         for zero in (free, *([name] for name in free[:_MOST_WITHOUT])):
             feeds = self._made({**sizes, **dict.fromkeys(zero, 0)}, "random", 102)
-            if not leaves_nothing(self.model, feeds) and not is_ruled_out(self.model, feeds):
+            if not has_empty_window(self.model, feeds) and not is_ruled_out(self.model, feeds):
                 yield feeds
 
 

@@ -132,7 +132,7 @@ def _findings(comparison: Comparison, alignment: Alignment) -> list[SiteVerifica
         findings = []
         for regions in groups:
             samples = [_inputs_of(region, values, regions[0]) for region in regions for values in captured]
-            finding = checker.settle(regions[0].pair, samples, alone=True)
+            finding = checker.settle(regions[0].pair, samples, only_samples=True)
             if not finding.ok and _lose_digits_inside(comparison, regions[0]):
                 loss = "graphs inside lose digits as definitions of operators do, which may explain it"
                 finding = replace(finding, status="not run", reason=f"{loss}: {finding.reason}")

@@ -22,7 +22,7 @@ from reducelower.verification.regions.cut import cut_region
 from reducelower.verification.regions.pairs import Pair, compared_models
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.runtimes import runtime_named
-from reducelower.verification.running.source import CannotRunError, Source, giving
+from reducelower.verification.running.source import CannotRunError, Source, with_outputs
 from reducelower.verification.whole.runs import Run, inner_values, values_of
 
 __all__ = ["FILES", "keep_first", "keep_region"]
@@ -106,7 +106,7 @@ def _as_far_as(claim: Claim, sources: tuple[Source, Source], feeds: Mapping[str,
 
 def _ending_with(source: Source, name: str) -> Source:
     """The part of a model that computes one value, with that value as its output."""
-    model = giving(source.complete(), [name])
+    model = with_outputs(source.complete(), [name])
     kept = nodes_needed(model.graph.node, [name])
     needed = {name}.union(*map(read_by, kept))
     del model.graph.node[:]

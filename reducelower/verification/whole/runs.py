@@ -13,7 +13,7 @@ from reducelower.verification.inputs.made import check_making, input_specs
 from reducelower.verification.running.clock import Clock
 from reducelower.verification.running.memory import TooLargeError
 from reducelower.verification.running.runtimes import Session, runtime_named
-from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, giving
+from reducelower.verification.running.source import CannotRunError, OutOfTimeError, Source, with_outputs
 from reducelower.verification.running.weights import held_array, is_held
 from reducelower.verification.whole.accepted import Accepted, Request, Run
 
@@ -37,7 +37,7 @@ def run_source(
     """
     shown = source
     if watched:
-        proto = giving(source.proto, watched, after_outputs=True)
+        proto = with_outputs(source.proto, watched, after_outputs=True)
         shown = Source(proto, source.folder, weights=source.weights)
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
@@ -112,7 +112,7 @@ def inner_values(source: Source, run: Run, at: int, names: Sequence[str], clock:
     """Inner values of a model by name, on one of the sets of inputs of a run, in the same runtime."""
     clock.check()
     accepted = {value.name for value in source.proto.graph.input}
-    shown = Source(giving(source.proto, names), source.folder, weights=source.weights)
+    shown = Source(with_outputs(source.proto, names), source.folder, weights=source.weights)
     feeds = {name: value for name, value in run.cases[at].items() if name in accepted}
     results = runtime_named(run.runtime).load(shown).run(feeds, clock.left) if names else []
     return dict(zip(names, results, strict=True))
