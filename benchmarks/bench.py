@@ -1,9 +1,9 @@
-"""Every speed and size figure of reducelower, measured beside its peers in one run.
+"""Measure all speed and size figures of reducelower and its peers in one run.
 
     python benchmarks/bench.py [--quick] [--only nodes,command] [--out out/bench.json]
 
-It prints a table, each line with its goal and whether it held, and writes the same as JSON together with the versions
-and the machine. `--quick` runs everything once on tiny sizes, to see that it runs; its figures mean nothing.
+It prints a table; each line has its goal and whether it was met. It writes the same as JSON, with the versions and the
+machine. `--quick` runs everything once on tiny sizes, to see that it runs; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description="Measure reducelower beside its peers.")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, once: only to see that it runs")
+    parser = argparse.ArgumentParser(description="Measure reducelower and its peers.")
+    parser.add_argument("--quick", action="store_true", help="run tiny sizes once, only to see that everything runs")
     parser.add_argument("--only", default="", help="groups to run, separated by commas")
-    parser.add_argument("--out", type=Path, default=Path("out/bench.json"), help="machine-readable results")
+    parser.add_argument("--out", type=Path, default=Path("out/bench.json"), help="file for machine-readable results")
     parser.add_argument("--scratch", type=Path, help="folder for temporary files (24 GB of names, 5 GB of data)")
     options = parser.parse_args()
     machine = _machine()

@@ -1,4 +1,4 @@
-"""The command line: start-up, many models."""
+"""The command line: start-up time, and many models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reducelower(*arguments: str | Path) -> list[str]:
 
 
 def command(folder: Path, *, quick: bool) -> Iterator[Line]:
-    """A small model end to end, beside a process that only imports onnx."""
+    """A small model end to end, compared with a process that only imports onnx."""
     small = folder / "small.onnx"
     small.write_bytes(small_model())
     convert = reducelower(
@@ -36,7 +36,7 @@ def command(folder: Path, *, quick: bool) -> Iterator[Line]:
 
 
 def many_models(folder: Path, *, quick: bool) -> Iterator[Line]:
-    """A folder of small models, in one process and in two, as the command does it and without verification."""
+    """A folder of small models, in one process and in two, with and without verification."""
     count = 4 if quick else 1000
     sources = folder / "many"
     sources.mkdir()

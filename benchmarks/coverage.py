@@ -1,9 +1,9 @@
-"""How many downgrades each tool manages: `python benchmarks/coverage.py` prints the table that the README shows.
+"""Count the downgrades that each tool can do: `python benchmarks/coverage.py` prints the table in the README.
 
-Every model in tests/data/models, as PyTorch and scikit-learn exported it, goes to each older opset version of a few.
-A result counts where it imports that opset version, passes the ONNX checker and is loaded by onnxruntime; sources that
+Every model in tests/data/models, as PyTorch and scikit-learn exported it, is converted to several older opset versions.
+A result counts if it imports that opset version, passes the ONNX checker and loads in onnxruntime; sources that
 onnxruntime does not load are not counted at all. Tools that are not installed are left out:
-`pip install onnxscript onnxsim onnxifier` brings all of them.
+`pip install onnxscript onnxsim onnxifier` installs all of them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ TARGETS = (17, 15, 13, 11)
 
 
 def by_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """What comes with onnx."""
+    """onnx's own converter."""
     return onnx.version_converter.convert_version(model, target)
 
 
 def by_onnxscript(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """What comes with onnxscript, which falls back to that of onnx."""
+    """The converter of onnxscript, which falls back to onnx's."""
     import onnx_ir
     from onnxscript import version_converter
 
@@ -40,7 +40,7 @@ def by_onnxscript(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
 
 
 def by_onnxsim(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """What comes with onnxsim, without simplifying."""
+    """The converter of onnxsim, without simplification."""
     import onnxsim
 
     with contextlib.redirect_stdout(io.StringIO()):
@@ -51,7 +51,7 @@ def by_onnxsim(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
 
 
 def by_onnxifier(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
-    """What comes with onnxifier, without its other passes."""
+    """The converter of onnxifier, without its other passes."""
     import onnxifier
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -66,28 +66,28 @@ TOOLS: dict[str, tuple[str, Callable[[onnx.ModelProto, int], onnx.ModelProto]]] 
     "onnxsim --target-opset": ("onnxsim", by_onnxsim),
     "onnxscript.version_converter": ("onnxscript", by_onnxscript),
 }
-"""By its name in the table: the package it comes with, and what converts."""
+"""The converters by their names in the table, each with its package."""
 
 
 def is_loaded(model: onnx.ModelProto) -> bool:
-    """Whether onnxruntime makes a session of a model, without rewriting it first."""
+    """Whether onnxruntime loads a model without optimizations."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # onnxruntime has a class per status code
+    except Exception:  # onnxruntime has an exception class per status code
         return False
     return True
 
 
 def outcome(tool: Callable[[onnx.ModelProto, int], onnx.ModelProto], model: onnx.ModelProto, target: int) -> str:
-    """What comes of one model: converted, refused, or something that is no model of that opset version."""
+    """The outcome for one model: converted, refused, or not a valid model of that opset version."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     try:
         result = tool(copy, target)
-    except Exception:  # each tool has its own
+    except Exception:  # each tool raises its own kinds
         return "refused"
     if next(entry.version for entry in result.opset_import if not entry.domain) != target:
         return "left as it was"

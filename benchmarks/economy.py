@@ -1,13 +1,13 @@
-"""What conversions cost: nodes, control flow, bytes and time in onnxruntime, before and after.
+"""Compare models before and after a conversion: nodes, control flow, bytes and time in onnxruntime.
 
     python benchmarks/economy.py [--targets 9,11,13] [--models FOLDER] [--operators] [--rounds 20]
 
-For every model in tests/data/models, for small transformers where PyTorch and transformers are installed, and for those
-of a folder (NAME.onnx beside NAME.npz). Nodes of subgraphs count, Constants do not. Time is that of the processor in
-onnxruntime with its default optimizations on one thread, source and results in turn. Where PyTorch's tracing exporter
-writes the same model at the target's opset version, its nodes stand beside.
+It measures every model in tests/data/models, small transformers if PyTorch and transformers are installed, and those of
+a folder (NAME.onnx beside NAME.npz). Nodes of subgraphs count, Constants do not. Time is CPU time in onnxruntime with
+its default optimizations on one thread, source and results in turn. If PyTorch's tracing exporter writes the same model
+at the target's opset version, the number of its nodes is added.
 
-`--operators` prints, per operator, how many nodes an expert would write beside how many are written.
+`--operators` prints for each operator how many nodes an expert would write, and how many are written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Measured:
         nodes: before and after.
         control: Ifs, Loops and Scans, before and after.
         size: bytes, before and after.
-        time: how many times the source's time the result takes; None if one does not run.
+        time: the time of the result, divided by that of the source; None if one does not run.
         traced: nodes that the tracing exporter writes; None if it does not.
     """
 
@@ -59,7 +59,7 @@ class Measured:
 
     @property
     def growth(self) -> float:
-        """How many times the source's nodes the result has."""
+        """The nodes of the result, divided by those of the source."""
         return self.nodes[1] / max(self.nodes[0], 1)
 
 
@@ -69,12 +69,12 @@ def nodes(model: ModelProto) -> int:
 
 
 def control_flow(model: ModelProto) -> int:
-    """How many nodes hold graphs that run on a condition or in turns."""
+    """The number of nodes for control flow."""
     return sum(node.op_type in _CONTROL for node in all_nodes(model))
 
 
 def measured(exported: Exported, targets: Sequence[int], rounds: int) -> Iterator[Measured]:
-    """One model at all targets below its own opset version that it converts to."""
+    """One model at all targets below its own opset version to which it can be converted."""
     results = {}
     for target in targets:
         if target < exported.opset:
@@ -97,7 +97,7 @@ def measured(exported: Exported, targets: Sequence[int], rounds: int) -> Iterato
 
 
 def _times(models: dict[int, ModelProto], feeds: Any, rounds: int) -> dict[int, float]:
-    """The median seconds of a run, by opset version, of the models that run."""
+    """The median seconds of a run, by opset version, for the models that run."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -117,7 +117,7 @@ def _times(models: dict[int, ModelProto], feeds: Any, rounds: int) -> dict[int, 
 def _traced(exported: Exported, target: int) -> int | None:
     if exported.traced is None:
         return None
-    # What the exporter cannot write at an opset version it raises in many ways, and prints the whole model.
+    # If the exporter fails at an opset version, it raises any kind of exception, and prints the whole model.
     with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
         return nodes(exported.traced(target))
     return None
@@ -155,11 +155,11 @@ OPERATORS: Sequence[tuple[str, int, str, int]] = (
     ("DFT", 17, "(float[1, 8, 1] x) => (float[1, 8, 2] y) { y = DFT <axis = 1> (x) }", 3),
     ("Shape with an end", 15, "(float[N, 3, 8] x) => (int64[2] y) { y = Shape <end = 2> (x) }", 2),
 )  # fmt: skip
-"""What is written most: its name, the opset version, one use of it, and how many nodes an expert would write at 13."""
+"""Frequent operators: name, opset version, a use, and the number of nodes that an expert would write at 13."""
 
 
 def operators() -> Iterator[tuple[str, int, int]]:
-    """Name, the expert's nodes, and ours."""
+    """Each name with the expert's number of nodes, and ours."""
     for name, opset, text, expert in OPERATORS:
         model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> g {text}')
         yield name, expert, nodes(reducelower.convert_version(model, 13))
@@ -205,9 +205,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     reading = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reading.add_argument("--targets", default="9,11,13,15,17", help="opset versions, with commas")
-    reading.add_argument("--models", type=Path, help="a folder of NAME.onnx and NAME.npz; only these are measured")
-    reading.add_argument("--rounds", type=int, default=20, help="runs of each model; 0 measures no time")
-    reading.add_argument("--operators", action="store_true", help="print nodes per operator, and no models")
+    reading.add_argument("--models", type=Path, help="a folder of NAME.onnx and NAME.npz; measure only these")
+    reading.add_argument("--rounds", type=int, default=20, help="runs of each model; 0 to measure no time")
+    reading.add_argument("--operators", action="store_true", help="print nodes per operator instead of models")
     given = reading.parse_args(arguments)
     if given.operators:
         _print_operators()

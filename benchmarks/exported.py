@@ -1,4 +1,4 @@
-"""Models as exporters write them: those in tests/data/models, and small transformers made on the spot by PyTorch."""
+"""Models as exporters write them: those in tests/data/models, and small transformers that PyTorch exports."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _STORED = Path(__file__).parents[1] / "tests" / "data" / "models"
 
 @dataclass
 class Exported:
-    """A model and what it is fed.
+    """A model and its inputs.
 
     Attributes:
         feeds: values for its inputs.
-        traced: makes what PyTorch's tracing exporter writes for the same at an opset version; None if there is none.
+        traced: exports the same model with PyTorch's tracing exporter at an opset version; None if that is impossible.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Exported:
 
 
 def of_repository() -> Iterator[Exported]:
-    """The exporter models that the tests use; sizes that are not stated are 3."""
+    """The exported models that the tests use, with 3 for sizes that are not stated."""
     generator = np.random.default_rng(0)
     for path in sorted(_STORED.glob("*.onnx")):
         model = onnx.load(path)
@@ -53,7 +53,7 @@ def of_repository() -> Iterator[Exported]:
 
 
 def stored(folder: Path) -> Iterator[Exported]:
-    """Models in a folder, each with its inputs beside it: NAME.onnx and NAME.npz."""
+    """The models in a folder, each with its inputs beside it: NAME.onnx and NAME.npz."""
     for path in sorted(folder.glob("*.onnx")):
         feeds = path.with_suffix(".npz")
         if feeds.is_file():
@@ -79,7 +79,7 @@ _TRANSFORMERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 def transformers(opsets: Sequence[int]) -> Iterator[Exported]:
-    """Transformers by PyTorch's exporter with named sizes, at some opset versions; none unless PyTorch is installed."""
+    """Transformers from PyTorch's exporter with named sizes, at some opset versions; none without PyTorch."""
     try:
         import torch
         import transformers as library

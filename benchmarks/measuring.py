@@ -1,4 +1,4 @@
-"""How the benchmark measures: rounds that take turns, child processes with their peak memory, lines of a table."""
+"""Measure in rounds, measure child processes with their peak memory, and make the lines of the table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Line:
     Attributes:
         name: what was measured.
         ours: our figure, with its unit.
-        peer: the figure it is held against, with its unit and whose it is.
+        peer: the figure of the peer, with its unit and the peer's name.
         ratio: the ratio that the goal is about.
-        goal: the goal in words; empty where a figure is only reported.
-        held: whether the ratio keeps to the goal; None where there is none.
+        goal: the goal in words; empty if a figure is only reported.
+        held: whether the ratio meets the goal; None if there is no goal.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Line:
 
 
 def at_least(name: str, ours: float, peer: float, whose: str, goal: float) -> Line:
-    """A line that says how many times faster we are than a peer, from seconds."""
+    """A line with how many times faster we are than a peer, from seconds."""
     ratio = peer / ours
     return Line(name, duration(ours), f"{duration(peer)} {whose}", ratio, f">= {goal:g}x", ratio >= goal)
 
 
 def at_most(name: str, ours: float, peer: float, whose: str, goal: float | None) -> Line:
-    """A line that says how many times a peer's time we take; without a goal the ratio is only reported."""
+    """A line with our time divided by a peer's; without a goal the ratio is only reported."""
     ratio = ours / peer
     words, held = ("", None) if goal is None else (f"<= {goal:g}x", ratio <= goal)
     return Line(name, duration(ours), f"{duration(peer)} {whose}", ratio, words, held)
@@ -66,16 +66,16 @@ def take_turns(
     before: Callable[[], object] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[Name, float]:
-    """Run contenders one after the other, round by round, so that a slow spell of the machine hits all of them.
+    """Run contenders in turn, round by round, so that a slow spell of the machine affects all of them.
 
     Args:
         contenders: what to run, by name.
-        rounds: how many times; once is to see that they run.
-        before: what to do before each run, not counted.
-        clock: tells seconds; `time.thread_time` for what runs in this thread alone, beside others.
+        rounds: how many rounds; one only shows that they run.
+        before: called before each run, and not counted.
+        clock: returns seconds; `time.thread_time` for work in this thread only, beside others.
 
     Returns:
-        The median of the seconds per run, by name; of several the first run is not counted.
+        The median of the seconds per run, by name; the first of several runs does not count.
     """
     times: dict[Name, list[float]] = {name: [] for name in contenders}
     uncounted = int(rounds > 1)
@@ -92,7 +92,7 @@ def take_turns(
 
 
 def per_turn(run: Callable[[], object], rounds: int) -> float:
-    """The median of the seconds that one thing takes."""
+    """The median of the seconds that a call takes."""
     return take_turns({"": run}, rounds)[""]
 
 
@@ -116,7 +116,7 @@ def run_child(command: Sequence[str]) -> None:
 def peak_memory(command: Sequence[str]) -> int:
     """The peak resident memory of a command, in bytes.
 
-    It is started by a small process: Linux counts what the parent had in memory as the child's own.
+    A small process starts it, because Linux counts the parent's memory as the child's own.
 
     Raises:
         RuntimeError: it failed; its output is in the message.
@@ -125,7 +125,7 @@ def peak_memory(command: Sequence[str]) -> int:
 
 
 def _output_of(command: Sequence[str]) -> str:
-    # Installed packages are compiled to bytecode; a checkout has to be let.
+    # Installed packages are compiled to bytecode; for a checkout this must be allowed.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
     output = ran.stdout.decode(errors="replace")

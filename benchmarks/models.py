@@ -1,4 +1,4 @@
-"""The models that the benchmark runs over; all are made on the spot."""
+"""The models of the benchmark, which are all made here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceLogSumExp")
 
-# Operators that the official converter takes from 13 to 18 and back; it has no adapter for Relu or Add downward.
+# Operators that onnx's converter can convert from 13 to 18 and back; downward it has no adapter for Relu or Add.
 _COMMON = ("Abs", "Sigmoid", "Neg", "Tanh")
 _EVERYDAY = ("Relu", "Add", "Mul", "MatMul")
 
@@ -34,15 +34,15 @@ _CHUNK = 1 << 24
 
 
 def chain(length: int, opset: int, *, axes: str = "own", everyday: bool = False) -> bytes:
-    """A chain of nodes, every tenth of them a Reduce over the last axis.
+    """A chain of nodes, of which every tenth is a Reduce over the last axis.
 
     Args:
         length: how many nodes.
-        opset: the opset version they are written for.
-        axes: how axes that are an input are spelled: ``own``, an initializer for each node, as torch and skl2onnx write
-            them; ``constant``, a Constant node for each; ``shared``, one initializer for all, as nobody does.
-        everyday: Relu, Add, Mul and MatMul between the reductions rather than operators that did not change, and the
-            type of every value stated.
+        opset: their opset version.
+        axes: how to write axes that are an input: ``own``, an initializer for each node, as in torch and skl2onnx;
+            ``constant``, a Constant node for each; ``shared``, one initializer for all, which no exporter writes.
+        everyday: whether the other nodes are Relu, Add, Mul and MatMul rather than operators that did not change, and
+            the type of every value is stated.
     """
     nodes: list[NodeProto] = []
     initializers = [numpy_helper.from_array(np.eye(8, dtype=np.float32), "weight")] if everyday else []
@@ -64,7 +64,7 @@ def chain(length: int, opset: int, *, axes: str = "own", everyday: bool = False)
             second = {"Add": ["x"], "Mul": ["x"], "MatMul": ["weight"]}.get(op_type, [])
             nodes.append(helper.make_node(op_type, [current, *second], [output], name=f"node_{index}"))
         if everyday:
-            # After the last axis is reduced, Add and Mul bring it back before a MatMul reads it.
+            # After the last axis is reduced, Add and Mul restore it before a MatMul reads it.
             stated.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, [2, None]))
         current = output
     if axes == "shared":
@@ -80,7 +80,7 @@ def _reduce(op_type: str, data: str, output: str, opset: int, axes: str) -> Node
 
 
 def run_time_axes(length: int, *, ranked: bool) -> bytes:
-    """A chain at opset 18, every tenth node a ReduceMax over axes that are an input of the model.
+    """A chain at opset 18, in which every tenth node is a ReduceMax over axes that are an input of the model.
 
     Args:
         length: how many nodes.
@@ -103,10 +103,10 @@ def run_time_axes(length: int, *, ranked: bool) -> bytes:
 
 
 def transformer(layers: int) -> bytes:
-    """A transformer encoder at opset 20, as torch writes one: some thirty nodes a layer, weights left out.
+    """A transformer encoder at opset 20, as torch writes one: some thirty nodes per layer, without weights.
 
-    Every value has its type stated, every node metadata of its own, and every shape and list of axes an initializer of
-    its own. LayerNormalization and Gelu have to be written out below opsets 17 and 20.
+    Every value has its type stated, every node has metadata of its own, and every shape and list of axes is an
+    initializer of its own. LayerNormalization and Gelu must be written out below opsets 17 and 20.
     """
     size, heads, length = 64, 4, 16
     nodes: list[NodeProto] = []
@@ -157,12 +157,12 @@ _LAYER = """m = ReduceMean<axes = [-1]>(x) d = Sub(x, m) s = Pow(d, {power}) v =
     e = {floor}(v, epsilon) r = Sqrt(e) n = Div(d, r) c = Mul(n, scale) y = Add(c, bias)"""
 _SPELLED = (
     _LAYER.format(power="two", floor="Add"),
-    _LAYER.format(power="three", floor="Add"),  # no variance
-    _LAYER.format(power="two", floor="Max"),  # looks like one and is none
+    _LAYER.format(power="three", floor="Add"),  # not a variance
+    _LAYER.format(power="two", floor="Max"),  # looks like one, but is not
     """s = Mul(x, x) v = ReduceMean<axes = [-1]>(s) e = Add(v, epsilon) r = Sqrt(e) i = Reciprocal(r)
     n = Mul(x, i) y = Mul(scale, n)""",
     "t = Div(x, root) e = Erf(t) p = Add(e, one) h = Mul(x, p) y = Mul(h, half)",
-    "t = Div(x, root) e = Erf(t) p = Sub(e, one) h = Mul(x, p) y = Mul(h, half)",  # no Gelu
+    "t = Div(x, root) e = Erf(t) p = Sub(e, one) h = Mul(x, p) y = Mul(h, half)",  # not a Gelu
     """c = Pow(x, three) p = Mul(share, c) b = Add(x, p) i = Mul(factor, b) t = Tanh(i) o = Add(one, t)
     h = Mul(half, x) y = Mul(h, o)""",
     "m = ReduceMax<axes = [-1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last) y = Div(e, s)",
@@ -171,16 +171,16 @@ _SPELLED = (
     "e = Exp(x) s = ReduceSum(e, last) l = Log(s) y = Add(x, l)",
     "q = Mul(x, x) s = ReduceSum(q, last) l = Sqrt(s) y = Add(x, l)",
 )
-"""Operators as exporters spell them out at opset 17, and what only looks like them."""
+"""Operators as exporters write them with others at opset 17, and nodes that only look like them."""
 
 _NUMBERS = {"two": 2, "three": 3, "epsilon": 1e-5, "root": 2**0.5, "one": 1, "half": 0.5, "share": 0.044715}
 _NUMBERS["factor"] = 0.7978845608028654
 
 
 def spelled_out(count: int) -> ModelProto:
-    """A model at opset 17 that spells out each of some operators as often as asked, everyday nodes between them.
+    """A model at opset 17 with many copies of each pattern, and everyday nodes between them.
 
-    Each has constants of its own, as exporters write them, and every value has its type stated.
+    Each copy has its own constants, as in exported models, and every value has its type stated.
     """
     nodes: list[NodeProto] = []
     initializers = [numpy_helper.from_array(np.eye(8, dtype=np.float32), "weight")]
@@ -239,7 +239,7 @@ def reduction(op_type: str, shape: Sequence[int]) -> ModelProto:
 
 
 def inline_model(path: Path, size: int, tensors: int = 12) -> None:
-    """Write a model of about that many bytes, nearly all of them weights inside the file; needs little memory."""
+    """Write a model of about that many bytes, nearly all of them weights inside the file, with little memory."""
     each = size // tensors // 4096 * 4096
     nodes: list[NodeProto] = []
     total = "x"
@@ -256,7 +256,7 @@ def inline_model(path: Path, size: int, tensors: int = 12) -> None:
         tensor = TensorProto(
             name=f"weight_{index}", data_type=TensorProto.FLOAT, dims=[1024, each // 4096], raw_data=placeholder
         )
-        # The payload comes last but for the name, as protobuf writes it: everything before it, then its length.
+        # protobuf writes the payload last, except for the name: everything before it, then its length.
         start = tensor.SerializeToString().removesuffix(b"\x4a\x10" + placeholder) + b"\x4a" + _varint(each)
         parts.append((b"\x2a" + _varint(len(start) + each) + start, each))
     graph_length = sum(len(piece) + payload for piece, payload in parts)

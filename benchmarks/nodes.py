@@ -1,4 +1,4 @@
-"""Nodes: conversion and expansion of long chains, beside the official converter, onnxscript's and protobuf itself."""
+"""Conversion and expansion of long chains, compared with onnx's and onnxscript's converters and with protobuf."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _onnxscript(target: int) -> Callable[[ModelProto], ModelProto]:
 
 
 def conversion(*, quick: bool) -> Iterator[Line]:
-    """Bytes in, bytes out: a chain of 50,000 nodes both ways, its axes spelled in every way."""
+    """A chain of 50,000 nodes from bytes to bytes, both ways, with axes written in every way."""
     length, rounds = (200, 1) if quick else (50_000, 5)
     floor = partial(_through, lambda model: model)
     for source, target, spelling in ((18, 13, "own"), (18, 13, "constant"), (18, 13, "shared"), (13, 18, "own")):
@@ -80,7 +80,7 @@ _SPELLINGS = {"own": "own initializers", "constant": "Constant nodes", "shared":
 
 
 def exporters(*, quick: bool) -> Iterator[Line]:
-    """Models as exporters write them: 40 small ones by torch and skl2onnx, and a transformer as torch writes one."""
+    """Models as exporters write them: 40 small ones from torch and skl2onnx, and a transformer as torch writes one."""
     files = sorted(_MODELS.glob("*.onnx"))[: 4 if quick else None]
     ours, again, floors = [], [], []
     rounds = 1 if quick else 9
@@ -113,7 +113,7 @@ _MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 
 
 def linearity(*, quick: bool) -> Iterator[Line]:
-    """Time per node from 10,000 to 1,000,000 nodes, beside that of protobuf, which larger models cost more as well."""
+    """Time per node from 10,000 to 1,000,000 nodes, compared with protobuf, which is slower on larger models too."""
     lengths = (100, 200) if quick else (10_000, 100_000, 1_000_000)
     for source, target in ((13, 18), (18, 13)):
         per_node: dict[str, list[float]] = {"ours": [], "floor": []}
@@ -129,7 +129,7 @@ def linearity(*, quick: bool) -> Iterator[Line]:
 
 
 def expansion(*, quick: bool) -> Iterator[Line]:
-    """Composite reductions of the chain into their bodies, beside the inliner of onnx and our own conversion."""
+    """Expansion of a chain's composite reductions, compared with onnx's inliner and our own conversion."""
     from onnx import inliner
 
     length, rounds = (200, 1) if quick else (50_000, 9)
@@ -155,7 +155,7 @@ def expansion(*, quick: bool) -> Iterator[Line]:
 
 
 def raising(*, quick: bool) -> Iterator[Line]:
-    """Operators put together again: of each pattern 500, and what only looks like them, among everyday nodes."""
+    """Raising 500 copies of each pattern, and of patterns that only look like them, among everyday nodes."""
     counts, rounds = ((2, 4), 1) if quick else ((50, 500), 3)
     per_node = []
     for count in counts:
@@ -175,7 +175,7 @@ def raising(*, quick: bool) -> Iterator[Line]:
 
 
 def refusals(*, quick: bool) -> Iterator[Line]:
-    """Refusing what depends on ranks that nothing tells, beside converting the same where they are known."""
+    """Refusing nodes that depend on unknown ranks, compared with converting them with known ranks."""
     length = 200 if quick else 20_000
     unknown, known = (run_time_axes(length, ranked=ranked) for ranked in (False, True))
 

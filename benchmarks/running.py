@@ -1,4 +1,4 @@
-"""What runs afterwards: onnxruntime on expanded models, and the time that verification takes."""
+"""Expanded models in onnxruntime, and the time of verification."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _session(model: ModelProto) -> Any:
 
 
 def latency(*, quick: bool) -> Iterator[Line]:
-    """The fused operator beside its expansions, optimizations on; the ratio is how many times longer they take."""
+    """The operator and its expansions, with optimizations; the ratio is how many times longer the expansions take."""
     shapes = ([2, 8],) if quick else ([64, 1024, 1024], [8, 512])
     generator = np.random.default_rng(0)
     for shape in shapes:
@@ -46,7 +46,7 @@ def latency(*, quick: bool) -> Iterator[Line]:
 
 
 def verification(*, quick: bool) -> Iterator[Line]:
-    """Verification of a long chain, beside loading the chain once in onnxruntime."""
+    """Verification of a long chain, compared with loading it once in onnxruntime."""
     length = 50 if quick else 50_000
     before = ModelProto.FromString(chain(length, 13))
     legalized = legalize(before, reducelower.Target(18))

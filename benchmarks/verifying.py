@@ -1,11 +1,11 @@
-"""What verifying a conversion costs beside loading both models and running them, in processor time.
+"""Compare the CPU time of verifying a conversion with that of loading both models and running them.
 
     python benchmarks/verifying.py [--opset 13] [FOLDER ...]
 
-Every model of the folders is converted and verified, with the inputs in an ``.npz`` file of its name where there is
-one, and once more, as by a later run that finds in the cache what held. Beside it stands what it takes to load both in
-onnxruntime and to run them on the same sets of inputs. The load of the result with optimizations on, as users load it
-by default, is counted apart: it is made to tell of optimizers that stumble.
+Every model of the folders is converted and verified, with the inputs in an ``.npz`` file of its name if there is one.
+It is verified again as in a later run, with the regions that held in the cache. The comparison is the time for loading
+both models in onnxruntime and running them on the same sets of inputs. Loading the result with optimizations, as users
+do by default, is counted separately: verification does it to find faults of the optimizer.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _RUNTIME = "onnxruntime"
 
 
 def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> float:
-    """Seconds of processor time that loading and running both takes.
+    """CPU seconds for loading and running both models.
 
     Raises:
-        CannotRunError: onnxruntime does not take one of them, or takes it on no inputs.
+        CannotRunError: onnxruntime does not load one of them, or runs it on no inputs.
     """
     cases = run_source(Source(before), (_RUNTIME,), Request(inputs, 0, {}), Clock(None), []).cases
     options = ort.SessionOptions()
@@ -53,7 +53,7 @@ def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> fl
 
 
 def by_default(model: ModelProto) -> float:
-    """Seconds of processor time that loading a model as users do takes."""
+    """CPU seconds for loading a model with default options."""
     source = Source(model).light()
     started = time.process_time()
     OnnxRuntime(optimizes=True).load(source)
@@ -77,7 +77,7 @@ def main() -> None:
         except (reducelower.ConversionError, CannotRunError) as error:
             print(f"{path.name}: {' '.join(str(error).split())[:100]}")
             continue
-        forget()  # as in a process of its own
+        forget()  # like a process of its own
         apart = by_default(made.model)
         taken = []
         for _ in range(2):

@@ -20,14 +20,14 @@ _NO_VERIFY = ("--opset", "18", "--no-verify", "--force", "--quiet")
 
 
 def inline(folder: Path, *, quick: bool) -> Iterator[Line]:
-    """A model with its weights inside the file: time beside ``cp``, memory beside the file's size."""
+    """A model with its weights inside the file: time compared with ``cp``, memory compared with the file's size."""
     size, rounds = (8 << 20, 1) if quick else (1_500_000_000, 7)
     model, copy, output = folder / "inline.onnx", folder / "copy.onnx", folder / "converted.onnx"
     inline_model(model, size)
     convert = reducelower("convert", model, "-o", output, *_NO_VERIFY)
 
     def settle() -> None:
-        """Let nobody pay for what another one left to be removed or written."""
+        """Remove the last outputs and sync the disk, so that no contender pays for another one."""
         copy.unlink(missing_ok=True)
         output.unlink(missing_ok=True)
         os.sync()
@@ -35,7 +35,7 @@ def inline(folder: Path, *, quick: bool) -> Iterator[Line]:
     times = take_turns(
         {
             "cp": partial(run_child, ["cp", "--reflink=never", str(model), str(copy)]),
-            # What is converted is on disk when the command ends; cp leaves that to the system.
+            # The command's output is on disk when it ends; cp leaves that to the system.
             "cp and sync": partial(run_child, ["sh", "-c", f"cp --reflink=never '{model}' '{copy}' && sync '{copy}'"]),
             "ours": partial(run_child, convert),
         },
@@ -60,7 +60,7 @@ def inline(folder: Path, *, quick: bool) -> Iterator[Line]:
 
 
 def in_memory(folder: Path, *, quick: bool) -> Iterator[Line]:
-    """A model of 300 MB of weights as bytes, beside parsing it and writing it again, as every other tool begins."""
+    """A model of 300 MB of weights as bytes, compared with parsing and writing it, as other tools do."""
     size, rounds = (8 << 20, 1) if quick else (300_000_000, 5)
     path = folder / "weights.onnx"
     inline_model(path, size)

@@ -1,8 +1,8 @@
-"""Who hands models to processes best: `python benchmarks/workers.py` prints the table of docs/design.md.
+"""Compare ways to run conversions in processes: `python benchmarks/workers.py` prints the table of docs/design.md.
 
-`batch/processes`, Python's ProcessPoolExecutor and loky (where it is installed) convert the same small models with two
-workers; a job that a library loses is tried once more, alone. Of some models every tenth kills its worker, which takes
-loky five minutes. Linux only, since /proc tells which processes are left.
+`batch/processes`, Python's ProcessPoolExecutor and loky (if installed) convert the same small models with two workers.
+A job that a library loses is tried again, alone. In some runs every tenth model kills its worker, which takes loky five
+minutes. Linux only, because /proc shows which processes are left.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ LASTING = 3
 
 
 def convert(task: Task) -> Outcome:
-    """Convert one model; one that is named so kills its worker."""
+    """Convert one model; a model whose name says so kills its worker."""
     if Path(task.source).name.startswith("deadly"):
         os.kill(os.getpid(), signal.SIGKILL)
     return convert_file(task, SETTINGS)
 
 
 def stay(folder: str) -> None:
-    """Write down which process this is, and be at work for a moment."""
+    """Record the process id, and work for a moment."""
     Path(folder, str(os.getpid())).touch()
     time.sleep(0.1)
 
@@ -49,7 +49,7 @@ def stay(folder: str) -> None:
 def in_pool(
     pool: Callable[[int], Executor], work: Any, jobs: Sequence[Any], processes: int, lost: Any
 ) -> Iterator[Any]:
-    """What a library makes of the jobs: those that it loses are tried once more, alone."""
+    """The results of a library for the jobs; those that it loses are tried again, alone."""
     with pool(processes) as executor:
         futures = [executor.submit(work, job) for job in jobs]
         found = [future.exception() or future.result() for future in futures]
@@ -63,7 +63,7 @@ def in_pool(
 
 
 def ways() -> Iterator[tuple[str, Callable[..., Iterator[Any]]]]:
-    """Each way to run jobs in processes, by its name."""
+    """The ways to run jobs in processes, by name."""
     yield "here", run_in_processes
     yield "ProcessPoolExecutor", partial(in_pool, ProcessPoolExecutor)
     with contextlib.suppress(ImportError):
@@ -73,7 +73,7 @@ def ways() -> Iterator[tuple[str, Callable[..., Iterator[Any]]]]:
 
 
 def converted(run: Callable[..., Iterator[Any]], count: int, deadly: int) -> tuple[float, int]:
-    """Seconds for converting models, one in so many of them deadly, and how many others are told to have failed."""
+    """Seconds for converting models, some of which kill their worker, and how many others are reported as failed."""
     with TemporaryDirectory() as folder:
         tasks = []
         for at in range(count):
@@ -88,7 +88,7 @@ def converted(run: Callable[..., Iterator[Any]], count: int, deadly: int) -> tup
 
 
 def left_behind(name: str) -> int:
-    """How many workers are still there three seconds after their parent was killed."""
+    """The number of workers that still run three seconds after their parent was killed."""
     with TemporaryDirectory() as folder:
         parent = subprocess.Popen([sys.executable, __file__, name, folder])
         while len(list(Path(folder).iterdir())) < LASTING:
@@ -103,7 +103,7 @@ def left_behind(name: str) -> int:
 
 
 def main() -> None:
-    """Print the table, a column for each way; or, for a name and a folder, keep workers busy until killed."""
+    """Print the table with a column for each way; given a name and a folder, keep workers busy until killed."""
     known = dict(ways())
     if len(sys.argv) > 1:
         name, folder = sys.argv[1:]

@@ -1,7 +1,7 @@
-"""What mkdocs asks while it builds: what is made from the code or taken from other files stands in place of its marker.
+"""Hooks of mkdocs that replace markers by text from the code or from other files, so that nothing is committed twice.
 
-`<!-- made: NAME -->` becomes what the function of that name returns, `<!-- file: PATH -->` that file of the repository,
-as a code block; so nothing is committed twice.
+`<!-- made: NAME -->` becomes the result of the function of that name. `<!-- file: PATH -->` becomes a code block with
+that file of the repository.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reducelower.adapters.registry import Crossing, crossings
 from reducelower.model.schemas import all_operators, latest_opset, schema, versions
 
 _REGISTERING = (constants, reductions)
-"""Modules that register rewrites when they are imported."""
+"""Modules that register rewrites on import."""
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,27 +30,26 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The page with what its markers ask for; an unknown name or a file that is not there ends the build."""
+    """The page with its markers replaced; an unknown name or a missing file stops the build."""
     return _MARKER.sub(lambda marker: MAKERS[marker[2]]() if marker[1] == "made" else code_block(marker[2]), markdown)
 
 
 def on_config(config: Any) -> Any:
-    """The version, at the foot of every page."""
+    """Put the version at the foot of every page."""
     config.copyright = f"reducelower {__version__}"
     return config
 
 
 def code_block(path: str) -> str:
-    """A file of the repository, its name above it."""
+    """A file of the repository, with its name above it."""
     content = (ROOT / path).read_text(encoding="utf-8")
     return f'```{_LANGUAGES[Path(path).suffix]} title="{path}"\n{content}```'
 
 
 def operators() -> str:
-    """What converts, operator by operator: a table of all that changed or came after opset 1.
+    """The conversions by operator: a table of all operators that changed or were added after opset 1.
 
-    Operators of which the same is true share a row. Boundaries that every node crosses as it is, its element types
-    apart, are left out.
+    Operators with equal cells share a row. Boundaries where only element types change are left out.
     """
     rows: dict[tuple[str, str], list[str]] = {}
     for op_type in sorted(all_operators()):
@@ -96,24 +95,24 @@ def _before_first(op_type: str) -> str:
 
 
 def rule_book() -> str:
-    """What stands beside the rules, one level further down; its links lead to files that are no pages."""
+    """The README of the rules, one heading level lower, without links to files that are not pages."""
     text = (ROOT / "rules" / "README.md").read_text(encoding="utf-8")
     return _LINK.sub(r"`\1`", re.sub(r"^#", "##", text, flags=re.MULTILINE))
 
 
 def changelog() -> str:
-    """What changed, version by version."""
+    """The changelog."""
     return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def contributing() -> str:
-    """How to contribute; links that lead out of the documentation are names of files."""
+    """How to contribute; links to files outside of the documentation become their names."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("](docs/", "](")
     return _OUTSIDE.sub(r"`\1`", text)
 
 
 def command_line() -> str:
-    """Every command with its help, as the command line itself prints it."""
+    """Every command with its help, as the command line prints it."""
     from reducelower.cli.main import app
 
     return "\n".join(_helps(app, click.Context(app, info_name="reducelower", **app.context_settings)))
@@ -129,7 +128,7 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def configuration() -> str:
-    """Every key that a configuration file may set: what it is, and the commands that have it."""
+    """Every key of the configuration file with its meaning and its commands."""
     from reducelower.cli.config import NEVER
     from reducelower.cli.main import app
 

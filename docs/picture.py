@@ -1,6 +1,6 @@
-"""Take the picture of a report that stands on the first pages: `python docs/picture.py`, with Chromium installed.
+"""Take the picture of a report for the first pages: `python docs/picture.py`, with Chromium installed.
 
-The picture says of which templates it was taken, so that a test notices when reports look different.
+The picture records the templates that it was taken of, so that a test notices when reports look different.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _HEADER = len(_SIGNATURE) + 25
 
 
 def looks() -> str:
-    """SHA-256 of what decides how a report looks."""
+    """SHA-256 of the files that decide how a report looks."""
     templates = sorted((ROOT / "reducelower" / "report" / "templates").glob("p[ai]*"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in templates)).hexdigest()
 
 
 def taken_of(picture: bytes) -> str:
-    """The looks that a picture was taken of."""
+    """The recorded hash in a picture."""
     name, _, text = picture[_HEADER + 8 :].partition(b"\0")
     assert name == b"looks"
     return text[:64].decode()
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _marked(picture: bytes) -> bytes:
-    """The picture with its looks in a text chunk behind the header."""
+    """The picture with the hash in a text chunk after the header."""
     chunk = b"tEXtlooks\0" + looks().encode()
     block = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
     return picture[:_HEADER] + block + picture[_HEADER:]

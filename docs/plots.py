@@ -1,8 +1,8 @@
-"""Draws the plots of the page on numerics: the error of each rule against the magnitude or the number of its data.
+"""Draw the plots of the page on numerics: the error of each rule over the magnitude or the number of its data.
 
     python -m docs.plots docs/plots
 
-Needs the extra ``docs``. Every run on the same versions gives the same files.
+It needs the extra ``docs``. Every run with the same versions writes the same files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OPERATORS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceS
 # Powers of ten of the data's magnitude: from the smallest subnormal number to the largest number.
 RANGES = {"float16": (-7.0, 4.8), "float32": (-44.0, 38.4), "float64": (-322.0, 308.2)}
 
-# Colour and width; what is drawn first is wider, so that it shows under what lies on it.
+# Colour and width. Lines that are drawn first are wider, so that they show below later ones.
 SERIES = {
     "onnxruntime's kernel": ("#c4c4c4", 3.6),
     "spec": ("#d62728", 1.8),
@@ -49,7 +49,7 @@ LAYER_SERIES = {
 }
 
 WRONG = 1e6
-"""Where an infinity, NaN, or anything as far off is drawn, in ULP."""
+"""The error in ULP at which infinity, NaN, and any larger error are drawn."""
 
 STYLE = {
     "svg.hashsalt": "reducelower",
@@ -62,12 +62,12 @@ STYLE = {
 
 
 def main(folder: str = "docs/plots", magnitudes: int = 90, trials: int = 6) -> None:
-    """Draw a file per operator into a folder.
+    """Draw a file for each operator.
 
     Args:
-        folder: where the files go; it is made where it is not there.
-        magnitudes: how many magnitudes are tried, between the ends of each type's range.
-        trials: how many rows of 16 random values are reduced at each; the largest error counts.
+        folder: the folder of the files; it is created if it does not exist.
+        magnitudes: how many magnitudes to try, between the ends of each type's range.
+        trials: how many rows of 16 random values to reduce at each; the largest error counts.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     for operator in OPERATORS:
@@ -108,7 +108,7 @@ def drawn(operator: str, magnitudes: int, trials: int) -> pyplot.Figure:
 
 
 def layers_drawn(most: int) -> pyplot.Figure:
-    """LayerNormalization of float16 against the hidden size, of at most so many sizes: the table as a plot."""
+    """The table as a plot: LayerNormalization of float16 over the hidden size, for the first `most` sizes."""
     example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "half_precision.py"))
     sizes = example["SIZES"][:most]
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 2.8), sharey=True, layout="constrained")
@@ -127,10 +127,10 @@ def layers_drawn(most: int) -> pyplot.Figure:
 
 
 def rows(operator: str, element_type: str, exponents: Floats, trials: int) -> Floats:
-    """Random rows of 16 values, of which the largest is about as large as asked for."""
+    """Random rows of 16 values; the largest magnitude is about 10 ** exponent."""
     random = np.random.default_rng(0)
     values = random.uniform(0.25, 1.0, (len(exponents), trials, 16))
-    if operator != "ReduceLogSum":  # the logarithm of a sum needs one that is not negative
+    if operator != "ReduceLogSum":  # the logarithm of a sum must not be of a negative number
         values *= random.choice([-1.0, 1.0], values.shape)
     largest = np.finfo(element_type).max
     scaled = values * np.power(10.0, exponents)[:, None, None]

@@ -1,7 +1,7 @@
-"""A folder of models on a cluster: any `concurrent.futures.Executor` runs the conversions, here that of Dask.
+"""Convert a folder of models on a cluster. Any `concurrent.futures.Executor` can run the conversions; this is Dask's.
 
-Needs the extra ``dask`` (pip install 'reducelower[dask]'). With an address of a scheduler as argument it uses that
-cluster, whose workers must see the same files; without one it starts two workers on this machine.
+It needs the extra ``dask`` (pip install 'reducelower[dask]'). If the argument is the address of a scheduler, it uses
+that cluster, whose workers must see the same files. Without an argument it starts two workers on this machine.
 """
 
 from __future__ import annotations

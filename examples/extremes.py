@@ -1,6 +1,6 @@
-"""Reductions at the ends of the number range: onnxruntime's kernel beside the bodies of the rule book.
+"""Compare onnxruntime's kernels with the bodies of the rule book at the ends of the number range.
 
-Prints the table of the page on numerics. The exact values come from 60-digit decimals.
+It prints the table of the page on numerics. The exact values come from 60-digit decimals.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CASES = (
 
 
 def exact(op_type: str, values: np.ndarray) -> Decimal:
-    """The answer in exact arithmetic."""
+    """The result in exact arithmetic."""
     numbers = [Decimal(float(value)) for value in values]
     if op_type == "ReduceL2":
         return sum(number * number for number in numbers).sqrt()
@@ -60,7 +60,7 @@ def run(model: ModelProto, values: np.ndarray) -> np.ndarray:
 
 
 def shown(result: np.ndarray, answer: Decimal, values: np.ndarray) -> str:
-    """The result and its error in ULP of the larger of the answer and the largest input."""
+    """The result, and its error in ULP of the larger of the exact result and the largest input."""
     if not np.isfinite(result):
         return f"**{float(result)}**"
     dtype = result.dtype

@@ -1,8 +1,8 @@
-"""LayerNormalization of float16 activations of 1e4: what exporters write, the operator, the bodies of the rule book.
+"""Compare forms of LayerNormalization on float16 activations of 1e4: exporters', the operator, and the rule book's.
 
-Prints the table of the page on numerics. Exact values come from double, where nothing is
-lost of them to ten digits. A body is run node by node, every
-result rounded to its type, as a GPU in half precision does; onnxruntime on CPU computes the nodes of float16 in float.
+It prints the table of the page on numerics. Exact values come from double, which is right to ten digits here. Bodies
+run node by node, and every result is rounded to its type, as on a GPU in half precision. (onnxruntime on CPU computes
+nodes of float16 in float.)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ g (float16[N, C] x, float16[C] scale, float16[C] bias) => (float16[N, C] y) {
 
 
 def forms() -> dict[str, ModelProto]:
-    """What is compared, by what the table calls it."""
+    """The compared forms, by their names in the table."""
     operator = parser.parse_model(OPERATOR)
     found = {"exporter's form": parser.parse_model(EXPORTED), "operator": operator}
     for rules in ("spec", "stable"):
@@ -73,7 +73,7 @@ def normalized(x: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray
 
 
 def errors(size: int, offset: float) -> dict[str, float]:
-    """The largest error of each form, in ULP of the exact value or of 1, the larger; infinite where it is no number."""
+    """The largest error of each form, in ULP of the larger of the exact value and 1; infinite for NaN."""
     feeds = rows(size, offset)
     exact = normalized(*(value.astype(np.float64) for value in feeds.values()))
     unit = np.exp2(np.floor(np.log2(np.maximum(np.abs(exact), 1)))) * 2.0**-10
@@ -86,7 +86,7 @@ def errors(size: int, offset: float) -> dict[str, float]:
 
 
 OFFSETS = {f"between -{MAGNITUDE:g} and {MAGNITUDE:g}": 0.0, f"{MAGNITUDE:g}, give or take 100": MAGNITUDE}
-"""The activations that are tried, by what the table calls them, and their mean."""
+"""The mean of the activations, by their names in the table."""
 
 
 def main() -> None:

@@ -14,13 +14,13 @@ from reducelower.rulebook import RuleBook
 MODELS = Path(__file__).parent / "models"
 
 
-# A rule is named after the operator it replaces and takes the operator's inputs and attributes. It is written once, for
-# one opset version; the engine carries it to the model's.
+# A rule is named after the operator that it replaces, and has the operator's inputs and attributes. It is written once,
+# for one opset version; the engine converts it to the model's.
 @onnxscript.script(onnxscript.values.Opset("softplus", 1), default_opset=op)
 def ReduceLogSumExp(data, axes, keepdims: int, noop_with_empty_axes: int):  # noqa: N802 (the operator's name)
     """ReduceLogSumExp(x) = Log(ReduceSum(Exp(x - shift))) + shift, shift = maximum of x, kept finite"""
     maximum = op.ReduceMax(data, axes, keepdims=1, noop_with_empty_axes=noop_with_empty_axes)
-    # Infinity less infinity would be no number.
+    # Infinity minus infinity would be NaN.
     largest = op.Constant(value_float=3.4028234663852886e38)
     shift = op.Max(op.Min(maximum, largest), op.Neg(largest))
     difference = op.Sub(data, shift)
@@ -33,7 +33,7 @@ def ReduceLogSumExp(data, axes, keepdims: int, noop_with_empty_axes: int):  # no
 
 def main() -> None:
     model = onnx.load(MODELS / "gaussian_mixture_20.onnx")
-    # The largest number is that of float32: the overload says that the rule is for nothing else.
+    # The largest number is that of float32, so the overload limits the rule to float32.
     rule = ReduceLogSumExp.to_function_proto()
     rule.overload = "float"
     book = RuleBook.from_functions([rule])
@@ -42,7 +42,7 @@ def main() -> None:
     print("expanded:", *(node.op_type for node in expanded.graph.node))
     print(reducelower.verify(model, expanded))
 
-    # The way back: a form of this rule is ReduceLogSumExp again.
+    # The other direction: the body of this rule becomes ReduceLogSumExp again.
     raised = reducelower.raise_reductions(expanded, rules=[book])
     print("raised:", *(node.op_type for node in raised.graph.node))
 

@@ -1,4 +1,4 @@
-"""From a PyTorch module to a verified model for opset 13, with pip install torch onnxscript reducelower."""
+"""From a PyTorch module to a verified model for opset 13 (pip install torch onnxscript reducelower)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import reducelower
 
 
 class Scores(torch.nn.Module):
-    """Layer normalization, a norm and a logsumexp: nothing that opset 13 has, or has in this form."""
+    """Layer normalization, a norm and a logsumexp, which opset 13 lacks or has in another form."""
 
     def __init__(self) -> None:
         super().__init__()

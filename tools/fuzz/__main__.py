@@ -19,14 +19,14 @@ from tools.fuzz.processes import results
 
 
 def main() -> int:
-    """Run the cases of a seed and print what was found, and how often what came of them."""
+    """Run the cases of a seed; print findings, and how often each outcome came."""
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__.split("::")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000, help="how many cases")
     parser.add_argument("--start", type=int, default=0, help="number of the first case")
     parser.add_argument("--kind", choices=KINDS, default="nodes", help="single nodes, or graphs of 5 to 40 nodes")
     parser.add_argument("--as-drawn", action="store_true", help="print cases as they were drawn, not smaller ones")
-    parser.add_argument("--refusals", action="store_true", help="print what was refused, too")
+    parser.add_argument("--refusals", action="store_true", help="print refused cases too")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     began = time.monotonic()

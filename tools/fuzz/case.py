@@ -1,4 +1,4 @@
-"""One case: a model, values for its inputs, and what is done to it."""
+"""One case: a model, values for its inputs, and the operation to test."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from reducelower.model.skeleton import DEFAULTS_SINCE
 __all__ = ["OPAQUE", "Action", "Case", "all_nodes", "constants_of", "opset_of", "runnable"]
 
 OPAQUE = "fuzz.opaque"
-"""Domain of an operator that no schema describes, so that nothing is known behind it; it hands its input on."""
+"""Domain of an operator without a schema, so that nothing is known about its output; it returns its input."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """What is done to a model: converted to an opset version, expanded with a rule book, or raised.
+    """The operation on a model: conversion to an opset version, expansion with a rule book, or raise.
 
     Attributes:
         kind: ``convert``, ``expand`` or ``raise``.
@@ -34,11 +34,11 @@ class Action:
     rules: str = ""
 
     def __str__(self) -> str:
-        """What it is called in reports."""
+        """The name in reports."""
         return f"to {self.opset}" if self.kind == "convert" else f"{self.kind} {self.rules}".strip()
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """The model that comes out; ConversionError where it is refused."""
+        """The resulting model; raises ConversionError if it is refused."""
         if self.kind == "convert":
             return reducelower.convert_version(model, self.opset)
         if self.kind == "expand":
@@ -48,7 +48,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Case:
-    """A model, values for its inputs by name, and what is done to it."""
+    """A model, values for its inputs by name, and the operation."""
 
     name: str
     model: ModelProto
@@ -62,7 +62,7 @@ def opset_of(model: ModelProto) -> int:
 
 
 def all_nodes(holder: GraphProto | FunctionProto) -> Iterator[NodeProto]:
-    """Every node of a graph or function, those of its subgraphs included."""
+    """Every node of a graph or function, including those of its subgraphs."""
     for node in holder.node:
         yield node
         for attribute in node.attribute:
@@ -98,7 +98,7 @@ def runnable(model: ModelProto) -> ModelProto:
     imports = [helper.make_opsetid("", opset_of(model))]
     copy.functions.append(helper.make_function(OPAQUE, "Opaque", ["x"], ["y"], body, imports))
     if copy.ir_version < DEFAULTS_SINCE:
-        # Every initializer had to be an input then; one that still is could be overridden from here on.
+        # Every initializer had to be an input then. From IR 4 on, one that is an input could be overridden.
         constants = {tensor.name for tensor in copy.graph.initializer}
         for value in [value for value in copy.graph.input if value.name in constants]:
             copy.graph.input.remove(value)

@@ -1,4 +1,4 @@
-"""Whether two values are the same, as far as rounding in their element type allows."""
+"""Compare two values within the rounding of their element type."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["difference"]
 _TOLERANCE = {
     "float64": 1e-9, "float32": 1e-4, "float16": 8e-3, "bfloat16": 6e-2, "complex64": 1e-4, "complex128": 1e-9,
 }  # fmt: skip
-"""How far numbers of a type may be apart: relative to the number, and to 1 or the largest of the tensor below that."""
+"""Tolerances of a type: relative to the number, and to 1, or to the largest number of the tensor if that is less."""
 
 _LAST_OF_ONE = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""The last digit of 1 in a type."""
+"""The distance from 1 to the next number of a type."""
 
 _EIGHT_BITS = 0.26
 """One step of a float of eight bits or less."""
 
 
 def difference(wanted: Any, got: Any, *, single: bool = False, near_zero: bool = False) -> str:
-    """How two values differ, empty where they do not: tensors, sequences of them, or None.
+    """How two values differ, empty if they do not. A value is a tensor, a sequence of them, or None.
 
     Args:
         wanted: what the source computes.
         got: what the result does.
         single: whether doubles may be computed in single precision, as the specification's own bodies do.
-        near_zero: whether those near 0 come from numbers around 1, and may be as far off as four last digits of 1.
+        near_zero: whether results near 0 come from numbers around 1, and may be off by four times the ULP of 1.
     """
     if wanted is None or got is None:
         return "" if wanted is got else f"{got} instead of {wanted}"

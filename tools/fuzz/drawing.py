@@ -1,4 +1,4 @@
-"""One node being drawn: its schema says what it takes, a recipe says how shapes and values fit together."""
+"""A draft of a random node: its schema gives types and attributes, a recipe makes shapes and values fit together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Choice = TypeVar("_Choice")
 
 
 class NotDrawableError(Exception):
-    """This draw leads nowhere, such as an element type for which no value can be made; another one may."""
+    """This draw failed, for example at an element type for which no value can be made; another draw may succeed."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Input:
 
     Attributes:
         value: the array, or the arrays of a sequence.
-        is_parameter: whether exporters write it as a constant, such as axes; data otherwise.
+        is_parameter: whether exporters write it as a constant, such as axes; otherwise it is data.
     """
 
     value: Any
@@ -39,14 +39,14 @@ class Draft:
     """A node being drawn.
 
     Attributes:
-        rng: where every choice comes from.
+        rng: the source of all choices.
         schema: the operator's schema at the opset version.
         opset: opset version of the model.
-        pool: shapes and element types that are there already and are to be taken up, by element type name.
+        pool: shapes of existing values, to be reused, by element type name.
         edge: whether values are edge values.
-        sums: whether the operator sums what it is given.
-        types: what each type variable stands for, as schemas spell it.
-        inputs: what each input is, None where it is left out.
+        sums: whether the operator sums its inputs.
+        types: the type of each type variable, as schemas write it.
+        inputs: the inputs, None for one that is left out.
         attributes: attributes by name.
         outputs: number of outputs that a variadic operator has.
     """
@@ -63,7 +63,7 @@ class Draft:
     outputs: int = 1
 
     def flip(self, chance: float = 0.5) -> bool:
-        """Whether something happens that has this chance."""
+        """True with this probability."""
         return bool(self.rng.random() < chance)
 
     def integer(self, low: int, high: int) -> int:
@@ -71,11 +71,11 @@ class Draft:
         return int(self.rng.integers(low, high + 1))
 
     def pick(self, choices: Sequence[_Choice]) -> _Choice:
-        """One of some things."""
+        """One of the choices."""
         return choices[int(self.rng.integers(len(choices)))]
 
     def type_of(self, position: int, among: Collection[str] | None = None) -> int:
-        """The element type of an input, chosen for its type variable when first asked."""
+        """The element type of an input, chosen for its type variable on the first call."""
         formal = self._formal(position)
         if formal.type_str.startswith("tensor("):
             return parse_element_type(formal.type_str)
@@ -84,7 +84,7 @@ class Draft:
         return parse_element_type(self.types[formal.type_str])
 
     def output_type(self, variable: str, element_type: int) -> None:
-        """Say what an output's type variable stands for where no input does."""
+        """Set the type variable of an output that no input has."""
         allowed = next(one for one in self.schema.type_constraints if one.type_param_str == variable)
         name = f"tensor({TensorProto.DataType.Name(element_type).lower()})"
         if name not in allowed.allowed_type_strs:
@@ -92,7 +92,7 @@ class Draft:
         self.types[variable] = name
 
     def draw_element_type(self, variable: str, among: Collection[str] | None = None) -> int:
-        """An element type that a type variable may stand for."""
+        """An element type that a type variable allows."""
         allowed = next(one for one in self.schema.type_constraints if one.type_param_str == variable)
         return parse_element_type(self._draw_type(allowed.allowed_type_strs, among))
 
@@ -113,7 +113,7 @@ class Draft:
         return formals[min(position, len(formals) - 1)]
 
     def takes(self, name: str) -> bool:
-        """Whether the version has an attribute or input of a name, upper and lower case being the same."""
+        """Whether the version has an attribute or input of this name, ignoring case."""
         return name in self.schema.attributes or self._input_named(name) is not None
 
     def _input_named(self, name: str) -> int | None:
@@ -121,7 +121,7 @@ class Draft:
         return found[0] if found else None
 
     def shape(self, low: int = 0, high: int = 5, *, element_type: int | None = None) -> tuple[int, ...]:
-        """A shape with a rank between two, sometimes with a size of 0, often one that is there already."""
+        """A shape with a rank between low and high, sometimes with a size of 0, often that of an existing value."""
         if element_type is not None:
             name = str(TensorProto.DataType.Name(element_type)).lower()
             known = [shape for shape in self.pool.get(name, ()) if low <= len(shape) <= high]
@@ -132,31 +132,31 @@ class Draft:
         return tuple(self.pick(sizes) for _ in range(self.pick(ranks)))
 
     def data(self, position: int, low: int = 0, high: int = 5, among: Collection[str] | None = None) -> np.ndarray:
-        """Draw and give an input of any shape between two ranks."""
+        """Draw and set an input of any shape between two ranks."""
         element_type = self.type_of(position, among)
         return self.tensor(position, self.shape(low, high, element_type=element_type))
 
     def tensor(self, position: int, shape: Sequence[int], *, edge: bool | None = None) -> np.ndarray:
-        """Draw and give an input of a shape, of the element type its variable stands for."""
+        """Draw and set an input of a shape, with the element type of its type variable."""
         edge = self.edge if edge is None else edge
         return self.give(
             position, draw_values(self.rng, self.type_of(position), tuple(shape), edge=edge, sums=self.sums)
         )
 
     def give(self, position: int, value: Any, *, parameter: bool = False) -> Any:
-        """Set an input; binds its type variable if that is free."""
+        """Set an input, and its type variable if that is not set yet."""
         while len(self.inputs) <= position:
             self.inputs.append(None)
         self.inputs[position] = Input(value, parameter)
         return value
 
     def whole(self, position: int, numbers: Any, *, parameter: bool = True) -> np.ndarray:
-        """Give an input of whole numbers in the type its variable stands for, int64 or int32 where that is free."""
+        """Set an input of integers, in the type of its type variable, or int64 or int32 if that is not set yet."""
         element_type = self.type_of(position, ("int64", "int32", "int64"))
         return np.asarray(self.give(position, np.asarray(numbers).astype(dtype_of(element_type)), parameter=parameter))
 
     def state(self, name: str, value: Any) -> bool:
-        """Set an attribute or, in versions that have an input of that name, give that; False where it has neither."""
+        """Set an attribute, or the input of that name in versions that have one; False if the version has neither."""
         if name in self.schema.attributes:
             self.attributes[name] = value
             return True
@@ -173,7 +173,7 @@ class Draft:
         return True
 
     def maybe(self, name: str, choices: Sequence[_Choice], default: _Choice) -> _Choice:
-        """State one of some values, or nothing where that is allowed; returns what is in force."""
+        """State one of the values, or none if that is allowed; returns the value in force."""
         required = name in self.schema.attributes and self.schema.attributes[name].required
         position = self._input_named(name)
         if position is not None:
@@ -185,18 +185,18 @@ class Draft:
         return default
 
     def optional(self, position: int) -> bool:
-        """Whether an optional input is given; never where the version does not have it."""
+        """Whether to set an optional input; never if the version does not have it."""
         return position < len(self.schema.inputs) and self.flip()
 
     def axis(self, rank: int, *, negative: bool | None = None) -> int:
-        """An axis of data of a rank; negative ones only where the version takes them."""
+        """An axis for data of a rank; negative only if the version accepts that."""
         if not rank:
             raise NotDrawableError("a scalar has no axis")
         takes_negative = self.opset >= 11 if negative is None else negative
         return self.integer(-rank if takes_negative else 0, rank - 1)
 
     def axes(self, rank: int, *, least: int = 0) -> list[int]:
-        """Some different axes of data of a rank."""
+        """Some different axes for data of a rank."""
         if rank < least:
             raise NotDrawableError("too few axes")
         count = self.integer(least, rank)
@@ -204,7 +204,7 @@ class Draft:
         return [axis - rank if self.opset >= 11 and self.flip(0.4) else axis for axis in chosen]
 
     def fill_attributes(self, values: Callable[[str, str], Sequence[Any]]) -> None:
-        """State some of the attributes that the recipe left alone, from a table of values by operator and name."""
+        """State some of the attributes that the recipe did not set, from a table of values by operator and name."""
         for name, attribute in self.schema.attributes.items():
             choices = values(self.schema.name, name)
             if name in self.attributes or not (attribute.required or self.flip(0.4)):
@@ -218,7 +218,7 @@ class Draft:
 
 
 def type_proto(spelt: str, shape: Sequence[int | str | None] | None = None) -> TypeProto:
-    """A type from the way schemas spell it; the shape is that of a plain tensor."""
+    """A type from the text in schemas; the shape is for a plain tensor."""
     for prefix, make in (("seq(", helper.make_sequence_type_proto), ("optional(", helper.make_optional_type_proto)):
         if spelt.startswith(prefix):
             return make(type_proto(spelt[len(prefix) : -1]))

@@ -1,4 +1,4 @@
-"""What each runtime is known to get wrong, read from `known_gaps.toml`, and whether it concerns a model."""
+"""Known faults of the runtimes, read from `known_gaps.toml`, and whether they concern a model."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ __all__ = ["Facts", "Gap", "facts_of", "gap_of", "is_single", "known_gaps", "nev
 
 _FILE = Path(__file__).with_name("known_gaps.toml")
 _CONDITIONS = ("empty", "not finite", "NaN", "scalar", "function", "default of a function", "subgraph")
-"""What a gap may ask of a model and its values; the largest of a type count as not finite."""
+"""Conditions on a model and its values; the largest numbers of a type count as not finite."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Something a runtime gets wrong.
+    """A fault of a runtime.
 
     Attributes:
-        runtime: which one.
+        runtime: its name.
         reason: what it does, and how that is known to be wrong.
-        operators: operators it concerns; all where there are none.
-        opsets: the first and the last opset version it concerns.
-        types: element types of which the model has one anywhere; any where there are none.
-        data: element types of which the node's first output has one; any where there are none.
-        when: what else has to be true of the model, of `_CONDITIONS`.
-        outputs: how many outputs the node has at least.
-        input: the number of an input that the node has, counted from 0; any node where it is left out.
-        attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated, and
-            "stated" for one of any value, "negative" for numbers of which one is below zero.
-        shared: whether the node has to read something that is read once more, by itself, by others or in the next step.
-        single: whether all it gets wrong is that it computes doubles in single precision; it is asked, and believed as
-            far as that goes.
+        operators: the operators; all if empty.
+        opsets: the first and the last opset version.
+        types: element types, one of which the model has anywhere; any if empty.
+        data: element types, one of which the node's first output has; any if empty.
+        when: further conditions on the model, from `_CONDITIONS`.
+        outputs: the least number of outputs of the node.
+        input: the index of an input that the node has; None for any node.
+        attributes: attributes of the node, each with values of which it has one; "absent" means not stated, "stated"
+            means any value, "negative" means numbers with one below zero.
+        shared: whether the node must read a value that is read again, by itself, by others or in the next step.
+        single: whether the only fault is that it computes doubles in single precision. It runs all the same, and is
+            compared with that precision.
     """
 
     runtime: str
@@ -61,7 +61,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Facts:
-    """What gaps ask about a model and the values it is run on."""
+    """The facts that gaps ask for about a model and its values."""
 
     opset: int
     nodes: tuple[NodeProto, ...]
@@ -71,7 +71,7 @@ class Facts:
     read_again: frozenset[str] = frozenset()
 
     def also(self, values: Iterable[Any]) -> Facts:
-        """The facts where more values are known, such as those of the outputs."""
+        """The facts with more values, such as those of the outputs."""
         tensors = list(_tensors(values))
         return replace(self, types=self.types | _types(tensors), conditions=self.conditions | _conditions(tensors))
 
@@ -83,10 +83,10 @@ def _read() -> Mapping[str, Any]:
 
 @cache
 def known_gaps() -> tuple[Gap, ...]:
-    """Every gap of the file, in its order.
+    """All gaps in the order of the file.
 
     Raises:
-        ValueError: an entry asks for a condition that there is not.
+        ValueError: an entry asks for an unknown condition.
     """
     found = []
     for entry in _read().get("gap", ()):
@@ -135,7 +135,7 @@ def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
 
 
 def _read_again(model: ModelProto, nodes: Sequence[NodeProto]) -> Iterable[str]:
-    """Names that are read more than once; within a subgraph once a step."""
+    """Names that are read more than once; a subgraph reads once in each step."""
     reads = Counter(name for node in nodes for name in node.input)
     reads.update(value.name for value in model.graph.output)
     outermost = {id(node) for node in model.graph.node}
@@ -144,10 +144,10 @@ def _read_again(model: ModelProto, nodes: Sequence[NodeProto]) -> Iterable[str]:
 
 
 def _made_types(model: ModelProto) -> Mapping[str, str]:
-    """The element types of values by name, as far as they are stated or can be told."""
+    """The element types of values by name, as far as they are stated or can be inferred."""
     try:
         known = shape_inference.infer_shapes(runnable(model))
-    except Exception:  # it has several kinds of its own
+    except Exception:  # it raises several kinds of its own
         known = model
     graphs = [known.graph]
     for node in all_nodes(known.graph):
@@ -180,7 +180,7 @@ def _tensors(values: Iterable[Any]) -> Iterable[np.ndarray]:
 
 
 def _is_finite(tensor: np.ndarray) -> bool:
-    """Whether nothing is infinite, NaN, or so large that sums of some would be."""
+    """Whether no value is infinite or NaN, or so large that sums could be infinite."""
     if tensor.dtype.kind in "OUSb":
         return True
     with np.errstate(all="ignore"):
@@ -191,7 +191,7 @@ def _is_finite(tensor: np.ndarray) -> bool:
 
 
 def gap_of(runtime: str, facts: Facts) -> Gap | None:
-    """The first gap of a runtime for which it is not asked about a model; None where there is none."""
+    """The first gap that excludes a runtime for a model; None if there is none."""
     return next((gap for gap in known_gaps() if not gap.single and _concerns(gap, runtime, facts)), None)
 
 
@@ -230,7 +230,7 @@ def _is_among(values: Sequence[Any], found: Any) -> bool:
 
 
 _REFERRED = object()
-"""The value of an attribute that the call of the function around it states, which may be any."""
+"""The value of an attribute that the call of its function states; it may have any value."""
 
 
 def _value(attribute: AttributeProto) -> Any:

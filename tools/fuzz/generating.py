@@ -1,4 +1,4 @@
-"""The cases of a seed, by number: each is drawn from its own generator, so that any can be made again by itself."""
+"""The cases of a seed, by number. Each has its own generator, so that any can be made again alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIES = 20
 
 @cache
 def operator_versions() -> tuple[tuple[str, int, int], ...]:
-    """Every operator and version of it, with the first and the last opset version at which that one is in force."""
+    """Every version of every operator, with the first and the last opset version that use it."""
     found = []
     for op_type in sorted(set(all_operators()) - set(never_run())):
         since = versions(op_type)
@@ -35,10 +35,10 @@ def operator_versions() -> tuple[tuple[str, int, int], ...]:
 
 
 def node_case(rng: np.random.Generator, op_type: str, opset: int, name: str, action: Action | None = None) -> Case:
-    """A case of one node somewhere in a model.
+    """A case with one node somewhere in a model.
 
     Raises:
-        NotDrawableError: nothing came of it.
+        NotDrawableError: the draw failed.
     """
     for attempt in range(_TRIES):
         try:
@@ -55,9 +55,9 @@ def node_case(rng: np.random.Generator, op_type: str, opset: int, name: str, act
 
 
 def _action(rng: np.random.Generator, opset: int, operators: set[str], *, edge: bool = False) -> Action:
-    """Mostly a conversion, near or far; expansion and raising where there is something to expand or raise.
+    """Mostly a conversion, near or far; an expansion or raise only if there is something to expand or raise.
 
-    The specification's own bodies do not bear edge values, and promise not to.
+    The specification's own bodies are not tested with edge values, which they do not promise to handle.
     """
     reduces = any(name.startswith("Reduce") for name in operators)
     chance = rng.random()
@@ -73,10 +73,10 @@ def _action(rng: np.random.Generator, opset: int, operators: set[str], *, edge: 
 
 
 def generate(kind: str, seed: int, number: int) -> Case:
-    """The case of a seed with a number.
+    """The case with a number.
 
     Raises:
-        NotDrawableError: nothing came of that number.
+        NotDrawableError: the draw of that number failed.
     """
     rng = np.random.default_rng([seed, number, KINDS.index(kind)])
     name = f"{kind} {seed}/{number}"

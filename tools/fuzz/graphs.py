@@ -1,8 +1,8 @@
-"""Random graphs of 5 to 40 nodes: each node is run as it is added, so that the graph is known to be valid.
+"""Random graphs of 5 to 40 nodes. Each node is run when it is added, so that the graph is valid.
 
-What conversions find hard is drawn more often than chance would have it: nodes like earlier ones on data of another
-rank, one set of axes spelled as an own or a shared initializer or a Constant in any form, values behind operators that
-no schema describes, and types, shapes and ranks stated here and left out there.
+Cases that are hard for conversions are drawn more often: nodes like earlier ones on data of another rank; the same axes
+as an initializer of their own, a shared initializer or a Constant in any form; values after operators without a schema;
+types, shapes and ranks that are stated in some places and left out in others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGEST = 2000
 
 @dataclass
 class Value:
-    """A value of the graph: what it is in this run, and whether rounding cannot have touched it."""
+    """A value of the graph: its data in this run, and whether no rounding has touched it."""
 
     array: np.ndarray
     is_exact: bool
@@ -50,15 +50,15 @@ class Growing:
 
     @property
     def rng(self) -> np.random.Generator:
-        """Where every choice comes from."""
+        """The source of all choices."""
         return self.placed.rng
 
     def pick(self, choices: list[Any]) -> Any:
-        """One of some things."""
+        """One of the choices."""
         return choices[int(self.rng.integers(len(choices)))]
 
     def pool(self) -> dict[str, list[tuple[int, ...]]]:
-        """Shapes of the values there are, by the name of their element type."""
+        """Shapes of the existing values, by the name of their element type."""
         found: dict[str, list[tuple[int, ...]]] = {}
         for value in self.values.values():
             found.setdefault(type_string(value.array)[7:-1], []).append(value.array.shape)
@@ -71,7 +71,7 @@ def random_graphs(seed: int, count: int, *, opset: int | None = None) -> list[tu
     Args:
         seed: the same seed gives the same models.
         count: how many.
-        opset: opset version they are written for; any from 7 on if left out.
+        opset: their opset version; any from 7 on if left out.
     """
     found = []
     for number in range(count):
@@ -83,7 +83,7 @@ def random_graphs(seed: int, count: int, *, opset: int | None = None) -> list[tu
 
 
 def draw_graph(rng: np.random.Generator, opset: int) -> tuple[ModelProto, dict[str, Any], set[str]]:
-    """A graph, values for its inputs, and the operators it holds."""
+    """A graph, values for its inputs, and its operators."""
     graph = Growing(Placed(rng, opset))
     for at in range(int(rng.integers(1, 4))):
         element_type = (TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE)[
@@ -117,7 +117,7 @@ def _add_input(graph: Growing, name: str, array: np.ndarray) -> None:
 
 
 def _add(graph: Growing, op_type: str) -> None:
-    """Add a node whose data are values that are there, where some fit."""
+    """Add a node whose data are existing values, if some fit."""
     node = draw_node(graph.rng, op_type, graph.placed.opset, graph.pool())
     names: list[str | None] = []
     inputs: list[Input | None] = []
@@ -126,7 +126,7 @@ def _add(graph: Growing, op_type: str) -> None:
         if given is None:
             names.append("")
         elif fitting and graph.rng.random() < 0.9:
-            # What was made last is the most likely to have had something done to it.
+            # The newest value is the most likely to come out of earlier nodes.
             name = fitting[-1] if graph.rng.random() < 0.4 else graph.pick(fitting)
             names.append(name)
             given = replace(given, value=graph.values[name].array)
@@ -149,7 +149,7 @@ def _fitting(graph: Growing, array: Any, op_type: str) -> list[str]:
 
 
 def _add_like(graph: Growing) -> None:
-    """Add a node like an earlier one, on other data of the same element type and any shape."""
+    """Add a node like an earlier one, on other data of the same element type with any shape."""
     node, names = graph.pick(graph.drawn)
     if not names or not isinstance(node.inputs[0], Input) or names[0] not in graph.values:
         raise NotDrawableError("it reads no value")
@@ -170,7 +170,7 @@ def _add_like(graph: Growing) -> None:
 
 
 def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
-    """Run the node; if something sensible comes of it, write it down with constants for what has no name yet."""
+    """Run the node. If the result is usable, add the node, and constants for inputs that have no name yet."""
     found = _outcome(node)
     arrays = [np.asarray(value) for value in found]
     if any(given is not None and not given.is_parameter and not np.size(given.value) for given in node.inputs):
@@ -194,7 +194,7 @@ def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
 
 
 def _outcome(node: DrawnNode) -> list[Any]:
-    """What the node computes by the runtime that is to run the whole graph, where that is not known to be wrong."""
+    """The outputs of the node by the runtime that will run the whole graph, unless it is known to be wrong."""
     model, feeds = alone(node)
     runtime = "onnxruntime" if node.opset <= NEWEST_OF_ONNXRUNTIME else "reference"
     found = run(runtime, model, feeds).values
@@ -217,7 +217,7 @@ def _is_sensible(array: np.ndarray) -> bool:
 
 
 def _constant(graph: Growing, value: Any) -> str:
-    """A constant: one that is there already with that value, or another one, as an initializer, node or input."""
+    """A constant: an existing one with that value, or a new initializer, node or input."""
     if isinstance(value, list) or graph.rng.random() < 0.04:
         name = f"i{len(graph.placed.inputs)}"
         _add_input(graph, name, np.asarray(value))
@@ -236,7 +236,7 @@ def _constant(graph: Growing, value: Any) -> str:
 
 
 def _blur(graph: Growing) -> None:
-    """A value behind a node of which nothing, or not the rank, is known before it runs."""
+    """The value after a node whose output, or its rank, is unknown before it runs."""
     name = graph.pick([name for name in graph.values if f"{name}_blurred" not in graph.values] or [""])
     if not name or name.endswith("_blurred"):
         raise NotDrawableError("there is nothing left to blur")
@@ -247,7 +247,7 @@ def _blur(graph: Growing) -> None:
 
 
 def _finished(graph: Growing) -> ModelProto:
-    """The model: what nothing reads is an output, and so are some of the others; some types are stated."""
+    """The model. Values that nothing reads are outputs, and so are some others; some types are stated."""
     placed = graph.placed
     for name in graph.made:
         array = graph.values[name].array

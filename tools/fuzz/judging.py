@@ -1,4 +1,4 @@
-"""What became of a case: refused, equal, or a finding."""
+"""The verdict on a case: refused, equal, or a finding."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from tools.fuzz.runtimes import RUNTIMES, Outcome, run
 __all__ = ["FINDINGS", "Verdict", "judge"]
 
 FINDINGS = frozenset({"crash", "invalid", "changed input", "not idempotent", "fails", "wrong", "death", "hang"})
-"""The kinds of verdict that say that something is to be mended, here or in `known_gaps.toml`."""
+"""The kinds of verdict that need a fix, in the package or in `known_gaps.toml`."""
 
 _RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"})
-"""Operators whose numbers no two runs share; those of Bernoulli and Dropout are drawn so that they are certain."""
+"""Operators with random results; Bernoulli and Dropout are drawn so that their results are certain."""
 
 
 _SINGLE = frozenset({"Attention", "GroupNormalization", "LayerNormalization", "RMSNormalization"})
-"""Operators with an attribute that says to compute in single precision, as it does unless stated otherwise."""
+"""Operators with an attribute for the precision of the computation, which is single by default."""
 
 _NEAR_ZERO = frozenset({"BatchNormalization", "BlackmanWindow", "Log", "LogSoftmax", "ReduceLogSum", "ReduceLogSumExp"})
-"""Operators whose results near 0 come from numbers around 1, with what these are rounded by."""
+"""Operators whose results near 0 come from numbers around 1, and have their rounding errors."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case.
+    """The verdict on a case.
 
     Attributes:
-        kind: ``invalid source``, ``refused``, ``no judge`` (valid, but its source is run by none), ``not run`` (the
-            result is run by none), ``equal``, or one of `FINDINGS`.
+        kind: ``invalid source``, ``refused``, ``no judge`` (no runtime runs the source), ``not run`` (no runtime runs
+            the result), ``equal``, or one of `FINDINGS`.
         detail: more about it, in one line.
-        judges: the runtimes that were compared, each with itself or with the other.
+        judges: the runtimes that were compared, with themselves or with each other.
     """
 
     kind: str
@@ -49,16 +49,16 @@ class Verdict:
 
     @property
     def is_finding(self) -> bool:
-        """Whether something is to be mended."""
+        """Whether something needs a fix."""
         return self.kind in FINDINGS
 
 
 def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) -> Verdict:
-    """Convert a case and compare what its result computes with what its source does.
+    """Convert a case, run source and result, and compare their outputs.
 
     Args:
         case: the case; its model is not changed.
-        reached: called with the stage that begins, ``source`` or ``result``: runtimes may end the process.
+        reached: called with the stage that begins, ``source`` or ``result``, because a runtime may crash.
     """
     reached("source")
     problem = _invalid(case.model)
@@ -89,13 +89,13 @@ def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) ->
 def _invalid(model: ModelProto) -> str:
     try:
         checker.check_model(model, full_check=True)
-    except Exception as error:  # the checker has several kinds of its own
+    except Exception as error:  # the checker raises several kinds of its own
         return " ".join(str(error).split()) or type(error).__name__
     return ""
 
 
 def _unsteady(case: Case, made: ModelProto) -> Verdict | None:
-    """What a second conversion to the same target changes; raising may find more to fold in what it made."""
+    """Whether a second conversion to the same target changes the result; a second raise may change it."""
     if case.action.kind == "raise":
         return None
     try:
@@ -107,7 +107,7 @@ def _unsteady(case: Case, made: ModelProto) -> Verdict | None:
 
 
 def _outcomes(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Outcome]:
-    """What each runtime makes of a model, those that are known to get it wrong left out."""
+    """The outcome of each runtime for a model, except those that are known to get it wrong."""
     found = {}
     facts = facts_of(model, feeds.values())
     for runtime in RUNTIMES:
@@ -122,7 +122,7 @@ def _outcomes(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Outcome]
 
 
 def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare: _Comparison) -> Verdict:
-    """Each runtime is compared with itself where it ran both sides, else with the other."""
+    """Compare each runtime with itself if it ran both sides, otherwise with the other."""
     both = [name for name in wanted if wanted[name].values is not None and got[name].values is not None]
     failed = [
         f"{name}: {got[name].error}"
@@ -140,7 +140,7 @@ def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare
     judges = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     differences = []
     for one, other in pairs:
-        # What one runtime computes in double precision the other may compute in single.
+        # One runtime may compute in double precision what the other computes in single.
         rounds = one != other or wanted[one].single or got[other].single
         between = partial(compare, single=True) if rounds and compare is not _shapes_differ else compare
         problem = _differs(wanted[one].values or (), got[other].values or (), between)
@@ -157,7 +157,7 @@ _Comparison: TypeAlias = Callable[..., str]
 
 
 def _comparison(case: Case) -> _Comparison:
-    """How the values of a case are compared."""
+    """The comparison for the outputs of a case."""
     operators = {node.op_type for node in facts_of(case.model, ()).nodes}
     if operators & _RANDOM:
         return _shapes_differ

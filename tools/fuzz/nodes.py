@@ -19,14 +19,14 @@ __all__ = ["DrawnNode", "draw_node", "draw_until_valid", "operators_at"]
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node that is not in a graph yet.
+    """A node outside of a graph.
 
     Attributes:
         op_type: the operator.
         opset: opset version of the default domain.
-        inputs: its inputs, None where one is left out.
+        inputs: its inputs, None for one that is left out.
         attributes: attributes by name.
-        output_types: type of each output as schemas spell it; empty where the output is left out.
+        output_types: type of each output as schemas write it; empty if the output is left out.
     """
 
     op_type: str
@@ -36,7 +36,7 @@ class DrawnNode:
     output_types: tuple[str, ...]
 
     def written(self, inputs: Sequence[str], outputs: Sequence[str], name: str = "") -> NodeProto:
-        """The node with names; `outputs` has one for every output that is there."""
+        """The node with names; `outputs` has one for every output that is not left out."""
         given = iter(outputs)
         names = [next(given) if spelt else "" for spelt in self.output_types]
         node: NodeProto = helper.make_node(self.op_type, list(inputs), names, name=name or None)
@@ -75,14 +75,14 @@ def draw_node(
     """Draw a node of an operator.
 
     Args:
-        rng: where every choice comes from.
+        rng: the source of all choices.
         op_type: the operator.
         opset: opset version, at which the operator exists.
-        pool: shapes that are there already, by the name of their element type.
+        pool: shapes of existing values, by the name of their element type.
         edge: whether data are edge values.
 
     Raises:
-        NotDrawableError: this draw leads nowhere; another may.
+        NotDrawableError: this draw failed; another may succeed.
     """
     found = schema(op_type, opset)
     assert found is not None, (op_type, opset)
@@ -94,10 +94,10 @@ def draw_node(
 
 
 def draw_until_valid(rng: np.random.Generator, op_type: str, opset: int, *, tries: int = 50, **how: Any) -> DrawnNode:
-    """Draw until something comes of it.
+    """Draw until a draw succeeds.
 
     Raises:
-        NotDrawableError: nothing did.
+        NotDrawableError: all draws failed.
     """
     for _ in range(tries):
         try:

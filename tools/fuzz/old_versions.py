@@ -1,7 +1,7 @@
-"""What old versions of operators mean, in numpy, from their pages: the reference evaluator has newer versions alone.
+"""Old versions of operators in numpy, from their pages: the reference evaluator has only newer versions.
 
-With them the reference judges opset versions that no runtime reads any more. Each function takes the inputs and the
-attributes of its version, and is found by operator and opset version in `old_operators`.
+With them the reference can judge opset versions that no runtime reads any more. Each function has the inputs and the
+attributes of its version; `old_operators` lists it by operator and opset version.
 Source: https://onnx.ai/onnx/operators/, the page of each operator at the version.
 """
 
@@ -25,11 +25,11 @@ from tools.fuzz.windows import average_pool, conv, lp_pool, max_pool, qlinear_co
 __all__ = ["old_operators"]
 
 _Meaning = Callable[..., Any]
-"""From inputs and attributes to the output, or to a tuple of all outputs."""
+"""A function from inputs and attributes to the output, or to a tuple of all outputs."""
 
 
 def _aligned(a: np.ndarray, b: np.ndarray, broadcast: int, axis: int | None) -> np.ndarray:
-    """The second operand with ones behind it, so that its first dimension lies at an axis of the first operand's."""
+    """The second operand with ones added to its shape, so that its first dimension aligns with `axis` of the first."""
     if not broadcast or b.ndim >= a.ndim:
         return b
     start = a.ndim - b.ndim if axis is None else axis % a.ndim
@@ -54,7 +54,7 @@ def _gemm(a: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, beta: float
 
 
 def _flattened(compute: Callable[[np.ndarray], np.ndarray]) -> _Meaning:
-    """Computed over all dimensions from an axis on, as one."""
+    """The operator over all dimensions from an axis on, flattened into one."""
 
     def meaning(x: np.ndarray, axis: int = 1) -> np.ndarray:
         wide = x.astype(np.float64)
@@ -79,7 +79,7 @@ def _clip(x: np.ndarray, min: float | None = None, max: float | None = None, **_
 
 
 def _clip_between(x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None) -> np.ndarray:
-    """A bound that is left out is the largest number of the element type, not infinity."""
+    """Without a stated bound, the limit is the largest number of the element type, not infinity."""
     limits = ml_dtypes.iinfo(x.dtype) if is_exact_type(x.dtype) else ml_dtypes.finfo(x.dtype)
     bounded = np.maximum(x, limits.min if low is None else low)
     return np.minimum(bounded, limits.max if high is None else high).astype(x.dtype)
@@ -99,7 +99,7 @@ def _dropout(x: np.ndarray, is_test: int = 1, **_: Any) -> np.ndarray:
 def _batch_normalization(
     x: np.ndarray, scale: np.ndarray, bias: np.ndarray, mean: np.ndarray, variance: np.ndarray, **rest: Any
 ) -> np.ndarray:
-    """Outside of training; the parameters are of a channel, or of every element of an instance."""
+    """Outside of training, with parameters per channel, or per element of an instance."""
     if not rest.get("is_test", 1):
         axes = (0, *range(2, x.ndim))
         mean, variance = x.mean(axis=axes), x.var(axis=axes)
@@ -109,7 +109,7 @@ def _batch_normalization(
 
 
 def _prelu(x: np.ndarray, slope: np.ndarray, **_: Any) -> np.ndarray:
-    """Slopes are one for all or one a channel."""
+    """There is one slope for all channels, or one per channel."""
     spread = slope.reshape(-1, *(1,) * (x.ndim - 2)) if slope.size > 1 else slope
     return np.where(x < 0, x * spread, x).astype(x.dtype)
 
@@ -137,7 +137,7 @@ def _reshape(x: np.ndarray, shape: list[int], **_: Any) -> np.ndarray:
 
 
 def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **how: Any) -> tuple[np.ndarray, ...]:
-    """The sizes are an input or an attribute, or the parts are equal."""
+    """Sizes are an input or an attribute; without them the parts are equal."""
     axis = how.get("axis") or 0
     given = how.get("split") if sizes is None else sizes.astype(np.int64)
     given = [x.shape[axis] // outputs] * outputs if given is None else given
@@ -147,7 +147,7 @@ def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **ho
 def _slice(
     x: np.ndarray, starts: np.ndarray, ends: np.ndarray, axes: np.ndarray | None = None, steps: np.ndarray | None = None
 ) -> np.ndarray:
-    """Bounds are clamped to what there is; going backward, a start before the first element is that element."""
+    """Bounds are clamped to the data; with a negative step, a start before the first element becomes that element."""
     along = np.arange(starts.size) if axes is None else axes.reshape(-1)
     by = np.ones(starts.size, np.int64) if steps is None else steps.reshape(-1)
     for axis, start, end, step in zip(along, starts.reshape(-1), ends.reshape(-1), by, strict=True):
@@ -164,7 +164,7 @@ def _shape(x: np.ndarray, start: int = 0, end: int | None = None) -> np.ndarray:
 
 
 def _lp_normalization(x: np.ndarray, p: int = 2, axis: int = -1, **_: Any) -> np.ndarray:
-    """Where the norm is 0 the data are, too."""
+    """If the norm is 0, the data are 0 too."""
     wide = x.astype(np.float64)
     norm = (np.abs(wide) ** p).sum(axis=axis, keepdims=True) ** (1 / p)
     return (wide / np.where(norm == 0, 1, norm)).astype(x.dtype)
@@ -175,7 +175,7 @@ def _spread_prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def _log_sum_exp(x: np.ndarray, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> np.ndarray:
-    """In double precision, with the maximum taken out where it is finite."""
+    """In double precision, with the maximum subtracted if it is finite."""
     if (axes is None or not len(axes)) and noop_with_empty_axes:
         return x
     along = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
@@ -187,7 +187,7 @@ def _log_sum_exp(x: np.ndarray, axes: Any = None, keepdims: int = 1, noop_with_e
 
 
 def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
-    """A place in the result stands for itself divided by the scale; nearest takes the one below."""
+    """A position in the result maps to itself divided by the scale; nearest rounds down."""
     scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
     for axis, scale in enumerate(scales):
         places = np.arange(int(np.floor(x.shape[axis] * scale))) / scale
@@ -242,12 +242,12 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("GRU", 1, 99, gru),
     ("LSTM", 1, 99, lstm),
 )
-"""Operator, first and last opset version, and what it means at those."""
+"""Operator, first and last opset version, and its function."""
 
 
 @cache
 def old_operators(opset: int) -> tuple[type[OpRun], ...]:
-    """The operators whose version in force at an opset version the reference does not have, or takes for another."""
+    """The operators at an opset version for which the reference lacks the version, or uses a wrong one."""
     return tuple(
         _class(op_type, opset, meaning) for op_type, first, last, meaning in _MEANINGS if first <= opset <= last
     )

@@ -1,4 +1,4 @@
-"""The places a node can stand in: main graph, branch, body of a Loop or Scan, function."""
+"""The places where a node can be: main graph, branch, body of a Loop or Scan, function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.fuzz.nodes import DrawnNode
 __all__ = ["STACKING", "Placed", "finish", "place_inside", "places_of", "put", "value_name"]
 
 STACKING = ("loop", "scan")
-"""Places whose outputs are what every step yields, stacked."""
+"""Places that stack the outputs of every step."""
 
 
 @dataclass
@@ -44,12 +44,12 @@ class Placed:
     shapes: list[tuple[int, ...] | None] = field(default_factory=list)
 
     def flip(self, chance: float = 0.5) -> bool:
-        """Whether something happens that has this chance."""
+        """True with this probability."""
         return bool(self.rng.random() < chance)
 
 
 def places_of(node: DrawnNode) -> tuple[str, ...]:
-    """The places a node can stand in: what is stacked has to be a tensor."""
+    """The places where a node can be; only tensors can be stacked."""
     of_tensors = all(spelt.startswith("tensor(") or not spelt for spelt in node.output_types)
     found = ["main", "if"] + (["loop"] if of_tensors and node.opset >= 8 else [])
     found += ["scan"] if of_tensors and node.opset >= 9 else []
@@ -57,18 +57,18 @@ def places_of(node: DrawnNode) -> tuple[str, ...]:
 
 
 def put(placed: Placed, where: str, nodes: list[NodeProto], outputs: list[str], types: list[str]) -> None:
-    """Put nodes in a place; `value_name` says what their outputs are called outside of it."""
+    """Put nodes in a place; `value_name` returns the names of their outputs outside of it."""
     _PLACERS[where](placed, nodes, outputs, types)
 
 
 def place_inside(placed: Placed, node: NodeProto, outputs: list[str], types: list[str]) -> None:
-    """Put a node of a larger graph into it, mostly as it is, sometimes into branches or a function."""
+    """Add a node to a larger graph, mostly as it is, sometimes inside branches or a function."""
     chance = placed.rng.random()
     put(placed, "if" if chance < 0.06 else "function" if chance < 0.12 else "main", [node], outputs, types)
 
 
 def value_name(where: str, output: str) -> str:
-    """What is called outside of a place what is called `output` inside."""
+    """The name outside of a place for `output` inside."""
     return f"{output}_all" if where in STACKING else output
 
 
@@ -103,7 +103,7 @@ def _in_loop(placed: Placed, nodes: list[NodeProto], outputs: list[str], types: 
     )
     body.input.append(helper.make_tensor_value_info("step", TensorProto.INT64, []))
     body.input.append(helper.make_tensor_value_info("go", TensorProto.BOOL, []))
-    if placed.opset < 11:  # which has to carry something
+    if placed.opset < 11:  # a Loop must carry a value
         body.input.append(helper.make_tensor_value_info("carried", TensorProto.FLOAT, []))
         body.node.append(helper.make_node("Identity", ["carried"], ["carried_on"]))
         body.output.insert(1, helper.make_tensor_value_info("carried_on", TensorProto.FLOAT, []))
@@ -182,7 +182,7 @@ def finish(placed: Placed) -> ModelProto:
     oldest = helper.find_min_ir_version_for(imports, ignore_unknown=True)
     model: ModelProto = helper.make_model(graph, opset_imports=imports, functions=placed.functions)
     model.ir_version = max(oldest, 8 if placed.functions else 3 if placed.flip(0.3) else 4)
-    if model.ir_version < 4:  # initializers are inputs as well
+    if model.ir_version < 4:  # initializers must be inputs as well
         for tensor in placed.initializers:
             model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     return model

@@ -1,4 +1,4 @@
-"""One drawn node in a model: how its inputs reach it, and what is stated of them."""
+"""Put a drawn node into a model: how its inputs reach it, and which types and shapes are stated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["alone", "blurred", "constant_node", "place", "stated_shape"]
 
 
 def stated_shape(rng: np.random.Generator, shape: Sequence[int], prefix: str) -> list[int | str | None]:
-    """What is stated of a shape: all of it, or some sizes by name or not at all."""
+    """The stated shape: complete, or with some sizes as names or unknown."""
     if rng.random() < 0.6:
         return list(shape)
     kinds = rng.integers(0, 3, len(shape))
@@ -29,7 +29,7 @@ def stated_shape(rng: np.random.Generator, shape: Sequence[int], prefix: str) ->
 
 
 def constant_node(rng: np.random.Generator, value: np.ndarray, name: str, opset: int) -> NodeProto:
-    """A Constant node in one of the forms that the opset version has for the value."""
+    """A Constant node in one of the opset version's forms for the value."""
     kind = {"i": "int", "f": "float"}.get(value.dtype.kind) if value.dtype in (np.int64, np.float32) else None
     if kind and opset >= 12 and value.ndim < 2 and rng.random() < 0.4:
         key, given = f"value_{kind}{'s' if value.ndim else ''}", value.tolist()
@@ -47,7 +47,7 @@ def _input(placed: Placed, name: str, value: Any) -> None:
 
 
 def _as_node(opset: int, value: np.ndarray) -> bool:
-    """Whether a Constant node can hold a value: before opset 9 only floats."""
+    """Whether a Constant node can hold a value; before opset 9 only floats."""
     return opset >= 9 or value.dtype in (np.float32, np.float64, np.float16)
 
 
@@ -63,9 +63,9 @@ def _constant(placed: Placed, name: str, value: np.ndarray, *, inside: list[Node
 
 
 def alone(node: DrawnNode) -> tuple[ModelProto, dict[str, Any]]:
-    """A model of the node alone, which states its inputs and the types of its outputs, and values for its inputs.
+    """A model with only the node, which states its inputs and the types of its outputs, and values for its inputs.
 
-    What exporters write as constants are initializers, so that inference looks at them.
+    Parameters that exporters write as constants are initializers, so that shape inference reads them.
     """
     placed = Placed(np.random.default_rng(0), node.opset)
     feeds = {}
@@ -90,14 +90,14 @@ def alone(node: DrawnNode) -> tuple[ModelProto, dict[str, Any]]:
 
 
 _KEEPING = ("Cast", "Clip", "Dropout")
-"""Operators with recipes that keep the shape of their data; the inference of opset version 1 does not say so."""
+"""Operators with recipes that keep the shape of their data, which shape inference at opset 1 does not know."""
 
 
 def _shapes(node: DrawnNode) -> list[tuple[int, ...] | None]:
-    """The shapes of what the node yields, None for sequences: by a runtime that runs it, or else by inference.
+    """The shapes of the node's outputs, None for sequences, from a runtime that runs it, or else from inference.
 
     Raises:
-        NotDrawableError: neither says.
+        NotDrawableError: neither works.
     """
     model, feeds = alone(node)
     facts = facts_of(model, feeds.values())
@@ -123,7 +123,7 @@ def _type_of(value: Any) -> str:
 
 
 def blurred(placed: Placed, name: str, value: np.ndarray) -> str:
-    """The same value behind a node of which nothing, or not the rank, is known before it runs."""
+    """The same value after a node whose output, or its rank, is unknown before it runs."""
     made = f"{name}_blurred"
     if placed.opset < 5 or placed.flip():
         placed.nodes.append(helper.make_node("Opaque", [name], [made], domain=OPAQUE))
@@ -136,10 +136,10 @@ def blurred(placed: Placed, name: str, value: np.ndarray) -> str:
 
 
 def place(rng: np.random.Generator, node: DrawnNode, where: str) -> tuple[ModelProto, dict[str, Any]]:
-    """A model that holds the node in a place, and values for its inputs.
+    """A model with the node in a place, and values for its inputs.
 
     Raises:
-        NotDrawableError: nothing says what shapes the node yields.
+        NotDrawableError: the shapes of the node's outputs are unknown.
     """
     placed = Placed(rng, node.opset, shapes=_shapes(node))
     inner: list[NodeProto] = []
@@ -167,7 +167,7 @@ def place(rng: np.random.Generator, node: DrawnNode, where: str) -> tuple[ModelP
 
 
 def _state(placed: Placed, names: Sequence[str], types: Sequence[str], stacked: tuple[int, ...]) -> None:
-    """State the outputs of the model, whose ranks the checker wants to be stated."""
+    """State the outputs of the model with their ranks, which the checker requires."""
     for name, spelt, shape in zip(names, types, placed.shapes, strict=True):
         plain = spelt.startswith("tensor(") and shape is not None
         sizes = stated_shape(placed.rng, (*stacked, *shape), name) if plain and shape is not None else None

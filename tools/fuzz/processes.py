@@ -1,4 +1,4 @@
-"""Cases run in another process, which is started again behind the case that ended it."""
+"""Run cases in another process, which is started again after the case that crashed it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["Result", "results"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 120
-"""How long a stage of one case may take; on a machine that does much else it needs a multiple of the usual second."""
+"""Seconds that a stage of one case may take; a busy machine needs a multiple of the usual second."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one case.
+    """The outcome of one case.
 
     Attributes:
         number: its number in the seed.
         kind: a kind of verdict, ``not drawn``, ``source ends the process``, ``death`` or ``hang``.
         detail: more about it.
-        name: what the case is.
+        name: a description of the case.
         text: the smallest case that shows a finding.
     """
 
@@ -41,14 +41,14 @@ class Result:
 def results(
     kind: str, seed: int, start: int, count: int, *, shrinks: bool = True, python: str = sys.executable
 ) -> Iterator[Result]:
-    """Run cases one after another and yield what became of each.
+    """Run cases one after another and yield their outcomes.
 
     Args:
         kind: kind of case, of `generating.KINDS`.
         seed: their seed.
         start: number of the first.
         count: how many.
-        shrinks: whether a smaller case is looked for where there is a finding.
+        shrinks: whether to look for a smaller case after a finding.
         python: the interpreter that runs them.
     """
     number, stop = start, start + count
@@ -59,7 +59,7 @@ def results(
 
 
 def _until_it_ends(python: str, kind: str, seed: int, start: int, stop: int, *, shrinks: bool) -> Iterator[Result]:
-    """The results of one process; where it dies or hangs, the case it was at is the last."""
+    """The results of one process; if it crashes or hangs, its current case is the last."""
     command = [python, "-m", "tools.fuzz.worker", kind, str(seed), str(start), str(stop), str(int(shrinks))]
     process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     lines: queue.Queue[str | None] = queue.Queue()
@@ -96,7 +96,7 @@ def _forward(stream: IO[str], lines: queue.Queue[str | None]) -> None:
 
 
 def _ended(last: dict[str, Any], kind: str, detail: str) -> Result:
-    if last["stage"] == "found":  # while a smaller case was looked for
+    if last["stage"] == "found":  # while it looked for a smaller case
         return Result(last["number"], last["kind"], last["detail"], last["name"])
     if last["stage"] in ("draw", "source"):
         return Result(last["number"], "source ends the process", detail)

@@ -1,6 +1,6 @@
 """RNN, GRU and LSTM in numpy, from the equations on their pages.
 
-The reference evaluator goes on behind the lengths that sequence_lens states, and has no older versions.
+The reference evaluator ignores the lengths in sequence_lens, and has no older versions.
 Sources: https://onnx.ai/onnx/operators/onnx__RNN.html, onnx__GRU.html and onnx__LSTM.html.
 """
 
@@ -35,7 +35,7 @@ def rnn(x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, initial: Any
 
 
 def gru(x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, initial: Any = None, **how: Any) -> _States:
-    """Y and Y_h of GRU, whose gates stand in the order update, reset, hidden."""
+    """Y and Y_h of GRU; its gates have the order update, reset, hidden."""
 
     def step(direction: int, now: np.ndarray, states: _States, f: Sequence[_Activation]) -> _States:
         before = states[0]
@@ -56,7 +56,7 @@ def lstm(
     x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, initial: Any = None, cell: Any = None,
     peepholes: Any = None, **how: Any,
 ) -> _States:  # fmt: skip
-    """Y, Y_h and Y_c of LSTM, whose gates stand in the order input, output, forget, cell."""
+    """Y, Y_h and Y_c of LSTM; its gates have the order input, output, forget, cell."""
 
     def step(direction: int, now: np.ndarray, states: _States, f: Sequence[_Activation]) -> _States:
         before, cell_before = states
@@ -74,7 +74,7 @@ def lstm(
 def _products(
     direction: int, now: np.ndarray, before: np.ndarray, w: Any, r: Any, b: Any, gates: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What a step's data and the state before it give for every gate, with their biases."""
+    """The inputs of every gate: from the step's data, the state before it, and the biases."""
     of_data, of_state = (0, 0) if b is None else np.split(b[direction], 2)
     assert w.shape[1] == gates * before.shape[-1]
     return now @ w[direction].T + of_data, before @ r[direction].T + of_state
@@ -89,7 +89,7 @@ def _layer(
     defaults: list[str],
     how: dict[str, Any],
 ) -> _States:
-    """The sequence of results and the last states; behind the end of a shorter sequence there are zeros."""
+    """The sequence of results and the last states; after the end of a shorter sequence there are zeros."""
     layout = how.get("layout") or 0
     data = x.astype(np.float64)
     data = data.swapaxes(0, 1) if layout else data

@@ -1,8 +1,8 @@
-"""Every way the package rewrites an operator at an opset boundary, and a case that runs it against a runtime.
+"""Every rewrite of an operator at an opset boundary, with a case that compares source and result in a runtime.
 
-`rewrites.toml` names, for each, the number of a random case of which a runtime finds source and result equal, or says
-which test compares it with numbers worked out by other means. As a program it looks for numbers of those that have
-none that holds::
+For each, `rewrites.toml` has the number of a random case for which source and result are equal in a runtime, or names
+the test that compares it with numbers from elsewhere. As a program it looks for the numbers of rewrites that have no
+valid one::
 
     python -m tools.fuzz.rewrites [NAME OF ONE THAT IS LEFT OUT ...]
 """
@@ -30,12 +30,12 @@ _TRIES = 60
 
 @cache
 def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
-    """Each rewrite by name: its operator, the opset version it starts from and the one it goes to.
+    """Each rewrite by name: its operator, and the opset versions before and after it.
 
-    A rewrite is what is registered for a boundary, what moves an attribute to an input or back, and what expresses an
-    operator where the target does not have it, or withdrew it.
+    A rewrite is registered for a boundary, moves an attribute to an input or back, or expresses an operator that the
+    target lacks or has withdrawn.
     """
-    import reducelower.legalization.graph_pass  # noqa: F401  (importing it registers what there is)
+    import reducelower.legalization.graph_pass  # noqa: F401  (importing it registers the rewrites)
 
     found = {}
     for op_type in sorted(all_operators()):
@@ -67,7 +67,7 @@ def known_numbers() -> Mapping[str, int]:
 
 
 def covered_elsewhere() -> Mapping[str, str]:
-    """The row that compares a rewrite which no judge runs with numbers of its own, as ``table::claim``, by name."""
+    """For rewrites that no judge runs: the test row that compares them with known numbers, as ``table::claim``."""
     return {name: str(test) for name, test in _read()["tests"].items()}
 
 
@@ -75,7 +75,7 @@ def case_of(name: str, number: int) -> Case:
     """A case that runs a rewrite.
 
     Raises:
-        NotDrawableError: nothing came of that number.
+        NotDrawableError: the draw of that number failed.
     """
     from tools.fuzz.generating import node_case
 
@@ -85,7 +85,7 @@ def case_of(name: str, number: int) -> Case:
 
 
 def _found(name: str) -> int | None:
-    """The first number of which a runtime finds source and result equal, and unlike each other; None after some."""
+    """The first number whose source and result differ as models and are equal in a runtime; None if not soon found."""
     from tools.fuzz.judging import judge
 
     for number in range(_TRIES):
@@ -100,13 +100,13 @@ def _found(name: str) -> int | None:
 
 
 def is_rewritten(case: Case) -> bool:
-    """Whether the conversion changes more than versions."""
+    """Whether the conversion changes more than version numbers."""
     made = case.action.apply(case.model)
     return made.graph != case.model.graph or list(made.functions) != list(case.model.functions)
 
 
 def main(skipped: Collection[str]) -> None:
-    """Look for numbers, and write each into the file; a runtime may end the process at the last name printed."""
+    """Look for numbers, and write each into the file. A runtime may crash the process at the last printed name."""
     numbers = dict(known_numbers())
     for name in sorted(set(every_rewrite()) - set(numbers) - set(covered_elsewhere()) - set(skipped)):
         print(name, end=": ", flush=True)

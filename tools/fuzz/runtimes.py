@@ -1,6 +1,6 @@
 """The two judges, behind one function: onnxruntime with its optimizations off, and onnx's reference evaluator.
 
-The reference is given the old versions of operators that it lacks (`tools.fuzz.old_versions`).
+`tools.fuzz.old_versions` has the old versions of operators that the reference lacks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NEWEST_OF_ONNXRUNTIME = 26
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a runtime made of a model.
+    """The outcome of a run.
 
     Attributes:
-        values: its outputs, None where it failed.
+        values: the outputs, None if it failed.
         error: why it failed, in one line.
-        lacks: whether it says that it does not have the operator, version or element type, which proves nothing.
+        lacks: whether the runtime lacks the operator, version or element type, which proves nothing.
         single: whether it is known to compute doubles in single precision.
     """
 
@@ -44,13 +44,13 @@ class Outcome:
 
 
 def run(runtime: str, model: ModelProto, feeds: Mapping[str, Any]) -> Outcome:
-    """Run a model by ``onnxruntime`` or ``reference``; a failure is an outcome too.
+    """Run a model with ``onnxruntime`` or ``reference``; a failure is an outcome too.
 
-    Each is given copies: training in onnxruntime writes over what it reads.
+    The runtime gets copies, because training in onnxruntime overwrites its inputs.
     """
     try:
         return Outcome(tuple(RUNTIMES[runtime](runnable(model), deepcopy(dict(feeds)))))
-    except Exception as error:  # runtimes raise whatever they like
+    except Exception as error:  # runtimes raise any kind of exception
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Outcome(None, text, any(mark in text for mark in _LACKS[runtime]))
 
@@ -64,11 +64,11 @@ _LACKS: Mapping[str, Sequence[str]] = {
     ),
     "reference": ("",),
 }  # fmt: skip
-"""Words of a failure that say no more than that the runtime is not complete; the reference is so in many ways."""
+"""Words of failures that only mean that the runtime is incomplete, as the reference is in many ways."""
 
 
 class NewerOpsetError(Exception):
-    """The model is of an opset version that the runtime does not read."""
+    """The runtime does not read the model's opset version."""
 
 
 onnxruntime.set_default_logger_severity(4)
@@ -98,7 +98,7 @@ _EIGHT_BITS = (
 
 
 def _with_bindings(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any], types: Sequence[int]) -> list[Any]:
-    """Run with element types that numpy does not have."""
+    """Run with element types that numpy lacks."""
     given = {}
     for name, value in feeds.items():
         element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
@@ -115,7 +115,7 @@ def _with_bindings(session: onnxruntime.InferenceSession, feeds: Mapping[str, An
 
 def _as_array(value: Any, element_type: int) -> Any:
     if element_type == TensorProto.FLOAT4E2M1:
-        # Two a byte, the first in the lower half; its own way to numpy takes a byte for each, and reads beyond them.
+        # A byte holds two, the first in the lower half. The runtime's own conversion assumes one, and reads too far.
         count = int(np.prod(value.shape()))
         raw = np.frombuffer(ctypes.string_at(value.data_ptr(), (count + 1) // 2) if count else b"", np.uint8)
         halves = np.stack([raw & 15, raw >> 4], axis=1).reshape(-1)[:count]
@@ -134,7 +134,7 @@ def _element_type(value_type: Any) -> int:
 
 
 def _by_reference(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
-    # In functions it would neither find old versions nor keep all attributes.
+    # In functions, the evaluator would neither find old versions nor keep all attributes.
     model = inliner.inline_local_functions(model) if model.functions else model
     if any("" in node.input for node in all_nodes(model.graph)):
         model = _with_all_outputs_named(model)
@@ -145,7 +145,7 @@ def _by_reference(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _with_all_outputs_named(model: ModelProto) -> ModelProto:
-    """A copy in which no output is without a name: the reference takes it for an input that is left out."""
+    """A copy in which all outputs have names: the reference confuses an empty name with an input that is left out."""
     copy = ModelProto.FromString(model.SerializeToString())
     for number, node in enumerate(all_nodes(copy.graph)):
         node.output[:] = [name or f"fuzz_unread_{number}_{place}" for place, name in enumerate(node.output)]
@@ -153,7 +153,7 @@ def _with_all_outputs_named(model: ModelProto) -> ModelProto:
 
 
 def _typed(value: Any, element_type: int) -> Any:
-    """The value in the type the model states: the reference lets numpy widen what it computes."""
+    """The value in the type that the model states, because numpy widens results in the reference."""
     if isinstance(value, list) or value is None or not element_type:
         return value
     array = np.asarray(value)

@@ -15,18 +15,18 @@ __all__ = ["shown"]
 
 
 def shown(case: Case) -> str:
-    """The case as text; where ONNX text cannot say the model, its bytes in base 64 follow."""
+    """The case as text; if ONNX text cannot express the model, its bytes in base 64 follow."""
     lines = [case.name, model_text(case.model)]
     lines += [f"{name} = {_value(value)}" for name, value in case.feeds.items()]
     return "\n".join(lines)
 
 
 def model_text(model: ModelProto) -> str:
-    """The model in ONNX text, which `onnx.parser` reads; behind it the bytes where it reads something else."""
+    """The model in ONNX text, followed by its bytes if `onnx.parser` reads another model from the text."""
     text = str(printer.to_text(model))
     try:
         same = _normal(parser.parse_model(text)) == _normal(model)
-    except Exception:  # the parser has a kind of its own
+    except Exception:  # the parser raises a kind of its own
         same = False
     if same:
         return text
@@ -35,7 +35,7 @@ def model_text(model: ModelProto) -> str:
 
 
 def _normal(model: ModelProto) -> bytes:
-    """The model's bytes where default domains are not stated and every tensor is held in one way."""
+    """The model's bytes, with default domains empty and every tensor in the same encoding."""
     copy = ModelProto.FromString(model.SerializeToString())
     _make_normal(copy)
     return copy.SerializeToString(deterministic=True)

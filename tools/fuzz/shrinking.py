@@ -1,4 +1,4 @@
-"""A smaller case with a finding: nodes, inputs, outputs and what is stated, left out one by one."""
+"""Shrink a case with a finding: leave out nodes, inputs, outputs and stated types one by one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SECONDS = 20.0
 
 
 def shrink(case: Case, *, seconds: float = _SECONDS) -> Case:
-    """Leave out what a finding does not need, until nothing can go or time is up.
+    """Leave out everything that a finding does not need, until nothing more can go or time is up.
 
-    What fails in one runtime may by itself be invalid, so that any finding of a smaller case counts.
+    Any finding counts in the smaller case, because a model that one runtime fails on may be invalid in itself.
 
     Args:
         case: a case with a finding.
-        seconds: how long to try.
+        seconds: the time limit.
     """
     end = time.monotonic() + seconds
     improved = True
@@ -52,7 +52,7 @@ def _copy(case: Case) -> ModelProto:
 
 
 def _tidied(case: Case, model: ModelProto) -> Case:
-    """The case with another model, without the nodes, constants and inputs that nothing reads any more."""
+    """The case with another model, without nodes, constants and inputs that nothing reads any more."""
     graph = model.graph
     needed = {value.name for value in graph.output}
     kept = []
@@ -96,7 +96,7 @@ def _one_output(case: Case) -> Iterator[Case]:
 
 
 def _cuts(case: Case) -> Iterator[Case]:
-    """What a node computes handed in from outside, latest first; and what is handed in made a constant."""
+    """Cases with the outputs of a node as inputs, the last node first, and cases with an input as a constant."""
     nodes = list(case.model.graph.node)
     computed = [name for node in nodes for name in node.output if name]
     inner = _read_inside(case.model.graph) - {value.name for value in case.model.graph.output}
@@ -112,7 +112,7 @@ def _cuts(case: Case) -> Iterator[Case]:
 
 
 def _values(case: Case, names: list[str]) -> dict:
-    """What the nodes of the main graph compute, as far as a runtime says so."""
+    """The outputs of the nodes of the main graph, if a runtime computes them."""
     model = _copy(case)
     del model.graph.output[:]
     for name in names:

@@ -1,7 +1,7 @@
-"""Which operators may follow which in a random graph, so that rounding does not decide what comes out.
+"""Which operators may follow which in a random graph, so that rounding does not decide the results.
 
-A conversion may change the last digits. Operators that make a large difference of a small one, such as Floor, ArgMax or
-a division, are therefore given only values that no rounding has touched.
+A conversion may change the last digits. So operators that turn a small difference into a large one, such as Floor,
+ArgMax or a division, get only values that no rounding has touched.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["LEFT_OUT", "OFTEN", "is_exact_after", "takes_inexact"]
 
 LEFT_OUT = frozenset({
-    # their numbers are random, or hold no numbers
+    # their results are random, or are not numbers
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout",
     "ImageDecoder", "StringNormalizer", "StringSplit", "StringConcat", "RegexFullMatch", "TfIdfVectorizer",
     # their values are no tensors
@@ -18,14 +18,14 @@ LEFT_OUT = frozenset({
     # their bodies are drawn in other ways
     "If", "Loop", "Scan", "Constant",
 })  # fmt: skip
-"""Operators that random graphs do not hold."""
+"""Operators that random graphs do not contain."""
 
 OFTEN = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSum", "ReduceSumSquare", "Softmax", "LogSoftmax", "Squeeze", "Unsqueeze", "Split", "Slice", "Clip", "Pad",
     "Concat", "Reshape", "Transpose", "Add", "Mul",
 )  # fmt: skip
-"""Operators that are drawn more often, because they change at many opset versions or are what is expanded."""
+"""Operators that are drawn more often, because they change at many opset versions or can be expanded."""
 
 _EXACT = frozenset({
     "Abs", "Add", "And", "ArgMax", "ArgMin", "Ceil", "Clip", "Compress", "Concat", "ConstantOfShape", "DepthToSpace",
@@ -36,7 +36,7 @@ _EXACT = frozenset({
     "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze",
     "Where", "Xor", "CumSum", "GlobalMaxPool",
 })  # fmt: skip
-"""Operators whose result is exact where their data are multiples of 1/8."""
+"""Operators whose result is exact if their data are multiples of 1/8."""
 
 _TAME = frozenset({
     "Abs", "Add", "Clip", "Concat", "DepthToSpace", "Elu", "Erf", "Expand", "Flatten", "Gather", "GatherElements",
@@ -47,14 +47,14 @@ _TAME = frozenset({
     "Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Gelu", "Mish", "Swish", "Atan", "Sin",
     "Cos", "GlobalAveragePool", "GlobalMaxPool", "AveragePool",
 })  # fmt: skip
-"""Operators that make no large difference of a small one."""
+"""Operators that do not turn a small difference into a large one."""
 
 
 def is_exact_after(op_type: str) -> bool:
-    """Whether an operator's result is exact where its data are."""
+    """Whether an operator's result is exact if its data are."""
     return op_type in _EXACT
 
 
 def takes_inexact(op_type: str) -> bool:
-    """Whether an operator may be given values that rounding has touched."""
+    """Whether an operator may read values that rounding has touched."""
     return op_type in _TAME

@@ -1,4 +1,4 @@
-"""Values of every element type: ordinary ones that computers agree on, and edge values."""
+"""Values of every element type: ordinary ones on which all runtimes agree, and edge values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ELEMENT_TYPES = {
     "float8e4m3fn": 0.5, "float8e5m2": 0.5, "float8e4m3fnuz": 0.2, "float8e5m2fnuz": 0.2, "int4": 0.5, "uint4": 0.5,
     "float4e2m1": 0.2, "int2": 0.2, "uint2": 0.2,
 }  # fmt: skip
-"""Element types by the name schemas give them, and how often each is drawn where an operator takes it."""
+"""Element types by their names in schemas, and how often each is drawn if an operator accepts it."""
 
 _WORDS = ("", "a", "b", "ab", "b a", "Ä", "1.5", "x,y,z")
 
@@ -25,14 +25,14 @@ def dtype_of(element_type: int) -> np.dtype:
 
 
 def type_string(array: np.ndarray) -> str:
-    """The type of an array as schemas spell it, such as ``tensor(float)``."""
+    """The type of an array as schemas write it, such as ``tensor(float)``."""
     if array.dtype.kind in "OUS":
         return "tensor(string)"
     return f"tensor({TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(array.dtype)).lower()})"
 
 
 def is_exact_type(dtype: np.dtype) -> bool:
-    """Whether numbers of a type are whole, truth values or strings, which are compared without tolerance."""
+    """Whether a type is for integers, bools or strings, which are compared without tolerance."""
     return dtype.kind in "biuOUS" or dtype.name in ("int4", "uint4", "int2", "uint2")
 
 
@@ -41,9 +41,9 @@ def draw_values(
 ) -> np.ndarray:
     """An array of an element type and shape.
 
-    Ordinary floats are multiples of 1/8 between -3 and 3, so that ties occur and most sums are exact. Edge values are
-    zeros of both signs, infinities, NaN, the largest, smallest and least normal numbers among ordinary ones; the
-    largest are left out for operators that sum, where what comes out hangs on the order.
+    Ordinary floats are multiples of 1/8 between -3 and 3, so that ties occur and most sums are exact. Edge values mix
+    ordinary ones with zeros of both signs, infinities, NaN, and the largest, smallest and least normal numbers. The
+    largest are left out for operators that sum, where the result depends on the order.
     """
     dtype = dtype_of(element_type)
     if element_type == TensorProto.STRING:

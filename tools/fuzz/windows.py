@@ -1,7 +1,7 @@
-"""What slides a window over data, in numpy: convolutions and pools.
+"""Operators that slide a window over data, in numpy: convolutions and pools.
 
-The reference evaluator lets NaN through the gaps of a window, rounds quantized results after the zero point is added,
-moves windows where it rounds their number up, mixes up pads of unequal sides, and counts padding into means.
+The reference evaluator reads NaN in the gaps of a window, rounds quantized results after it adds the zero point, moves
+windows if it rounds their number up, mixes up pads of unequal sides, and includes padding in means.
 Sources: https://onnx.ai/onnx/operators/, the pages of Conv (11), LpPool (18), MaxPool (12), AveragePool (19),
 QLinearConv (10) and QLinearMatMul (10).
 """
@@ -25,11 +25,11 @@ class _Windows:
     """How windows lie over data, axis by axis.
 
     Attributes:
-        given: the padding that is asked for, before and behind the data.
-        around: the padding that the windows reach over.
-        starts: where they start in the padded data.
-        spans: how far each reaches.
-        steps: how far apart their elements are.
+        given: the stated padding, before and after the data.
+        around: the padding that the windows cover.
+        starts: the positions in the padded data where they start.
+        spans: their lengths.
+        steps: the distances of their elements.
     """
 
     given: Sequence[tuple[int, int]]
@@ -39,7 +39,7 @@ class _Windows:
     steps: Sequence[slice]
 
     def over(self, x: np.ndarray, padding: float = 0) -> np.ndarray:
-        """What lies in the windows over data: instance, channel, windows, elements of a window."""
+        """The elements in the windows over data: instance, channel, windows, elements of a window."""
         padded = np.pad(x, [(0, 0), (0, 0), *self.around], constant_values=padding)
         views = np.lib.stride_tricks.sliding_window_view(padded, self.spans, tuple(range(2, x.ndim)))
         return views[(slice(None), slice(None), *self.starts, *self.steps)]
@@ -68,7 +68,7 @@ def _windows(
         room = size + begin + end - span
         last = -(-room // stride) if ceil_mode and not auto_pad.startswith("SAME") else room // stride
         if last * stride >= size + begin:
-            last -= 1  # it would start in the padding behind the data
+            last -= 1  # it would start in the padding after the data
         given.append((begin, end))
         around.append((begin, max(end, last * stride + span - size - begin)))
         starts.append(slice(0, last * stride + 1, stride))
@@ -106,7 +106,7 @@ def max_pool(x: np.ndarray, kernel_shape: list[int], **how: Any) -> np.ndarray:
 
 
 def average_pool(x: np.ndarray, kernel_shape: list[int], count_include_pad: int = 0, **how: Any) -> np.ndarray:
-    """AveragePool, in double precision; what rounding up adds to the padding never counts."""
+    """AveragePool, in double precision; padding that rounding up adds never counts."""
     windows = _windows(x.shape[2:], kernel_shape, **how)
     counts = np.pad(np.ones(x.shape[2:]), windows.given, constant_values=count_include_pad)[None, None]
     rest = [(0, all_of[1] - given[1]) for all_of, given in zip(windows.around, windows.given, strict=True)]
@@ -123,7 +123,7 @@ def qlinear_conv(
     x: np.ndarray, xs: np.ndarray, xz: np.ndarray, w: np.ndarray, ws: np.ndarray, wz: np.ndarray, ys: np.ndarray,
     yz: np.ndarray, b: np.ndarray | None = None, **how: Any,
 ) -> np.ndarray:  # fmt: skip
-    """QLinearConv; scale and zero point of the weights may be one an output channel."""
+    """QLinearConv; scale and zero point of the weights may be per output channel."""
     rank = x.ndim - 2
     weights = w.astype(np.float64) - wz.astype(np.float64).reshape(-1, *(1,) * (rank + 1))
     sums = conv(x.astype(np.float64) - xz.astype(np.float64), weights, b, **how)
@@ -134,7 +134,7 @@ def qlinear_matmul(
     a: np.ndarray, a_s: np.ndarray, az: np.ndarray, b: np.ndarray, bs: np.ndarray, bz: np.ndarray, ys: np.ndarray,
     yz: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """QLinearMatMul with one scale a tensor."""
+    """QLinearMatMul with one scale per tensor."""
     if any(one.size != 1 for one in (a_s, az, bs, bz, ys, yz)):
         raise NotImplementedError("scales of rows and columns")
     whole = (a.astype(np.float64) - az.astype(np.float64)) @ (b.astype(np.float64) - bz.astype(np.float64))
@@ -142,12 +142,12 @@ def qlinear_matmul(
 
 
 def _quantized(x: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
-    """Rounded before the zero point is added, and saturated, as in QuantizeLinear."""
+    """Round before adding the zero point, and saturate, as in QuantizeLinear."""
     limits = np.iinfo(zero.dtype)
     rounded = np.rint(x.astype(np.float32) / scale.astype(np.float32)).astype(np.float64) + zero.astype(np.float64)
     return np.clip(rounded, limits.min, limits.max).astype(zero.dtype)
 
 
 def _column(values: np.ndarray, rank: int) -> np.ndarray:
-    """Values of channels, spread over spatial dimensions."""
+    """Values per channel, broadcast over spatial dimensions."""
     return values.reshape(-1, *(1,) * rank)

@@ -1,4 +1,4 @@
-"""A process that runs cases and says what became of each, one JSON line a stage; runtimes may end it at any moment."""
+"""A process that runs cases and prints a JSON line for each stage; a runtime may crash it at any moment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def serve(kind: str, seed: int, start: int, stop: int, *, shrinks: bool) -> None
         verdict = judge(case, reached=lambda stage, number=number: _say(number=number, stage=stage))  # type: ignore[misc]
         text = ""
         if verdict.is_finding:
-            # Said first as it is: the process may not outlive the search for a smaller case.
+            # Print the finding first, because the process may crash during the search for a smaller case.
             _say(number=number, stage="found", kind=verdict.kind, detail=verdict.detail, name=case.name)
             text = shown(shrink(case) if shrinks else case)
         _say(

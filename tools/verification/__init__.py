@@ -1,1 +1,1 @@
-"""Measuring how far verdicts can be trusted: planted faults, changed cases, right conversions."""
+"""Measure how reliable verdicts are: planted faults, changed cases, right conversions."""

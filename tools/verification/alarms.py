@@ -1,6 +1,6 @@
-"""Counts what `verify` says of random conversions that are right: `python -m tools.verification.alarms`.
+"""Count the verdicts of `verify` on random conversions that are right: `python -m tools.verification.alarms`.
 
-They are those of `tools.fuzz`, whose judge runs source and result and owes nothing to what is under test here.
+The conversions are those of `tools.fuzz`, whose judge runs source and result and shares nothing with `verify`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["verdict_of"]
 
 
 def verdict_of(kind: str, seed: int, number: int) -> tuple[str, str]:
-    """What `verify` says of a case, and why; the empty string of one that is no right conversion."""
+    """The verdict on a case, and why; an empty string if the conversion is not right."""
     try:
         case = generate(kind, seed, number)
     except NotDrawableError:
@@ -33,7 +33,7 @@ def verdict_of(kind: str, seed: int, number: int) -> tuple[str, str]:
         return "", ""
     plan = None
     if case.action.kind == "convert":
-        # As the command does: a plan tells where a result may be better than its source.
+        # As in the command: the plan says where a result may be better than its source.
         legalized = legalize(case.model, Target(case.action.opset))
         made, plan = legalized.model, legalized.plan
     else:
@@ -51,7 +51,7 @@ def verdict_of(kind: str, seed: int, number: int) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Print every right conversion that is not called equivalent; the status is 1 where one is called different."""
+    """Print every right conversion that is not called equivalent; return 1 if one is called different."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0)
@@ -65,7 +65,7 @@ def main() -> int:
     while sum(verdicts.values()) < options.count:
         try:
             verdict, text = pool.submit(verdict_of, options.kind, options.seed, number).result()
-        except BrokenProcessPool:  # runtimes end processes, of models that are no fault of the conversion
+        except BrokenProcessPool:  # a runtime may crash on a model, without a fault of the conversion
             verdict, text = "died", f"number {number}"
             pool = ProcessPoolExecutor(1, get_context("spawn"))
         if verdict:

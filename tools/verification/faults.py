@@ -11,14 +11,14 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 __all__ = ["FAULTS", "plant"]
 
 Fault = Callable[[ModelProto, random.Random], str]
-"""Plants one fault and says where; the empty string where the model has no place for it."""
+"""A function that plants one fault and returns where; an empty string if the model has no place for it."""
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 INTEGERS = (TensorProto.INT64, TensorProto.INT32, TensorProto.INT8, TensorProto.UINT8)
 
 
 def plant(model: ModelProto, fault: str, seed: int) -> tuple[ModelProto, str]:
-    """A copy of a model with one fault of a kind, and where it is; the empty string where there is no place for it."""
+    """A copy of a model with one fault, and where it is; an empty string if there is no place for it."""
     planted = ModelProto()
     planted.CopyFrom(model)
     where = FAULTS[fault](planted, random.Random(f"{fault} {seed}"))
@@ -103,7 +103,7 @@ def changed_attribute(names: Sequence[str], change: Callable[[AttributeProto, ra
 
 
 def dropped_attribute(model: ModelProto, choose: random.Random) -> str:
-    """Drop any attribute but those without which a node is none."""
+    """Drop an attribute that the node does not require."""
     found = [
         (node, at) for node in _nodes(model) for at, item in enumerate(node.attribute) if node.op_type != "Constant"
     ]
@@ -137,7 +137,7 @@ def changed_constant(
     slots: Sequence[int] = (),
     scalar: bool = False,
 ) -> Fault:
-    """One element of a constant is changed, of those that operators read at a slot where these are given."""
+    """Change one element of a constant; if operators are given, of one that they read at the slot."""
 
     def fault(model: ModelProto, choose: random.Random) -> str:
         read = {
@@ -195,7 +195,7 @@ def lost(*kinds: str) -> Fault:
 
 
 def inserted(body: Callable[[str, str, str, int], list[NodeProto]], types: Sequence[int]) -> Fault:
-    """Nodes between a value of the main graph and all that reads it, or where it leaves the model."""
+    """Insert nodes between a value of the main graph and its readers, or the output of the model."""
 
     def fault(model: ModelProto, choose: random.Random) -> str:
         known = _types(model)
@@ -267,7 +267,7 @@ def exchanged_branches(model: ModelProto, choose: random.Random) -> str:
 
 
 def another_branch(branch: str) -> Fault:
-    """Give a branch of an If what the other computes."""
+    """Replace a branch of an If by the other one."""
 
     def fault(model: ModelProto, choose: random.Random) -> str:
         nodes = _nodes(model, "If")

@@ -1,4 +1,4 @@
-"""Plants faults in converted models and counts those that `verify` sees: `python -m tools.verification.mutations`."""
+"""Plant faults in converted models and count those that `verify` finds: `python -m tools.verification.mutations`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ FOLDER = Path(__file__).parents[2] / "tests" / "data" / "models"
 TARGETS = (9, 11, 13, 17, 18, 21)
 SETS = 60
 ROUNDING = 1e-4
-TRIES = 400  # places looked for, per mutant wanted
+TRIES = 400  # attempts per requested mutant
 
-# What the models of frameworks in the folder do not have.
+# Operators that the exported models in the folder lack.
 SMALL = {
     "quantized": (13, "g (float[N, 3, 8, 8] x) => (float[N, 3, 8, 8] y) <float s = {0.05}, uint8 z = {128}> "
                   "{ q = QuantizeLinear (x, s, z)  d = DequantizeLinear (q, s, z)  y = Relu (d) }"),
@@ -69,7 +69,7 @@ SMALL = {
 }  # fmt: skip
 
 
-# Operators that order by values or round them to integers: their pages leave open what NaN and infinities do.
+# Operators that order by values or round them to integers: their pages do not say what happens to NaN and infinities.
 OPEN = frozenset(
     {"ArgMax", "ArgMin", "GlobalMaxPool", "MaxPool", "NonMaxSuppression", "QuantizeLinear", "Resize", "TopK"}
 )
@@ -81,10 +81,10 @@ class Mutant:
 
     Attributes:
         fault: its kind.
-        model: what it was planted in, and converted to which opset version.
+        model: the name of the model, and the opset version that it was converted to.
         where: the place.
         before, after: the source, and the conversion with the fault.
-        honest: the conversion without.
+        honest: the conversion without the fault.
     """
 
     fault: str
@@ -95,7 +95,7 @@ class Mutant:
     honest: ModelProto
 
     def __str__(self) -> str:
-        """The fault in a line."""
+        """The fault in one line."""
         return f"{self.fault} in {self.model}: {self.where}"
 
 
@@ -118,12 +118,12 @@ def _converted(name: str, target: int) -> ModelProto | None:
 def mutants(
     seed: int, count: int, names: Sequence[str] = (), faults: Sequence[str] = tuple(FAULTS)
 ) -> Iterator[Mutant]:
-    """Valid models with a fault that onnxruntime loads; the kinds take turns.
+    """Valid models with a fault that onnxruntime loads, with the kinds in turn.
 
     Args:
         seed: chooses models, opset versions and places.
         count: how many.
-        names: of `SMALL` and of the files in the folder, those to plant in; all where none is named.
+        names: the models of `SMALL` and of the folder to use; all if none are named.
         faults: kinds of faults.
     """
     names = names or [*SMALL, *sorted(path.stem for path in FOLDER.glob("*.onnx"))]
@@ -162,10 +162,10 @@ def _session(given: ModelProto) -> ort.InferenceSession:
 
 
 def difference(mutant: Mutant, seed: int = 0) -> str:
-    """What of the fault shows when the conversions with and without it are run; the empty string where nothing does.
+    """How outputs differ between the conversions with and without the fault; an empty string if they do not.
 
-    A second opinion that owes nothing to what is under test: whole models, values of many kinds, element by element.
-    Floats differ where more than rounding does: by `ROUNDING` of their own magnitude.
+    This is a second opinion that shares nothing with `verify`: it runs whole models on values of many kinds, and
+    compares element by element. Floats differ if they differ by more than `ROUNDING` of their magnitude.
     """
     honest, faulty = _session(mutant.honest), _session(mutant.after)
     for at in range(SETS):
@@ -233,11 +233,11 @@ def _values(
 
 
 def reason(mutant: Mutant, judged: Verification) -> str:
-    """Why a fault changes nothing: what the models with and without it have in common where it stands."""
+    """Why a fault changes nothing: what the models with and without it have in common at its place."""
     found = verify(mutant.honest, mutant.after)
     if not found.sites:
         return "the same by structure: a default, an order that does not matter, or nothing reads it"
-    if not found.equivalent:  # where the fault stands, and up to what hides it in a larger region
+    if not found.equivalent:  # the fault itself, and larger regions around it that may hide it
         found = judged
     limits = [note for site in found.sites for note in site.notes if note.startswith("Of other values")]
     if limits:
@@ -247,7 +247,7 @@ def reason(mutant: Mutant, judged: Verification) -> str:
 
 
 def main() -> int:
-    """Print every fault that was missed and every one that changes nothing; the status is 1 where one was missed."""
+    """Print every fault that was missed and every one that changes nothing; return 1 if one was missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=300)

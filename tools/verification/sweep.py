@@ -1,7 +1,8 @@
-"""Changes one thing of onnx's own node cases and counts what `verify` sees: `python -m tools.verification.sweep`.
+"""Change one thing in onnx's own node cases and count what `verify` finds: `python -m tools.verification.sweep`.
 
-An attribute gets a value beside its own, or one that another case of the operator has; an optional input goes; two
-inputs change places; a constant is off by one. Whether values change, both models tell on the case's own inputs.
+An attribute gets a value next to its own, or one from another case of the operator; an optional input is dropped; two
+inputs are exchanged; a constant is off by one. Both models run on the case's own inputs, which shows whether values
+change.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tools.node_cases import Case, cases
 
 __all__ = ["changed", "verdicts_of"]
 
-_MOST = 3  # cases of an operator that one change is tried on
+_MOST = 3  # cases of an operator to try one change on
 _SECONDS = 120
 _OPEN = frozenset(
     {"Bernoulli", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -39,7 +40,7 @@ _OPEN = frozenset(
 
 @cache
 def _seen() -> Mapping[tuple[str, str], list[AttributeProto]]:
-    """The values that each attribute has in some case, by operator and name."""
+    """The values of each attribute in all cases, by operator and name."""
     found: defaultdict[tuple[str, str], dict[bytes, AttributeProto]] = defaultdict(dict)
     for case in cases():
         for node in case.model.graph.node:
@@ -50,7 +51,7 @@ def _seen() -> Mapping[tuple[str, str], list[AttributeProto]]:
 
 
 def changed(model: ModelProto, opset: int) -> Iterator[tuple[str, ModelProto]]:
-    """The model with one thing changed, and what."""
+    """The models with one thing changed, and the change."""
     (node,) = model.graph.node
     schema = defs.get_schema(node.op_type, opset, "")
     given = {item.name: item for item in node.attribute}
@@ -91,7 +92,7 @@ def _constants_changed(model: ModelProto) -> Iterator[tuple[str, ModelProto]]:
             continue
         for step in (1, -1) if value.dtype.kind != "b" else (True,):
             other = value.copy()
-            with np.errstate(all="ignore"):  # a step below zero is one to the largest
+            with np.errstate(all="ignore"):  # one below zero is the largest number
                 other.flat[-1:] = (
                     other.flat[-1:] ^ True if value.dtype.kind == "b" else other.flat[-1:] + _step(value, step)
                 )
@@ -125,7 +126,7 @@ def _copied(model: ModelProto) -> ModelProto:
 
 
 def _free(model: ModelProto) -> ModelProto:
-    """The model without the sizes of its outputs, which a change may change."""
+    """The model without the sizes of its outputs, which may change."""
     made = _copied(model)
     for value in made.graph.output:
         if value.type.HasField("tensor_type"):
@@ -166,7 +167,7 @@ def _are_same(left: Any, right: Any) -> bool:
 
 
 def _symbolic(model: ModelProto) -> ModelProto:
-    """The model with a symbol for each size of its inputs, the same for sizes that are."""
+    """The model with a symbol for each size of its inputs; equal sizes get the same symbol."""
     for value in model.graph.input:
         for dim in value.type.tensor_type.shape.dim:
             dim.dim_param = f"d{dim.dim_value}"
@@ -174,7 +175,7 @@ def _symbolic(model: ModelProto) -> ModelProto:
 
 
 def verdicts_of(case: Case, *, symbolic: bool = False) -> list[tuple[str, str, str]]:
-    """For every change that changes values: what was changed, the verdict, and why."""
+    """Every change that changes values, with the verdict and why."""
     warnings.simplefilter("ignore")
     source = _symbolic(_free(case.model)) if symbolic else _free(case.model)
     inputs = dict(zip((value.name for value in source.graph.input), case.inputs, strict=False))
@@ -194,17 +195,17 @@ def verdicts_of(case: Case, *, symbolic: bool = False) -> list[tuple[str, str, s
 
 def _one(number: int, symbolic: bool) -> list[tuple[str, str, str]]:
     case = cases()[number]
-    faulthandler.dump_traceback_later(_SECONDS, exit=True)  # some changes make a runtime count for ever
+    faulthandler.dump_traceback_later(_SECONDS, exit=True)  # some changes make a runtime loop forever
     with np.errstate(all="ignore"):
         return verdicts_of(case, symbolic=symbolic)
 
 
 def main() -> int:
-    """Print every change that is not called different; the status is 1 where one is called equivalent."""
+    """Print every change that is not called different; return 1 if one is called equivalent."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ops", default="", help="comma-separated operators; all where none is named")
+    parser.add_argument("--ops", default="", help="comma-separated operators; default: all")
     parser.add_argument("--all", action="store_true", help="every case of an operator, not some")
-    parser.add_argument("--symbolic", action="store_true", help="with symbols for the sizes of inputs")
+    parser.add_argument("--symbolic", action="store_true", help="use symbols for the sizes of inputs")
     options = parser.parse_args()
     wanted = set(filter(None, options.ops.split(",")))
     tried: Counter[str] = Counter()

@@ -1,6 +1,6 @@
-"""How the inputs and attributes of each operator fit together: what no schema says.
+"""How the inputs and attributes of each operator fit together, which no schema says.
 
-A recipe takes a draft, which knows the schema, and gives it inputs and attributes. Operators without one are
+A recipe gets a draft, which has the schema, and sets its inputs and attributes. Operators without a recipe are
 elementwise: one input of any type and shape, and attributes by their schema.
 """
 

@@ -33,7 +33,7 @@ def branches(draft: Draft) -> None:
 
 @recipe("Loop")
 def loop(draft: Draft) -> None:
-    """A value that is doubled each time, and the sequence of what it was."""
+    """A value that is doubled in each step, and the sequence of its values."""
     element_type = TensorProto.FLOAT
     draft.types.update(V="tensor(float)", I="tensor(int64)", B="tensor(bool)")
     draft.give(0, np.asarray(draft.integer(0, 3), np.int64), parameter=True)

@@ -1,4 +1,4 @@
-"""Elementwise operators of two and more inputs, and those whose values need care."""
+"""Elementwise operators with two or more inputs, and those whose values need care."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BINARY = (
 
 
 def _other_shape(draft: Draft, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts with another one, in whichever direction."""
+    """A shape that broadcasts with another one, in either direction."""
     kept = shape[draft.integer(0, len(shape)) :] if draft.flip(0.4) else shape
     other = tuple(1 if draft.flip(0.25) else size for size in kept)
     grown = draft.flip(0.15) and len(other) == len(shape) < 5
@@ -49,7 +49,7 @@ def swiglu(draft: Draft) -> None:
 
 @recipe("Div", "Mod")
 def division(draft: Draft) -> None:
-    """Whole numbers by others than zero, which has no quotient; small ones, because -128 / -1 has none either."""
+    """Division of small integers by integers other than zero; small, because -128 / -1 overflows."""
     edge, draft.edge = draft.edge, False
     _, divisor = _pair(draft)
     dtype = divisor.dtype
@@ -68,7 +68,7 @@ def division(draft: Draft) -> None:
 
 @recipe("Pow")
 def power(draft: Draft) -> None:
-    """Bases and exponents whose power every type holds."""
+    """Bases and exponents whose powers every type holds."""
     draft.edge = False
     base, exponent = _pair(draft)
     if base.dtype.kind in "iu" or base.dtype.kind == "i":

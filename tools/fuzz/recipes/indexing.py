@@ -48,7 +48,7 @@ def gather_nd(draft: Draft) -> None:
 
 
 def _tuples(draft: Draft, shape: tuple[int, ...], batch: int = 0, *, unlike: bool = False) -> np.ndarray:
-    """Index tuples into the dimensions after the batch; all different where they are written to."""
+    """Index tuples into the dimensions after the batch; all different if they are written to."""
     depth = draft.integer(1, len(shape) - batch)
     inner = shape[batch : batch + depth]
     if 0 in inner or 0 in shape[:batch]:

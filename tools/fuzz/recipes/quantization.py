@@ -11,7 +11,7 @@ from tools.fuzz.values import draw_values, dtype_of, is_exact_type
 
 
 def _castable(draft: Draft, position: int, goal: int) -> None:
-    """Values that the goal type holds, whatever computes the cast: what overflows is not defined by onnx."""
+    """Values that the goal type holds, because onnx does not define casts that overflow."""
     held = dtype_of(draft.type_of(position))
     array = draft.inputs[position].value  # type: ignore[union-attr]
     if goal == TensorProto.STRING or held.kind == "O":
@@ -78,7 +78,7 @@ def bit_cast(draft: Draft) -> None:
 
 
 def _grouping(draft: Draft, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """State axis and block size; returns the shape of the scale: one, one an axis position, or one a block."""
+    """State axis and block size; returns the shape of the scale: a single one, one per channel, or one per block."""
     since = draft.schema.since_version
     if not shape or since < 13 or draft.flip(0.4):
         return ()

@@ -13,7 +13,7 @@ _ACTIVATIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
 
 @recipe("RNN", "GRU", "LSTM")
 def recurrent(draft: Draft) -> None:
-    """Every optional input and output, direction, layout and activation."""
+    """Draw every optional input and output, direction, layout and activation."""
     name = draft.schema.name
     draft.edge = False
     batch, length, size, hidden = draft.integer(1, 2), draft.integer(1, 3), draft.integer(1, 3), draft.integer(1, 3)

@@ -1,4 +1,4 @@
-"""Where recipes are found by operator."""
+"""Recipes by operator."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def recipe(*op_types: str) -> Callable[[Recipe], Recipe]:
 
 
 def is_elementwise(op_type: str) -> bool:
-    """Whether an operator has no recipe of its own, and so takes one element at a time."""
+    """Whether an operator has no recipe of its own, so that it is elementwise."""
     return op_type not in _RECIPES
 
 
 def recipe_of(op_type: str) -> Recipe:
-    """The recipe of an operator; that of elementwise ones where it has none of its own."""
+    """The recipe of an operator; by default that of elementwise operators."""
     return _RECIPES.get(op_type, _elementwise)
 
 

@@ -1,4 +1,4 @@
-"""Operators that draw random numbers: their shapes and types can be compared, their numbers cannot."""
+"""Operators that draw random numbers. Their shapes and types can be compared, but not their numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drawn_like(draft: Draft) -> None:
 
 @recipe("Bernoulli")
 def bernoulli(draft: Draft) -> None:
-    """Chances of 0 and 1 alone, whose outcome is certain."""
+    """Probabilities of 0 and 1 only, whose results are certain."""
     data = draft.data(0, 0, 4)
     draft.give(0, np.asarray(draft.rng.integers(0, 2, data.shape)).astype(data.dtype).reshape(data.shape))
     _dtype(draft, "T2", draft.type_of(0), ("float", "double", "int64", "int32", "bool", "uint8"))
@@ -48,7 +48,7 @@ def multinomial(draft: Draft) -> None:
 
 @recipe("Dropout")
 def dropout(draft: Draft) -> None:
-    """Without training, which is certain; with it only where nothing is dropped."""
+    """Mode and ratio with a certain result: inference, or training that drops nothing."""
     draft.data(0)
     since = draft.schema.since_version
     if since < 7:

@@ -13,7 +13,7 @@ _ELEMENTS = ("float", "float", "int64", "double", "int32", "bool", "float16")
 
 
 def _sequence(draft: Draft, low: int = 0, high: int = 3) -> tuple[int, list[np.ndarray]]:
-    """Give a sequence of one to three tensors of one rank as the first input; returns its element type too."""
+    """Set a sequence of one to three tensors of one rank as the first input; returns its element type too."""
     element_type = parse_element_type(draft.pick(_ELEMENTS))
     draft.types["S"] = f"seq(tensor({element_type_name(element_type)}))"
     shape = draft.shape(low, high)

@@ -35,7 +35,7 @@ def reshape(draft: Draft) -> None:
 
 
 def _another_shape(draft: Draft, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape of as many elements: neighbours joined, others taken apart, ones put in."""
+    """A shape with as many elements: some neighbours joined, some sizes split, some ones added."""
     sizes = list(shape)
     for _ in range(draft.integer(0, 3)):
         how = draft.integer(0, 3)

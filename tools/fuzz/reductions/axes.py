@@ -1,4 +1,4 @@
-"""Axes in every form that hands them over: constant, computed, dynamic, overridable, shared."""
+"""Axes in every form: constant, computed, dynamic, overridable, shared."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def _fit(axes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 
 def draw_axes(graph: Graph, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Axes for a shape, negative ones where the opset has them."""
+    """Axes for a shape, also negative ones if the opset allows them."""
     world = graph.world
     rank = len(shape)
     chosen = world.draw(st.lists(st.integers(0, rank - 1), unique=True, max_size=rank)) if rank else []
-    # onnxruntime gives the wrong shape for negative axes where a dimension is empty.
+    # onnxruntime yields a wrong shape for negative axes if a dimension is empty.
     if world.opset < 11 or 0 in shape:
         return tuple(chosen)
     return tuple(axis - rank if world.flip() else axis for axis in chosen)
 
 
 def axes_input(graph: Graph, data: Value) -> tuple[str, tuple[int, ...]]:
-    """A value that holds axes for some data: its name, and what they are."""
+    """A value with axes for some data: its name, and the axes."""
     world = graph.world
     shared = [(name, axes) for name, axes in graph.known_axes() if _fit(axes, data.shape)]
     if shared and world.flip():

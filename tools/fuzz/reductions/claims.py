@@ -1,4 +1,4 @@
-"""What must hold of every conversion: refused, or valid and equal to its source."""
+"""Claims about every conversion: it is refused, or valid and equal to its source."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["check_equal", "is_valid", "results"]
 _OLDEST, _NEWEST = 7, 26
 _NOT_THERE = ("NOT_IMPLEMENTED", "NotImplemented", "is not supported", "is invalid", "Could not find an implementation")
 _BRANCHES = "pre-allocated output OrtValues"
-"""Before opset 11 branches had to give one shape; where that cannot be told before the run, it is told then."""
+"""Before opset 11, branches needed one shape; if only the run shows that they differ, it fails."""
 
 
 def is_valid(model: ModelProto) -> bool:
-    """Whether the checker takes a model, inference included."""
+    """Whether the checker accepts a model, including shape inference."""
     try:
         checker.check_model(model, full_check=True)
-    except Exception:  # the checker has several kinds of its own
+    except Exception:  # the checker raises several kinds of its own
         return False
     return True
 
 
 def results(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
-    """The outputs of a model by onnxruntime, else by onnx's reference; None where neither runs it."""
+    """The outputs of a model by onnxruntime, or else by onnx's reference; None if neither runs it."""
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     # onnxruntime gives wrong shapes and numbers for some reductions of empty tensors.
     for_reference = any(
@@ -44,7 +44,7 @@ def results(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
                 return None
             if not any(phrase in f"{type(error).__name__} {error}" for phrase in _NOT_THERE):
                 raise
-    if b"Loop" in model.SerializeToString():  # the reference joins what it should stack
+    if b"Loop" in model.SerializeToString():  # the reference concatenates where it should stack
         return None
     try:
         found = ReferenceEvaluator(model).run(None, feeds)

@@ -1,4 +1,4 @@
-"""Graphs under construction: names, values with the shapes they really have, and constants in every form."""
+"""Graphs under construction: names, values with their real shapes, and constants in every form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = (
     "", "x", "axes", "axes_0", "axes_1", "axes_m1", "y/ReduceL2/square", "a b", "é", "1", "one", "zero", "then_branch",
     "reduce/ReduceMax/mask", "\N{SNOWMAN}", "quote'\"", "back\\slash", "%s{}", "sum", "reduced", "n" * 300,
 )  # fmt: skip
-"""What values and nodes may be called: odd, or like the names that conversions give out."""
+"""Names of values and nodes: unusual ones, and ones like those that conversions create."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Value:
     """A value in a graph.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         element_type: its ONNX element type.
-        shape: its shape in the run that is compared, whatever the model states.
+        shape: its shape in the compared run, which the model may not state.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Value:
 
 @dataclass
 class World:
-    """What all graphs of one model share."""
+    """State that all graphs of one model share."""
 
     draw: Draw
     opset: int
@@ -53,11 +53,11 @@ class World:
         return bool(self.draw(st.booleans()))
 
     def pick(self, choices: Sequence[object]) -> object:
-        """Draw one of some things."""
+        """Draw one of the choices."""
         return self.draw(st.sampled_from(list(choices)))
 
     def node_name(self) -> str:
-        """Draw a name for a node: none, or one of its own, which onnxruntime asks for."""
+        """Draw a name for a node: none, or a unique one, as onnxruntime requires."""
         name = str(self.pick(NAMES))
         if name in self.node_names:
             return ""
@@ -94,7 +94,7 @@ class Graph:
         return output
 
     def known_axes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Axes that stand here already, or around here, by name and by what they are."""
+        """Axes that exist in this graph or around it, by name and value."""
         return self.axes + (self.parent.known_axes() if self.parent is not None else [])
 
     @property
@@ -104,7 +104,7 @@ class Graph:
 
 
 def constant(graph: Graph, value: np.ndarray) -> str:
-    """A constant, in a form that the opset and the place allow."""
+    """A constant in a form that the opset and the graph allow."""
     world = graph.world
     forms = ["node"]
     if not graph.root.is_function:

@@ -33,7 +33,7 @@ class Sample:
 
 @st.composite
 def samples(draw: Draw, opsets: tuple[int, ...] = OPSETS) -> Sample:
-    """Valid models of one to five steps, each a Reduce node or something around one, with input values."""
+    """Valid models of one to five steps, each a Reduce node or a construct with one, with input values."""
     world = World(draw, draw(st.sampled_from(opsets)))
     graph = Graph(world)
     data = _input(world)
@@ -62,12 +62,12 @@ def _step(graph: Graph, values: list[Value], depth: int) -> Value:
     steps = [_reduce, _reduce, _reduce, _elementwise]
     if depth < 2:
         steps.append(_choice)
-    # Before opset 11 a Loop has to carry something.
+    # Before opset 11, a Loop must carry a value.
     if depth == 0 and not graph.root.is_function and world.opset >= 11:
         steps.append(_loop)
     if not graph.root.is_function and world.opset >= 8:
         steps.append(_call)
-    # What came last is the most likely to have had something done to it.
+    # The newest value is the most likely to come out of earlier nodes.
     return world.pick(steps)(graph, world.pick([*values, values[-1]]), depth)
 
 
@@ -75,9 +75,9 @@ _INEXACT = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 
 
 def _operators(world: World, data: Value) -> list[str]:
-    """Reduce operators that take some data and whose result does not hang on the runtime.
+    """Reduce operators that accept the data and whose result does not depend on the runtime.
 
-    Each runtime rounds integers its own way, and the mean of nothing is undefined.
+    Each runtime rounds integers in its own way, and the mean of no elements is undefined.
     """
     left_out = _INEXACT if helper.tensor_dtype_to_np_dtype(data.element_type).kind in "iu" else ()
     left_out = ("ReduceMean", *left_out) if 0 in data.shape else left_out
@@ -143,7 +143,7 @@ def _reduce(graph: Graph, data: Value, depth: int) -> Value:
 
 
 def _choice(graph: Graph, data: Value, depth: int) -> Value:
-    """An If whose branches yield values of one shape; the other branch may have names of the first again."""
+    """An If whose branches yield values of one shape; both branches may use the same names."""
     world = graph.world
     branches = {}
     taken = world.flip()
@@ -173,7 +173,7 @@ def _choice(graph: Graph, data: Value, depth: int) -> Value:
 
 
 def _loop(graph: Graph, data: Value, depth: int) -> Value:
-    """A Loop of one or two steps that reduces the same data each time and stacks what it gets."""
+    """A Loop of one or two steps that reduces the same data each time and stacks the results."""
     world = graph.world
     steps = int(world.draw(st.integers(1, 2)))
     inner = Graph(world, graph)
@@ -201,14 +201,14 @@ def _loop(graph: Graph, data: Value, depth: int) -> Value:
 
 
 def _call(graph: Graph, data: Value, depth: int) -> Value:
-    """A call of a function around one Reduce node, with attributes referred to and axes handed in as it comes."""
+    """A call of a function around one Reduce node, with random attribute references and axes inputs."""
     world = graph.world
     operators = _operators(world, data)
     if not operators:
         return data
     op_type = str(world.pick(operators))
     as_input = axes_are_input(op_type, world.opset)
-    # Names inside a function are its own.
+    # A function has its own names.
     used, world.used = world.used, set()
     body = Graph(world, None, is_function=True)
     a = world.fresh()
@@ -274,7 +274,7 @@ def _call(graph: Graph, data: Value, depth: int) -> Value:
 
 
 def _referred(world, name, value, attributes, declared, given, defaults):  # type: ignore[no-untyped-def]
-    """State an attribute of the node, or refer to one of the function that has a default, or is given, or neither."""
+    """State an attribute of the node, or refer to one of the function with a default, a value, or neither."""
     how = world.pick(["stated", "given", "default"])
     if how == "stated":
         attributes.append(helper.make_attribute(name, value))
