@@ -19,7 +19,6 @@ from reducelower.cli.types import (
     OPERATOR,
     RULES,
     RUNTIME,
-    SIZES,
     TOLERANCE,
     Integer,
     Number,
@@ -132,14 +131,7 @@ MODELS: Option = click.argument("models", nargs=-1, required=True, type=FILE, me
 WITHOUT_OPTION: Option = option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True)
 
 MODEL_OPTIONS: Sequence[Option] = (
-    option(
-        "--set-size set_sizes",
-        "Size that takes the place of its name in the model, such as batch=1,seq=128.",
-        type=SIZES,
-        metavar=SIZES.name,
-        multiple=True,
-        callback=lambda ctx, param, groups: dict(pair for pairs in groups for pair in pairs),
-    ),
+    _pairs("--set-size", "set_sizes", Integer(min=0), "NAME=N", "Size that takes the place of its name in the model."),
     option("--freeze-defaults", "Treat initializers that are also graph inputs as constants."),
     _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
     _pairs("--rank", "ranks", Integer(min=0, max=LARGEST_RANK), "NAME=N", "Rank of a value, if the model states none."),

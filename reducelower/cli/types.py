@@ -24,7 +24,6 @@ __all__ = [
     "OPSET",
     "RULES",
     "RUNTIME",
-    "SIZES",
     "TOLERANCE",
     "Integer",
     "Number",
@@ -225,22 +224,6 @@ class Pairs(ParamType):
         if not equals or not name or not given:
             self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
         return name, self.value.convert(given, param, ctx)
-
-
-class _Sizes(Pairs):
-    """``NAME=N``, several with commas between."""
-
-    def __init__(self) -> None:
-        super().__init__(click.IntRange(min=0), "NAME=N,...")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The pairs in order; a table of a configuration file comes as pairs already."""
-        if isinstance(value, tuple):
-            return value if value and isinstance(value[0], tuple) else (value,)
-        return tuple(super(_Sizes, self).convert(each.strip(), param, ctx) for each in str(value).split(","))
-
-
-SIZES = _Sizes()
 
 
 class _InputFile(Pairs):
