@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from onnx import ModelProto
@@ -128,19 +128,18 @@ class _Covered:
 def _on_runtime(model: Document, covered: _Covered, name: str) -> OnRuntime:
     runtime = load_runtime(name)
     versions = shipped_versions(name) if name in shipped_names() else (runtime.version,)
-    known: dict[object, OnVersion] = {}
-    words: dict[str, Word] = {}
-    for version in versions:
-        each = load_runtime(f"{name}@{version}") if len(versions) > 1 else runtime
+    known: dict[object, OnVersion] = {}  # many versions have the same facts
+
+    def on(each: Runtime) -> OnVersion:
         key = (each.facts, each.reads, each.prefer, each.ir_version, each.ml)
-        if key not in known:  # many versions have the same facts
-            known[key] = _on_version(model, covered, each)
-        words[version] = known[key].word
-    own = (runtime.facts, runtime.reads, runtime.prefer, runtime.ir_version, runtime.ml)
-    newest = known[own] if own in known else _on_version(model, covered, runtime)
+        known[key] = known.get(key) or _on_version(model, covered, each)
+        return known[key]
+
+    words = {each: on(load_runtime(f"{name}@{each}") if len(versions) > 1 else runtime).word for each in versions}
+    newest = replace(on(runtime), version=runtime.version, note=runtime.note)
     return OnRuntime(
         runtime.name,
-        OnVersion(runtime.version, newest.word, newest.faults, newest.left, runtime.note),
+        newest,
         words,
         _is_documented(runtime, newest.faults),
         next((version for version, word in words.items() if word in _AS_IT_IS), ""),
