@@ -13,7 +13,7 @@ import click
 from reducelower.cli.console import data_result, problem, result
 from reducelower.cli.options import JSON_OPTION, option
 from reducelower.cli.text import columns
-from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
+from reducelower.cli.types import OPERATOR, RULES, RUNTIME
 from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MOST_SHOWN = 3
 @option(
     "--test folder",
     "Verify what the rules of a folder of your own make of their operators; ends with 1 where one is wrong.",
-    type=FOLDER,
+    type=RULES,
     metavar="DIR",
 )
 @JSON_OPTION
@@ -57,7 +57,6 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
 
     book = load_book(folder or book_name)
     if folder:
-        book.check()
         return _try(book, operator, as_json=as_json)
     at_boundaries = list(boundaries(operator)) if operator else []
     if operator is None:
@@ -117,11 +116,8 @@ def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
 def _tried(book: RuleBook, operator: str | None) -> Iterator[Trial]:
     from reducelower.pipeline.trials import try_boundaries, try_expansion
     from reducelower.rulebook.boundaries import boundaries_of
-    from reducelower.rulebook.boundary_validation import check_boundaries
 
     own = boundaries_of(book.directory)
-    if own is not None:
-        check_boundaries(own)
     named = [each for each in book.own if operator in (None, each)]
     if operator is not None and not named and (own is None or operator not in own.operators):
         _rules_for(book, operator)
