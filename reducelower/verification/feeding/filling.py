@@ -69,7 +69,25 @@ class Filling:
 
     @cached_property
     def _makers(self) -> dict[str, Maker]:
-        return _makers(self)
+        """A maker for each kind of values that the element type has."""
+        if self.spec.element_type == TensorProto.STRING:
+            makers = {"random": _plain(TensorProto.STRING, "random")}
+            pool = np.array([*self.limits.texts, *map(str.swapcase, self.limits.texts)], object)
+            if self.limits.texts:
+                makers["strings that are held"] = _any_of(pool)
+            return makers | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(self.spec.element_type))
+        if dtype == np.bool_:
+            return {
+                "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
+                "false": lambda shape, rng: np.zeros(shape, np.bool_),
+                "true": lambda shape, rng: np.ones(shape, np.bool_),
+            }
+        if is_float(np.zeros(0, dtype)):
+            return _floats(dtype, self)
+        if dtype.kind in "iu":
+            return _integers(dtype, self)
+        return {values: _plain(self.spec.element_type, values) for values in STRATEGIES}
 
 
 def _plain(element_type: int, values: Values) -> Maker:
@@ -87,28 +105,6 @@ def sprinkled(*specials: float) -> Maker:
         return values.reshape(shape)
 
     return draw
-
-
-def _makers(filling: Filling) -> dict[str, Maker]:
-    """A maker for each kind of values that the element type has."""
-    if filling.spec.element_type == TensorProto.STRING:
-        makers: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
-        pool = np.array([*filling.limits.texts, *map(str.swapcase, filling.limits.texts)], object)
-        if filling.limits.texts:
-            makers["strings that are held"] = _any_of(pool)
-        return makers | {"strings of several": _joined(np.array([*pool, "", " ", "a", "Bc"], object))}
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.spec.element_type))
-    if dtype == np.bool_:
-        return {
-            "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
-            "false": lambda shape, rng: np.zeros(shape, np.bool_),
-            "true": lambda shape, rng: np.ones(shape, np.bool_),
-        }
-    if is_float(np.zeros(0, dtype)):
-        return _floats(dtype, filling)
-    if dtype.kind in "iu":
-        return _integers(dtype, filling)
-    return {values: _plain(filling.spec.element_type, values) for values in STRATEGIES}
 
 
 def _joined(pool: Array) -> Maker:

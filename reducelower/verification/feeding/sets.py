@@ -218,18 +218,19 @@ class Sets(Bases):
         sizes, names = dict(base.sizes), list(base.sizes)
         if not names:
             return
+        empty = (0,) if self.limits.takes_empty else ()
         if self.limits.has_steps:
             many = dict.fromkeys(names, max(2, round(MANY ** (1 / len(names)))))
             yield many, LARGE
         for step in range(1, min(self.limits.smallest_size, _NEXT) + 1):
             yield {name: max(size, self.limits.smallest_size) + step for name, size in sizes.items()}, LARGE
         for name in names[:_SIZES]:
-            for size in (1, sizes[name] + 1, *self._zero()):
+            for size in (1, sizes[name] + 1, *empty):
                 yield {**sizes, name: size}, LARGE
             yield {**sizes, name: _WIDER}, _MOST_WIDER
         yield from ((dict.fromkeys(names, size), LARGE) for size in (1, 2))
         yield from ((dict.fromkeys(names, size), _MOST) for size in self.limits.rows)
-        if self._zero():
+        if empty:
             yield dict.fromkeys(names, 0), LARGE
         for size in sorted({bound + step for bound in self.limits.bounds for step in (-1, 0, 1, 2)}):
             everywhere = dict.fromkeys(names, size)
@@ -237,10 +238,6 @@ class Sets(Bases):
                 yield everywhere, _MOST
             else:
                 yield from (({**dict.fromkeys(names, other), name: size}, _MOST) for name in names for other in (2, 1))
-
-    def _zero(self) -> tuple[int, ...]:
-        """The size zero, if empty tensors may be fed."""
-        return (0,) if self.limits.takes_empty else ()
 
     def _declared(self, accepts: Accepts) -> Iterator[Case]:
         """Ordinary values at the declared sizes of the other regions."""

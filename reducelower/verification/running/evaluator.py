@@ -84,10 +84,7 @@ class CastLike(op_cast_like.CastLike_25):
 
 
 class Clip(op_clip.Clip_11):
-    """It leaves infinities if a bound is absent; its default is finite: the lowest or largest number of the type.
-
-    Below opset 11 it is that of float32.
-    """
+    """It keeps infinities if a bound is absent. The default is the type's largest number, below opset 11 float32's."""
 
     def _run(  # type: ignore[override]
         self, data: Array, low: Any = None, high: Any = None, **attributes: Any

@@ -229,7 +229,8 @@ def _reference_error(error: Exception) -> CannotRunError:
     # Other axes of Scan and missing versions of an operator are plain RuntimeErrors.
     marks = ("Issues with types", "is not implemented", "No implementation for operator")
     unsupported = lacking or any(mark in str(error) for mark in marks)
-    return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return CannotRunError(f"reference evaluator: {lines[0][:300].rstrip('.')}", unsupported=unsupported)
 
 
 RUNTIMES: Mapping[str, type[Runtime]] = {runtime.name: runtime for runtime in (OnnxRuntime, ReferenceRuntime)}
@@ -277,8 +278,3 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")
