@@ -193,21 +193,28 @@ def _whose_doing(seen: Seen, at: int, found: Judgement, truth: Truth | None) -> 
         return status, reason
     witness, differing = seen.witness, Differing(case.feeds, before, after, at, found.elements)
     is_conversion = bool(pair.site.rule)
-    if found.elements is not None and (is_conversion or not _gains_range(before, after, found.elements)):
-        is_excused = is_conversion or _is_of_last_places(before, after, found.elements, seen.magnitude)
-        loss = witness.own_loss(differing, found.elements) if is_excused else ""
+    if found.elements is not None and (is_conversion or not _gained(before, after, found.elements).any()):
+        of_last_places = _is_of_last_places(before, after, found.elements, seen.magnitude)
+        loss = ""
+        if is_conversion or of_last_places:
+            loss = witness.own_loss(differing, found.elements, of_last_places=of_last_places)
         loss = loss or witness.as_specified(differing, found.elements)
         if loss:
             return "overflow", loss
     if found.elements is not None and (loss := witness.overflow_alone(differing, found.elements)):
         return "overflow", loss
     departure = witness.departure(differing)
+    if departure and found.elements is not None and are_extreme(case.feeds.values(), before.dtype):
+        gained = _gained(before, after, found.elements)
+        if gained.all():  # the evaluator computes some operators in double inside
+            return "overflow", f"{gained.size} values are finite where the source overflows or has no number"
     return ("departs", departure) if departure else (status, reason)
 
 
-def _gains_range(before: Array, after: Array, elements: Array) -> bool:
-    """Whether a value that differs is finite after, but not before."""
-    return is_float(before) and bool((np.isfinite(after) & ~np.isfinite(before))[elements].any())
+def _gained(before: Array, after: Array, elements: Array) -> Array:
+    """For each value that differs, whether it is finite after, but not before."""
+    gained: Array = (np.isfinite(after) & ~np.isfinite(before) if is_float(before) else elements & False)[elements]
+    return gained
 
 
 def _is_of_last_places(before: Array, after: Array, elements: Array, fed: float) -> bool:

@@ -118,10 +118,11 @@ class Witness:
             f"after, onnx.reference gives {exact}"
         )
 
-    def own_loss(self, result: Differing, elements: Array) -> str:
+    def own_loss(self, result: Differing, elements: Array, *, of_last_places: bool) -> str:
         """Why a difference is the source's own loss of digits or range, as a sentence; empty if it is not.
 
-        The replacement may be about as far from the result in double as the source itself is.
+        The replacement may be about as far from the result in double as the source itself is: at each element, or if
+        all differences are `of_last_places` of the largest number, at the element at which the source is farthest.
         """
         left, right = result.left, result.right
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
@@ -143,8 +144,9 @@ class Witness:
             as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
             told = np.isfinite(exact) & (close | near | overflown) | as_right
         # The source may have one element right by chance, next to others that lost their digits.
-        slight = error <= off[told & np.isfinite(off)].max(initial=0)
-        if not (told | ((~np.isfinite(other) | slight) & (told.mean() >= _MOST))).all():
+        is_most = bool(told.mean() >= _MOST)
+        slight = error <= (_ABOUT if of_last_places else 1) * off[told & np.isfinite(off)].max(initial=0)
+        if not (told | (slight & (is_most or of_last_places)) | (~np.isfinite(other) & is_most)).all():
             return ""
         return f"the source loses {int(where.sum())} values to its element type; the result is as exact or closer"
 

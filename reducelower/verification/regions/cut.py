@@ -157,7 +157,7 @@ class _Walk:
         number = self._numbers.get(name, -1)
         if number not in self._level.shared or number in self._opened or name in self._own:
             return False
-        return not (self._fixed and self._place.is_fixed(name))
+        return not (self._fixed and self._place.is_fixed(name)) and not self._place.is_of_sizes(name)
 
     def _value(self, name: str) -> Array | TensorProto | None:
         value = _known(self._place, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,8 @@ from reducelower.verification.regions.numbering import opsets_of
 from reducelower.verification.running.weights import held_array, is_held
 
 __all__ = ["Place"]
+
+_GIVING_SIZES = ("Shape", "Size")
 
 
 @dataclass(eq=False, repr=False)
@@ -117,18 +119,39 @@ class Place:
 
     def is_fixed(self, name: str) -> bool:
         """Whether a value is the same in every run: a constant, or computed from constants alone."""
-        return name in self._fixed or self._is_fixed_around(name)
+        return name in self._fixed or self._is_around(name, Place.is_fixed)
 
-    def _is_fixed_around(self, name: str) -> bool:
-        return not self._holds(name) and self.parent is not None and self.parent.is_fixed(name)
+    def is_of_sizes(self, name: str) -> bool:
+        """Whether a value depends on the sizes of others, and on nothing else but constants."""
+        return name in self._of_sizes or self._is_around(name, Place.is_of_sizes)
+
+    def _is_around(self, name: str, is_so: Callable[[Place, str], bool]) -> bool:
+        return not self._holds(name) and self.parent is not None and is_so(self.parent, name)
 
     @cached_property
     def _fixed(self) -> set[str]:
-        found = {name for name in self._initializers if not self.is_overridable(name)} | set(self._constants)
+        initializers = {name for name in self._initializers if not self.is_overridable(name)}
+        return self._computed_from(
+            initializers | set(self._constants), lambda name: self._is_around(name, Place.is_fixed)
+        )
+
+    @cached_property
+    def _of_sizes(self) -> set[str]:
+        def is_around(name: str) -> bool:
+            return self._is_around(name, Place.is_fixed) or self._is_around(name, Place.is_of_sizes)
+
+        return self._computed_from(self._fixed, is_around, _GIVING_SIZES) - self._fixed
+
+    def _computed_from(
+        self, values: Set[str], is_around: Callable[[str], bool], sources: Collection[str] = ()
+    ) -> set[str]:
+        """Some values here, the outputs of some operators, and what is computed from these and from values around."""
+        found = set(values)
         for node in self.holder.node:
             given = [operand for operand in node.input if operand]
             repeats = node.op_type not in RANDOM and not any(True for _ in subgraphs(node))
-            if given and repeats and all(name in found or self._is_fixed_around(name) for name in given):
+            follows = given and repeats and all(name in found or is_around(name) for name in given)
+            if follows or node.op_type in sources:
                 found.update(name for name in node.output if name)
         return found
 

@@ -57,7 +57,7 @@ def _is_right(item: AttributeProto, right: Any) -> bool:
     return bool(values == right * (len(values) // len(right) if right else 1))
 
 
-TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
+TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype"})
 
 
 def float_types(model: ModelProto) -> set[int]:
