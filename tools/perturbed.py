@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from onnx import GraphProto, ModelProto, NodeProto, checker, compose, helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
+from tools.sessions import unoptimized
 from tools.spelled import LAST, SHAPE, Written, choices, values
 
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
@@ -256,12 +256,9 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[Any]:
     """The outputs of a model without optimizations."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    taken = {value.name for value in session.get_inputs()}
-    return list(session.run(None, {name: value for name, value in feeds.items() if name in taken}))
+    session = unoptimized(model)
+    read = {value.name for value in session.get_inputs()}
+    return list(session.run(None, {name: value for name, value in feeds.items() if name in read}))
 
 
 def wrong(model: ModelProto, feeds: dict[str, np.ndarray]) -> tuple[str, Counter[str]]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 from onnx.shape_inference import infer_shapes
 
 import reducelower
+from tools.sessions import unoptimized
 
 Feeds = Mapping[str, Any]
 
@@ -69,13 +69,7 @@ def one(
 
 
 def run(made: ModelProto, feeds: Feeds) -> list[Any]:
-    """What onnxruntime makes of it, as it is written."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, dict(feeds)))
+    return list(unoptimized(made).run(None, dict(feeds)))
 
 
 def converted(made: ModelProto, target: int) -> ModelProto:

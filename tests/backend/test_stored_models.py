@@ -8,7 +8,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from tools.node_cases import DEFAULT_DOMAINS, Case, convert, opset_of, runs_as_expected
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from tools.node_cases import Case, convert, runs_as_expected
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 FOLDERS = ("simple", "pytorch-operator", "pytorch-converted")

@@ -6,7 +6,8 @@ import numpy as np
 import onnx.checker
 import pytest
 
-from tools.fuzz.case import all_nodes, opset_of
+from reducelower.model.schemas import opset_of
+from tools.fuzz.case import all_nodes
 from tools.fuzz.drawing import NotDrawableError
 from tools.fuzz.generating import generate, operator_versions
 from tools.fuzz.graphs import random_graphs

@@ -65,7 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tools.exporters.on_runtimes", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="parts to make; default: all")
     parser.add_argument("--runtime", required=True, help="name of the runtime's adapter")
     parser.add_argument("--interpreter", help="Python that has the runtime; default: this one")
     parser.add_argument("--for", dest="target", required=True, help="target to convert for, such as opencv@4.14")

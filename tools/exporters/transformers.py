@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import ModelProto
+
+from tools.sessions import unoptimized
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -106,8 +107,4 @@ def exported(name: str, folder: Path, *, opset: int, dynamo: bool) -> tuple[Mode
 
 def run(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     """The outputs in onnxruntime without optimizations."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, dict(feeds)))
+    return list(unoptimized(model).run(None, dict(feeds)))

@@ -10,10 +10,10 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 import reducelower
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import opset_of
 from reducelower.model.skeleton import DEFAULTS_SINCE
 
-__all__ = ["OPAQUE", "Action", "Case", "all_nodes", "constants_of", "opset_of", "runnable"]
+__all__ = ["OPAQUE", "Action", "Case", "all_nodes", "constants_of", "runnable"]
 
 OPAQUE = "fuzz.opaque"
 """Domain of an operator without a schema, so that nothing is known about its output; it returns its input."""
@@ -54,11 +54,6 @@ class Case:
     model: ModelProto
     feeds: Mapping[str, Any]
     action: Action
-
-
-def opset_of(model: ModelProto) -> int:
-    """The opset version of the default domain that a model imports."""
-    return next(int(entry.version) for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS)
 
 
 def all_nodes(holder: GraphProto | FunctionProto) -> Iterator[NodeProto]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from tools.fuzz.case import all_nodes, constants_of, opset_of, runnable
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from tools.fuzz.case import all_nodes, constants_of, runnable
 from tools.fuzz.values import type_string
 
 __all__ = ["Facts", "Gap", "facts_of", "gap_of", "is_single", "known_gaps", "never_run"]

@@ -17,8 +17,10 @@ import onnxruntime
 from onnx import ModelProto, TensorProto, helper, inliner
 from onnx.reference import ReferenceEvaluator
 
-from tools.fuzz.case import all_nodes, opset_of, runnable
+from reducelower.model.schemas import opset_of
+from tools.fuzz.case import all_nodes, runnable
 from tools.fuzz.old_versions import old_operators
+from tools.sessions import unoptimized
 
 __all__ = ["NEWEST_OF_ONNXRUNTIME", "RUNTIMES", "Outcome", "run"]
 
@@ -79,12 +81,7 @@ _quiet.log_severity_level = 4
 def _by_onnxruntime(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
     if opset_of(model) > NEWEST_OF_ONNXRUNTIME:
         raise NewerOpsetError
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = unoptimized(model)
     types = [_element_type(value.type) for value in model.graph.output]
     strange = (TensorProto.BFLOAT16, TensorProto.FLOAT4E2M1, *_EIGHT_BITS)
     if any(_element_type(value.type) in strange for value in (*model.graph.input, *model.graph.output)):
@@ -99,18 +96,18 @@ _EIGHT_BITS = (
 
 def _with_bindings(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any], types: Sequence[int]) -> list[Any]:
     """Run with element types that numpy lacks."""
-    given = {}
+    inputs = {}
     for name, value in feeds.items():
         element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
         if element_type == TensorProto.BFLOAT16 or element_type in _EIGHT_BITS:
             raw = value.view(np.uint16 if element_type == TensorProto.BFLOAT16 else np.uint8)
-            given[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
+            inputs[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
                 np.ascontiguousarray(raw), element_type
             )
         else:
-            given[name] = onnxruntime.OrtValue.ortvalue_from_numpy(value)
-    found = session.run_with_ort_values(None, given, _quiet)
-    return [_as_array(one, element_type) for one, element_type in zip(found, types, strict=True)]
+            inputs[name] = onnxruntime.OrtValue.ortvalue_from_numpy(value)
+    outputs = session.run_with_ort_values(None, inputs, _quiet)
+    return [_as_array(one, element_type) for one, element_type in zip(outputs, types, strict=True)]
 
 
 def _as_array(value: Any, element_type: int) -> Any:

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import ModelProto, TensorProto, helper
 
 from reducelower import convert_version
 from reducelower.errors import ConversionError
 from reducelower.verification import Verification, verify
 from tests.verification.models import model
+from tools.sessions import unoptimized
 
 from .faults import FAULTS, plant
 
@@ -128,9 +128,9 @@ def mutants(
     """
     names = names or [*SMALL, *sorted(path.stem for path in FOLDER.glob("*.onnx"))]
     choose = random.Random(seed)
-    found = 0
+    planted = 0
     for number in range(count * TRIES):
-        if found == count:
+        if planted == count:
             return
         fault = faults[number % len(faults)]
         name, target = choose.choice(names), choose.choice(TARGETS)
@@ -140,25 +140,17 @@ def mutants(
         after, where = plant(honest, fault, seed + number)
         if not where or not _loads(after) or not _loads(honest):
             continue
-        found += 1
+        planted += 1
         yield Mutant(fault, f"{name} -> {target}", where, _source(name), after, honest)
 
 
 def _loads(given: ModelProto) -> bool:
     try:
         onnx.checker.check_model(given, full_check=True)
-        _session(given)
+        unoptimized(given)
     except Exception:
         return False
     return True
-
-
-def _session(given: ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return ort.InferenceSession(given.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def difference(mutant: Mutant, seed: int = 0) -> str:
@@ -167,7 +159,7 @@ def difference(mutant: Mutant, seed: int = 0) -> str:
     This is a second opinion that shares nothing with `verify`: it runs whole models on values of many kinds, and
     compares element by element. Floats differ if they differ by more than `ROUNDING` of their magnitude.
     """
-    honest, faulty = _session(mutant.honest), _session(mutant.after)
+    honest, faulty = unoptimized(mutant.honest), unoptimized(mutant.after)
     for at in range(SETS):
         feeds = _feeds(mutant.honest, np.random.default_rng([seed, at]))
         try:
@@ -175,10 +167,10 @@ def difference(mutant: Mutant, seed: int = 0) -> str:
         except Exception:
             continue
         try:
-            given = faulty.run(None, feeds)
+            outputs = faulty.run(None, feeds)
         except Exception as error:
             return f"does not run: {str(error).splitlines()[0][:100]}"
-        for one, other in zip(expected, given, strict=True):
+        for one, other in zip(expected, outputs, strict=True):
             shown = _first_difference(one, other)
             if shown:
                 return shown
@@ -202,13 +194,13 @@ def _first_difference(one: Any, other: Any) -> str:
 
 
 def _feeds(given: ModelProto, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    held = {item.name for item in given.graph.initializer}
+    constants = {item.name for item in given.graph.initializer}
     sizes: dict[str, int] = {}
     feeds = {}
     kind = int(rng.integers(4))
     is_open = any(node.op_type in OPEN for node in given.graph.node)
     for value in given.graph.input:
-        if value.name in held:
+        if value.name in constants:
             continue
         tensor = value.type.tensor_type
         shape = [
@@ -234,16 +226,16 @@ def _values(
 
 def reason(mutant: Mutant, judged: Verification) -> str:
     """Why a fault changes nothing: what the models with and without it have in common at its place."""
-    found = verify(mutant.honest, mutant.after)
-    if not found.sites:
-        return "the same by structure: a default, an order that does not matter, or nothing reads it"
-    if not found.equivalent:  # the fault itself, and larger regions around it that may hide it
-        found = judged
-    limits = [note for site in found.sites for note in site.notes if note.startswith("Of other values")]
+    verification = verify(mutant.honest, mutant.after)
+    if not verification.sites:
+        return "the same by structure: a default, an order without effect, or an unused value"
+    if not verification.equivalent:  # the fault itself, and larger regions around it that may hide it
+        verification = judged
+    limits = [note for site in verification.sites for note in site.notes if note.startswith("Of other values")]
     if limits:
         return limits[0]
-    absorbed = ", ".join(f"{site.op_type} ({site.status}, {site.cases} sets of values)" for site in found.sites)
-    return f"what follows gives the same of it: {absorbed}"
+    absorbed = ", ".join(f"{site.op_type} ({site.status}, {site.cases} sets of values)" for site in verification.sites)
+    return f"later operators yield the same: {absorbed}"
 
 
 def main() -> int:
@@ -258,18 +250,18 @@ def main() -> int:
     missed = 0
     for mutant in mutants(options.seed, options.count):
         kinds.add(mutant.fault)
-        found = verify(mutant.before, mutant.after)
-        verdicts[found.verdict] += 1
-        if found.verdict == "different":
+        verification = verify(mutant.before, mutant.after)
+        verdicts[verification.verdict] += 1
+        if verification.verdict == "different":
             continue
         shown = difference(mutant)
-        if shown and found.verdict == "equivalent":
+        if shown and verification.verdict == "equivalent":
             missed += 1
             print(f"MISSED {mutant}: {shown}", flush=True)
-        elif found.verdict == "not shown":
-            print(f"not shown {mutant}: {found.unseen[:1]} ({shown or 'nothing shows'})", flush=True)
+        elif verification.verdict == "not shown":
+            print(f"not shown {mutant}: {verification.unseen[:1]} ({shown or 'nothing shows'})", flush=True)
         else:
-            print(f"equivalent {mutant}: {reason(mutant, found)}", flush=True)
+            print(f"equivalent {mutant}: {reason(mutant, verification)}", flush=True)
     took = time.perf_counter() - started
     print(f"{sum(verdicts.values())} faults of {len(kinds)} kinds, {dict(verdicts)}, {missed} missed, {took:.0f} s")
     return 1 if missed else 0

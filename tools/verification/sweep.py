@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import AttributeProto, ModelProto, defs, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from reducelower.numerics.measure import Array
 from reducelower.verification import verify
 from tools.node_cases import Case, cases
+from tools.sessions import unoptimized
 
 __all__ = ["changed", "verdicts_of"]
 
@@ -139,11 +139,8 @@ def _results(model: ModelProto, inputs: Mapping[str, Any]) -> list[Any] | None:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except Exception:
         return None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     for run in (
-        lambda: onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, dict(inputs)),
+        lambda: unoptimized(model).run(None, dict(inputs)),
         lambda: ReferenceEvaluator(model).run(None, dict(inputs)),
     ):
         try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 from onnx import ModelProto, TensorProto, checker, helper
 from onnx.reference import ReferenceEvaluator
+
+from reducelower.model.schemas import opset_of
+from tools.sessions import unoptimized
 
 __all__ = ["check_equal", "is_valid", "results"]
 
@@ -26,19 +28,14 @@ def is_valid(model: ModelProto) -> bool:
 
 def results(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
     """The outputs of a model by onnxruntime, or else by onnx's reference; None if neither runs it."""
-    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    opset = opset_of(model)
     # onnxruntime gives wrong shapes and numbers for some reductions of empty tensors.
     for_reference = any(
         value.dtype.name == "bfloat16" or not (value.size or value.dtype == np.int64) for value in feeds.values()
     )
     if _OLDEST <= opset <= _NEWEST and not for_reference:
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
         try:
-            session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-            return list(session.run(None, feeds))
+            return list(unoptimized(model).run(None, feeds))
         except Exception as error:
             if _BRANCHES in str(error) and opset < 11:
                 return None
@@ -47,12 +44,12 @@ def results(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
     if b"Loop" in model.SerializeToString():  # the reference concatenates where it should stack
         return None
     try:
-        found = ReferenceEvaluator(model).run(None, feeds)
+        outputs = ReferenceEvaluator(model).run(None, feeds)
     except Exception:
         return None
     # The reference lets numpy widen sums of small integers.
     types = [helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in model.graph.output]
-    return [np.asarray(value).astype(dtype) for value, dtype in zip(found, types, strict=True)]
+    return [np.asarray(value).astype(dtype) for value, dtype in zip(outputs, types, strict=True)]
 
 
 _TOLERANCE = {
