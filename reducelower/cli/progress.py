@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from threading import Timer
 from time import monotonic
 from typing import Any
 
@@ -52,36 +51,23 @@ def steps(*, quiet: bool) -> Iterator[OnStep | None]:
     if not _is_shown(quiet):
         yield None
         return
-    stack, at, show = ExitStack(), list[Any](), list[Callable[..., None]]()
+    start, update = monotonic(), list[Callable[..., None]]()
+    with ExitStack() as stack:
 
-    def open_() -> None:
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        def on_step(step: Step, done: int, total: int) -> None:
+            if monotonic() - start < _SOON:
+                return
+            if not update:
+                from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
-        count = TextColumn("{task.fields[count]}")
-        bars = stack.enter_context(_bars(BarColumn(), count, TimeElapsedColumn()))
-        show.append(partial(bars.update, bars.add_task("", total=None, count="")))
-        if at:
-            begun = tuple(at)
-            at.clear()
-            on_step(*begun)
-
-    def on_step(step: Step, done: int, total: int) -> None:
-        begins = at[:1] != [step]
-        at[:] = step, done, total
-        for update in show:
-            count = f"{done}/{total}" if total else ""
+                count = TextColumn("{task.fields[count]}")
+                bars = stack.enter_context(_bars(BarColumn(), count, TimeElapsedColumn()))
+                update.append(partial(bars.update, bars.add_task("", total=None, count="")))
+            text = f"{done}/{total}" if total else ""
             # Drawn at once where it begins: between two of rich's own times a short step would come and go unseen.
-            update(description=_WORDS[step], completed=done, total=total or None, count=count, refresh=begins)
+            update[0](description=_WORDS[step], completed=done, total=total or None, count=text, refresh=not done)
 
-    timer = Timer(_SOON, open_)
-    timer.daemon = True
-    timer.start()
-    try:
         yield on_step
-    finally:
-        timer.cancel()
-        timer.join()
-        stack.close()
 
 
 def _is_shown(quiet: bool) -> bool:
