@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import Conditions, allows, candidates, cost, holds, is_possible
-from reducelower.model.schemas import schema
+from reducelower.model.schemas import since_version
 
-__all__ = ["Pattern", "carried", "learn"]
+__all__ = ["Pattern", "learn"]
 
 _CONDITIONS = (2, 3)
 """Most conditions of a conjunction; more are tried only on what fewer do not explain."""
@@ -107,7 +107,7 @@ class _Learner:
     def _where(self, when: Conditions, bits: int) -> tuple[Conditions, Opsets, int]:
         """A conjunction, the opset versions at which it is true of failures and of no right case, and the failures."""
         known = {opset: self._verdict(when, bits & cell, cell) for opset, cell in self._cells.items()}
-        opsets = carried(self._operator, known, lambda opset: is_possible(when, self._operator, opset))
+        opsets = _carried(self._operator, known, lambda opset: is_possible(when, self._operator, opset))
         return when, opsets, bits & self._failing & sum(self._cells[opset] for opset in opsets)
 
     def _verdict(self, when: Conditions, bits: int, cell: int) -> bool | None:
@@ -124,15 +124,7 @@ class _Learner:
         return [case for at, case in enumerate(self._cases) if bits >> at & 1]
 
 
-def _since(operator: str, opset: int) -> int:
-    """The opset version that introduced the operator in this form; 0 if there is no operator."""
-    found = schema(operator, opset)
-    return 0 if found is None else int(found.since_version)
-
-
-def carried(
-    operator: str, known: Mapping[int, bool | None], is_possible: Callable[[int], bool] = lambda opset: True
-) -> Opsets:
+def _carried(operator: str, known: Mapping[int, bool | None], is_possible: Callable[[int], bool]) -> Opsets:
     """The opset versions at which something is true of an operator, of those that are listed, the oldest first.
 
     A version of which nothing is known counts as the one before, since runtimes have one importer for a span of
@@ -146,7 +138,9 @@ def carried(
     for opset, flag in known.items():
         state = state if flag is None else flag
         is_before = state is None and known[first]
-        if state or (is_before and (_since(operator, opset) == _since(operator, first) or not is_possible(opset))):
+        if state or (
+            is_before and (since_version(operator, opset) == since_version(operator, first) or not is_possible(opset))
+        ):
             found.append(opset)
     return tuple(found)
 
