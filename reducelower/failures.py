@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from reducelower.errors import ConversionError, UnreadableError, sentences
@@ -16,7 +17,6 @@ __all__ = [
     "TERMINATED",
     "SettingError",
     "describe",
-    "trace_lines",
     "wants_trace",
 ]
 
@@ -37,11 +37,12 @@ def wants_trace() -> bool:
     return os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0")
 
 
-def trace_lines() -> tuple[str, ...]:
-    """The traceback of the exception being handled, a sentence of its own per line."""
+def _trace() -> Iterable[str]:
+    if not wants_trace():
+        return ()
     import traceback
 
-    return tuple(traceback.format_exc().splitlines())
+    return traceback.format_exc().splitlines()
 
 
 def _nameless() -> str:
@@ -54,9 +55,9 @@ def _nameless() -> str:
 
 
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
-    """Describe an exception in sentences, with the exit status for it.
+    """Describe the exception that is handled in sentences, with the exit status for it.
 
-    Sentences that do not name the source get it as a prefix.
+    Sentences that do not name the source get it as a prefix. The traceback of a fault is there for whoever wants it.
     """
     place = f"{source}: " if source else ""
     if isinstance(error, UnreadableError):
@@ -73,7 +74,5 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
         return (f"{place}{error.filename or _nameless()}: {error.strerror}",), BAD_USAGE
     kind = type(error).__name__
     about = f"{kind}: {error}" if str(error) else kind
-    return (
-        f"{place}reducelower itself failed ({about}); please report this together with the model; "
-        "REDUCELOWER_DEBUG=1 shows where",
-    ), FAULT
+    said = f"{place}reducelower itself failed ({about}); please report this together with the model; "
+    return (f"{said}REDUCELOWER_DEBUG=1 shows where", *_trace()), FAULT

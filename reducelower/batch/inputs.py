@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
 
 from reducelower.errors import UnreadableModelError
@@ -211,16 +210,12 @@ def folder_of(path: str) -> Path:
 
 
 def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
-    """The models without those in a folder, wherever links lead."""
+    """The models without those that were found in a folder, wherever links lead."""
     real = os.path.realpath(folder)
-
-    @cache  # the folders that models are in are few
-    def is_inside(parent: Path) -> bool:
-        return Path(os.path.realpath(parent)).is_relative_to(real)
-
-    def is_output(model: Input) -> bool:
-        if not model.found or is_url(model.path):
-            return False
-        return is_inside(folder_of(model.path))
-
-    return [model for model in models if not is_output(model)]
+    return [
+        model
+        for model in models
+        if not model.found
+        or is_url(model.path)
+        or not Path(os.path.realpath(folder_of(model.path))).is_relative_to(real)
+    ]

@@ -23,7 +23,7 @@ from reducelower.cli.options import (
 from reducelower.cli.telling import tell
 from reducelower.cli.text import full_text
 from reducelower.cli.types import FILE, FOLDER, Integer
-from reducelower.failures import describe, trace_lines, wants_trace
+from reducelower.failures import describe
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
 
@@ -121,7 +121,7 @@ def _guarded(
         problems, status = describe(error)
         for path, name in zip(paths, names, strict=True):
             problems = renamed(problems, path, name)
-        outcome = Outcome("", stopped(status), problems=problems + (trace_lines() if wants_trace() else ()))
+        outcome = Outcome("", stopped(status), problems=problems)
     return replace(outcome, source=names[0], output="".join(names[1:]))
 
 

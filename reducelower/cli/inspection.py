@@ -12,7 +12,7 @@ from reducelower.cli import console
 from reducelower.cli.console import shown
 from reducelower.cli.options import JSON_OPTION, MODELS, option, with_options
 from reducelower.cli.text import columns, paragraph
-from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
+from reducelower.failures import DONE, REFUSED, describe
 from reducelower.model.text import counted
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
                     found = replace(inspect_file(local, runtimes=names or None), path=named)
             except Exception as error:  # whatever is wrong with one model, the others are inspected
                 problems, worst = describe(error, model.path)
-                for problem in (*problems, *(trace_lines() if worst == FAULT and wants_trace() else ())):
+                for problem in problems:
                     console.problem(problem.replace(model.path, named))
                 status = max(status, worst)
                 continue

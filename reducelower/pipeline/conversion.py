@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import ConversionError
-from reducelower.failures import FAULT, describe, trace_lines, wants_trace
+from reducelower.failures import FAULT, describe
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.whole import Changed
@@ -60,8 +60,6 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
     problems, status = describe(error, source)
     if status == FAULT and model is not None and (odd := find_defect(model.model)):
         return refused(source, odd)
-    if status == FAULT and wants_trace():
-        problems += trace_lines()
     refusals = error.refusals if isinstance(error, ConversionError) else ()
     return Outcome(source, stopped(status), refusals=refusals, problems=problems)
 
