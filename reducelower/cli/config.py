@@ -55,15 +55,16 @@ def _read(path: Path) -> Mapping[str, Any] | None:
         raise SettingError(f"{path}: {error}") from None
     if path.name == _OWN:
         return content
-    tools = content.get("tool", {})
-    if not isinstance(tools, dict):
-        raise SettingError(f"{path}: tool must be a table, and it is {tools!r}; write options under [tool.reducelower]")
-    said = tools.get("reducelower")
-    if said is not None and not isinstance(said, dict):
-        raise SettingError(
-            f"{path}: tool.reducelower must be a table, and it is {said!r}; write options under [tool.reducelower]"
-        )
-    return said
+    for place in ("tool", "tool.reducelower"):
+        inner = content.get(place.rpartition(".")[2])
+        if inner is None:
+            return None
+        if not isinstance(inner, dict):
+            raise SettingError(
+                f"{path}: {place} must be a table, and it is {inner!r}; write options under [tool.reducelower]"
+            )
+        content = inner
+    return content
 
 
 def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:

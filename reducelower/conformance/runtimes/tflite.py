@@ -9,13 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-
-def version() -> str:
-    """The version of onnx2tf installed, which decides what becomes of a model."""
-    import onnx2tf
-    from ai_edge_litert.interpreter import Interpreter  # noqa: F401
-
-    return str(onnx2tf.__version__)
+PACKAGE = "onnx2tf"  # which decides what becomes of a model
+MODULES = ("onnx2tf", "ai_edge_litert.interpreter")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
