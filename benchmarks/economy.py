@@ -83,7 +83,7 @@ def measured(exported: Exported, targets: Sequence[int], rounds: int) -> Iterato
     times = _times({exported.opset: exported.model, **results}, exported.feeds, rounds) if rounds else {}
     own = times.get(exported.opset)
     for target, result in results.items():
-        taken = times.get(target)
+        seconds = times.get(target)
         yield Measured(
             exported.name,
             exported.opset,
@@ -91,7 +91,7 @@ def measured(exported: Exported, targets: Sequence[int], rounds: int) -> Iterato
             (nodes(exported.model), nodes(result)),
             (control_flow(exported.model), control_flow(result)),
             (exported.model.ByteSize(), result.ByteSize()),
-            taken / own if taken and own else None,
+            seconds / own if seconds and own else None,
             _traced(exported, target),
         )
 
@@ -208,16 +208,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     reading.add_argument("--models", type=Path, help="a folder of NAME.onnx and NAME.npz; measure only these")
     reading.add_argument("--rounds", type=int, default=20, help="runs of each model; 0 to measure no time")
     reading.add_argument("--operators", action="store_true", help="print nodes per operator instead of models")
-    given = reading.parse_args(arguments)
-    if given.operators:
+    options = reading.parse_args(arguments)
+    if options.operators:
         _print_operators()
         return
     logging.disable(logging.WARNING)
-    targets = [int(target) for target in given.targets.split(",")]
-    models = stored(given.models) if given.models else (*of_repository(), *transformers((18, 23)))
-    found = [one for exported in models for one in measured(exported, targets, given.rounds)]
-    _print_models(found)
-    _print_summary(found)
+    targets = [int(target) for target in options.targets.split(",")]
+    models = stored(options.models) if options.models else (*of_repository(), *transformers((18, 23)))
+    lines = [one for exported in models for one in measured(exported, targets, options.rounds)]
+    _print_models(lines)
+    _print_summary(lines)
 
 
 if __name__ == "__main__":

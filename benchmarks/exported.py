@@ -127,9 +127,9 @@ def _first_result(torch: Any, model: Any, keys: Sequence[str]) -> Any:
             self.model = model
 
         def forward(self, *values: Any) -> Any:
-            given = dict(zip(keys, values, strict=True))
+            inputs = dict(zip(keys, values, strict=True))
             if hasattr(model.config, "use_cache"):
-                given["use_cache"] = False
-            return self.model(**given)[0]
+                inputs["use_cache"] = False
+            return self.model(**inputs)[0]
 
     return First().eval()

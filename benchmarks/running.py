@@ -59,9 +59,9 @@ def verification(*, quick: bool) -> Iterator[Line]:
     whose = "loading it once in onnxruntime"
     yield at_most(f"verify 13 -> 18 by sites, {length:,} nodes ({len(sites)} distinct)", by_sites, loading, whose, 1)
     start = time.perf_counter()
-    found = reducelower.verify(before, legalized.model, plan=legalized.plan)
+    outcome = reducelower.verify(before, legalized.model, plan=legalized.plan)
     verifying = time.perf_counter() - start
-    words = "equivalent" if found.equivalent else "not equivalent"
+    words = "equivalent" if outcome.equivalent else "not equivalent"
     yield Line(
         f"verify 13 -> 18 by sites and whole, {length:,} nodes ({words})",
         duration(verifying),

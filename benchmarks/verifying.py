@@ -82,10 +82,10 @@ def main() -> None:
         taken = []
         for _ in range(2):
             started = time.process_time()
-            found = reducelower.verify(before, made.model, plan=made.plan, inputs=inputs)
+            verification = reducelower.verify(before, made.model, plan=made.plan, inputs=inputs)
             taken.append(time.process_time() - started - apart)
         sums = [one + other for one, other in zip(sums, (*taken, beside), strict=True)]
-        said = f"{found.verdict}, {len(found.sites)} distinct regions, {apart * 1e3:.0f} ms apart"
+        said = f"{verification.verdict}, {len(verification.sites)} distinct regions, {apart * 1e3:.0f} ms apart"
         print(f"{path.name}: {said}, {_told(*taken, beside)}", flush=True)
     print(f"in all {_told(*sums)}")
 

@@ -52,8 +52,8 @@ def in_pool(
     """The results of a library for the jobs; those that it loses are tried again, alone."""
     with pool(processes) as executor:
         futures = [executor.submit(work, job) for job in jobs]
-        found = [future.exception() or future.result() for future in futures]
-    for job, result in zip(jobs, found, strict=True):
+        results = [future.exception() or future.result() for future in futures]
+    for job, result in zip(jobs, results, strict=True):
         again = result
         if isinstance(result, Exception):
             with pool(1) as executor:
@@ -96,27 +96,27 @@ def left_behind(name: str) -> int:
         parent.kill()
         parent.wait()
         time.sleep(3)
-        found = [int(path.name) for path in Path(folder).iterdir() if Path("/proc", path.name).exists()]
-        for process in found:
+        alive = [int(path.name) for path in Path(folder).iterdir() if Path("/proc", path.name).exists()]
+        for process in alive:
             os.kill(process, signal.SIGKILL)
-    return len(found)
+    return len(alive)
 
 
 def main() -> None:
     """Print the table with a column for each way; given a name and a folder, keep workers busy until killed."""
-    known = dict(ways())
+    by_name = dict(ways())
     if len(sys.argv) > 1:
         name, folder = sys.argv[1:]
-        list(known[name](stay, [folder] * 1000, LASTING, crashed))
+        list(by_name[name](stay, [folder] * 1000, LASTING, crashed))
         return
     alone, _ = converted(lambda work, jobs, *_: map(work, jobs), MANY, 0)
     rows: list[list[str]] = [[""], [f"{MANY:,} small models with two workers, against {alone:.1f} s with one"]]
     rows += [
         [f"{SOME} models, every tenth of which kills its worker"],
-        [f"of the {SOME * 9 // 10} others, told to have failed"],
+        [f"of the {SOME * 9 // 10} others, reported as failed"],
     ]
-    rows += [[f"workers still there 3 s after their parent was killed, of {LASTING}"]]
-    for name, run in known.items():
+    rows += [[f"workers still running 3 s after their parent was killed, of {LASTING}"]]
+    for name, run in by_name.items():
         seconds, failed = converted(run, SOME, 10)
         figures = [
             name,

@@ -65,14 +65,14 @@ def operators() -> str:
 
 
 def _downward(op_type: str) -> str:
-    known = [number for number in versions(op_type) if schema(op_type, number) is not None]
-    if len(known) < 2:
+    since = [number for number in versions(op_type) if schema(op_type, number) is not None]
+    if len(since) < 2:
         return ""
-    path = crossings(op_type, latest_opset(), known[0]) if schema(op_type, latest_opset()) else ()
-    found: dict[str, list[str]] = {}
+    path = crossings(op_type, latest_opset(), since[0]) if schema(op_type, latest_opset()) else ()
+    cells: dict[str, list[str]] = {}
     for crossing in path:
-        found.setdefault(_treatment(crossing), []).append(str(crossing.boundary))
-    return "; ".join(f"{treatment} {', '.join(numbers)}" for treatment, numbers in found.items() if treatment)
+        cells.setdefault(_treatment(crossing), []).append(str(crossing.boundary))
+    return "; ".join(f"{treatment} {', '.join(numbers)}" for treatment, numbers in cells.items() if treatment)
 
 
 def _treatment(crossing: Crossing) -> str:
@@ -133,17 +133,17 @@ def configuration() -> str:
     from reducelower.cli.main import app
 
     context = click.Context(app, info_name="reducelower")
-    found: dict[str, tuple[str, list[str]]] = {}
+    keys: dict[str, tuple[str, list[str]]] = {}
     for name in app.list_commands(context):
         command = app.get_command(context, name)
         for option in command.params if command is not None else ():
             if isinstance(option, click.Option) and option.name not in NEVER and not option.is_eager:
                 key = max(option.opts, key=len).removeprefix("--")
-                found.setdefault(key, (option.help or "", []))[1].append(name)
+                keys.setdefault(key, (option.help or "", []))[1].append(name)
     lines = ["| key | what it sets | commands |", "|---|---|---|"]
-    for key, (text, names) in sorted(found.items()):
-        told = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
-        lines.append(f"| `{key}` | {told} | {', '.join(names)} |")
+    for key, (text, names) in sorted(keys.items()):
+        escaped = text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+        lines.append(f"| `{key}` | {escaped} | {', '.join(names)} |")
     return "\n".join(lines)
 
 

@@ -113,9 +113,9 @@ def layers_drawn(most: int) -> pyplot.Figure:
     sizes = example["SIZES"][:most]
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 2.8), sharey=True, layout="constrained")
     for panel, (what, offset) in zip(panels, example["OFFSETS"].items(), strict=True):
-        found = [example["errors"](size, offset) for size in sizes]
+        by_size = [example["errors"](size, offset) for size in sizes]
         for name, (color, width) in LAYER_SERIES.items():
-            worst = [min(max(each[name], 0.05), WRONG) for each in found]
+            worst = [min(max(each[name], 0.05), WRONG) for each in by_size]
             panel.plot(sizes, worst, label=name.replace("`", ""), color=color, linewidth=width, marker=".")
         panel.set(title=f"activations {what}", xscale="log", yscale="log", ylim=(0.04, 2 * WRONG), xlabel="hidden size")
         panel.set_xticks(sizes, [str(size) for size in sizes])

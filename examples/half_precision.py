@@ -77,12 +77,12 @@ def errors(size: int, offset: float) -> dict[str, float]:
     feeds = rows(size, offset)
     exact = normalized(*(value.astype(np.float64) for value in feeds.values()))
     unit = np.exp2(np.floor(np.log2(np.maximum(np.abs(exact), 1)))) * 2.0**-10
-    found = {}
+    errors_of = {}
     for name, model in forms().items():
-        given = run(model, feeds).astype(np.float64)
-        off = np.abs(given - exact) / unit
-        found[name] = float(np.where(np.isfinite(given), off, np.inf).max())
-    return found
+        result = run(model, feeds).astype(np.float64)
+        off = np.abs(result - exact) / unit
+        errors_of[name] = float(np.where(np.isfinite(result), off, np.inf).max())
+    return errors_of
 
 
 OFFSETS = {f"between -{MAGNITUDE:g} and {MAGNITUDE:g}": 0.0, f"{MAGNITUDE:g}, give or take 100": MAGNITUDE}
@@ -93,10 +93,10 @@ def main() -> None:
     for what, offset in OFFSETS.items():
         print(f"Activations {what}:\n")
         for size in SHOWN:
-            found = errors(size, offset)
+            worst = errors(size, offset)
             if size == SHOWN[0]:
-                print("| hidden size | " + " | ".join(found) + " |\n|" + "---|" * (len(found) + 1))
-            cells = [f"{error:.1f}" if error < 10 else f"**{error:.3g}**" for error in found.values()]
+                print("| hidden size | " + " | ".join(worst) + " |\n|" + "---|" * (len(worst) + 1))
+            cells = [f"{error:.1f}" if error < 10 else f"**{error:.3g}**" for error in worst.values()]
             print(f"| {size:,} | " + " | ".join(cells) + " |")
         print()
 

@@ -56,8 +56,10 @@ class Row:
     @classmethod
     def of(cls, operators: Iterable[str], outcome: Is, says: str, opsets: str = "", **when: Any) -> Row:
         """A row with conditions by name; a list is a set of texts, and a text is a range."""
-        found = {name: frozenset(value) if isinstance(value, list | tuple) else value for name, value in when.items()}
-        return cls(frozenset(operators), outcome, says, tuple(sorted(found.items())), opsets)
+        conditions = {
+            name: frozenset(value) if isinstance(value, list | tuple) else value for name, value in when.items()
+        }
+        return cls(frozenset(operators), outcome, says, tuple(sorted(conditions.items())), opsets)
 
 
 @dataclass(frozen=True)

@@ -69,10 +69,10 @@ def verdict_of(job: Job) -> tuple[str, str]:
     except reducelower.ConversionError:
         return "refused", ""
     try:
-        found = verify(model, made.model, plan=made.plan, inputs=inputs, budget=_BUDGET)
+        verification = verify(model, made.model, plan=made.plan, inputs=inputs, budget=_BUDGET)
     except Exception as error:
         return "crash", f"{type(error).__name__}: {error}"
-    return found.label, "" if found.label == "equivalent" else str(found)[:500]
+    return verification.label, "" if verification.label == "equivalent" else str(verification)[:500]
 
 
 def _read(source: str) -> tuple[ModelProto, dict[str, object]]:
@@ -91,16 +91,16 @@ def _read(source: str) -> tuple[ModelProto, dict[str, object]]:
 
 def run(folders: Sequence[Path], every: int) -> dict[str, tuple[str, str]]:
     """The verdicts by the names of the conversions, including crashes of a runtime."""
-    found: dict[str, tuple[str, str]] = {}
+    verdicts: dict[str, tuple[str, str]] = {}
     pool = ProcessPoolExecutor(1, get_context("spawn"))
     for job in jobs(folders, every):
         try:
-            found[job.name] = pool.submit(verdict_of, job).result()
+            verdicts[job.name] = pool.submit(verdict_of, job).result()
         except BrokenProcessPool:
-            found[job.name] = "died", ""
+            verdicts[job.name] = "died", ""
             pool = ProcessPoolExecutor(1, get_context("spawn"))
     pool.shutdown()
-    return found
+    return verdicts
 
 
 def main() -> int:
@@ -111,16 +111,16 @@ def main() -> int:
     parser.add_argument("--models", type=Path, action="append", help="a folder of models; may be given several times")
     parser.add_argument("--every", type=int, default=4, help="verify every n-th node case; 0 for none")
     options = parser.parse_args()
-    found = run(options.models or [MODELS], options.every)
-    print(dict(Counter(verdict for verdict, _ in found.values())))
+    verdicts = run(options.models or [MODELS], options.every)
+    print(dict(Counter(verdict for verdict, _ in verdicts.values())))
     if options.record:
         options.file.parent.mkdir(parents=True, exist_ok=True)
-        options.file.write_text(json.dumps(found, indent=1, sort_keys=True), "utf-8")
+        options.file.write_text(json.dumps(verdicts, indent=1, sort_keys=True), "utf-8")
         return 0
-    known = json.loads(options.file.read_text("utf-8"))
-    changed = [name for name in found if name in known and known[name][0] != found[name][0]]
+    recorded = json.loads(options.file.read_text("utf-8"))
+    changed = [name for name in verdicts if name in recorded and recorded[name][0] != verdicts[name][0]]
     for name in changed:
-        print(f"{name}\n  was: {': '.join(known[name])}\n  is:  {': '.join(found[name])}")
+        print(f"{name}\n  was: {': '.join(recorded[name])}\n  is:  {': '.join(verdicts[name])}")
     return 1 if changed else 0
 
 

@@ -88,18 +88,18 @@ def meaning(model: ModelProto) -> str:
 
 def _graph(graph: GraphProto, outer: Mapping[str, str], positional: bool = False) -> Any:
     """The inputs of a graph and how its outputs are computed; inputs of a body count by their position."""
-    known = dict(outer)
+    keys = dict(outer)
     for tensor in graph.initializer:
         nameless = onnx.TensorProto()
         nameless.CopyFrom(tensor)
         nameless.name = nameless.doc_string = ""
-        known[tensor.name] = digest(nameless.SerializeToString(deterministic=True))
+        keys[tensor.name] = digest(nameless.SerializeToString(deterministic=True))
     for at, value in enumerate(graph.input):
-        known[value.name] = f"in{len(outer)}.{at}" if positional else f"in {value.name} {value.name in known}"
+        keys[value.name] = f"in{len(outer)}.{at}" if positional else f"in {value.name} {value.name in keys}"
     names = (
         [] if positional else [(value.name, value.type.SerializeToString()) for value in (*graph.input, *graph.output)]
     )
-    return names, _values(graph.node, known, [value.name for value in graph.output])
+    return names, _values(graph.node, keys, [value.name for value in graph.output])
 
 
 def _values(nodes: Iterable[NodeProto], known: dict[str, str], outputs: Iterable[str]) -> list[str]:
@@ -123,15 +123,15 @@ def _attribute(attribute: AttributeProto, known: Mapping[str, str]) -> str:
 
 def results(name: str, data: bytes) -> dict[str, list[str]]:
     """The result of every operation on a model: hashes of its bytes and of its meaning, or the text of a refusal."""
-    given = {}
+    results_of = {}
     for title, operation in operations():
         try:
             model = operation(onnx.load_model_from_string(data))
         except (reducelower.ConversionError, ValueError) as error:
-            given[f"{name}: {title}"] = [f"{type(error).__name__}: {error}"]
+            results_of[f"{name}: {title}"] = [f"{type(error).__name__}: {error}"]
         else:
-            given[f"{name}: {title}"] = [digest(model.SerializeToString()), meaning(model)]
-    return given
+            results_of[f"{name}: {title}"] = [digest(model.SerializeToString()), meaning(model)]
+    return results_of
 
 
 def recorded(paths: Iterable[Path], jobs: int) -> dict[str, list[str]]:

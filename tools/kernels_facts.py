@@ -44,7 +44,7 @@ Kernels = Mapping[str, Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]]
 def kernels(text: str) -> Kernels:
     """The kernels of ONNX's own operators in the part of the page about DirectML."""
     part = text.partition('<a name="dmlexecutionprovider"/>')[2].partition("*com.microsoft")[0]
-    found: dict[str, list[tuple[Ranges, Mapping[str, frozenset[str]]]]] = {}
+    kernels_of: dict[str, list[tuple[Ranges, Mapping[str, frozenset[str]]]]] = {}
     name = ""
     for cells in table_rows(part):
         if len(cells) < 2 or not (span := re.fullmatch(r"\[?(\d+)(?:, (\d+)\])?\+?", cells[-2])):
@@ -52,8 +52,8 @@ def kernels(text: str) -> Kernels:
         name = cells[0] if len(cells) > 2 else name
         of = re.findall(r"\*\*(\w+)\*\* = ((?:[^<]|<(?!br))*)", cells[-1])
         types = {variable: frozenset(re.findall(r"\btensor\(\w+\)", listed)) for variable, listed in of}
-        found.setdefault(name, []).append((Ranges(((int(span[1]), int(span[2] or span[1])),)), types))
-    return found
+        kernels_of.setdefault(name, []).append((Ranges(((int(span[1]), int(span[2] or span[1])),)), types))
+    return kernels_of
 
 
 def rows_of(name: str, of: Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]) -> Iterator[Row]:
@@ -87,9 +87,9 @@ def rows_of(name: str, of: Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]
 
 def read(version: str, commit: str, on: date, text: str) -> Release:
     """The facts in a table."""
-    found = kernels(text)
-    rows = [row for name, of in found.items() for row in rows_of(name, of) if name not in NO_NODE]
-    rows.append(Row.of(others_than({*found, *NO_NODE}, READS), "elsewhere", LACKS, element_types=FLOATS))
+    by_operator = kernels(text)
+    rows = [row for name, of in by_operator.items() for row in rows_of(name, of) if name not in NO_NODE]
+    rows.append(Row.of(others_than({*by_operator, *NO_NODE}, READS), "elsewhere", LACKS, element_types=FLOATS))
     return Release(version, ADDRESS.format(commit=commit), on, rows, READS)
 
 

@@ -112,12 +112,12 @@ SOURCES: Mapping[str, Source] = {
 
 def listed(target: str, text: str) -> Iterator[tuple[str, str, list[str]]]:
     """The operators of a list, with the rest of the row as text, and its cells."""
-    known = {name.lower(): name for name in all_operators()}
+    by_lower_name = {name.lower(): name for name in all_operators()}
     own = re.split(r"^## .*(?:Pytorch|TFLite|Caffe)", text, maxsplit=1, flags=re.MULTILINE | re.IGNORECASE)[0]
     for cells in table_rows(own):
         place = 1 if target == "tidl" else 0
         names = re.split(r"/|<br>|,", cells[place].removeprefix("ai.onnx:")) if len(cells) > place else []
-        for name in (known.get(each.strip().lower(), "") for each in names):
+        for name in (by_lower_name.get(each.strip().lower(), "") for each in names):
             if name:
                 yield name, " ".join(cells), cells
 
@@ -128,7 +128,7 @@ def read(target: str, version: str, commit: str, on: date, text: str) -> Release
     # Operators that compute shapes run on the CPU anyway.
     floats = {"element_types": ["bfloat16", "float", "float16"]} if source.outcome == "elsewhere" else {}
     rows: list[Row] = []
-    taken = set(source.also)
+    accepted = set(source.also)
     for name, said, cells in listed(target, text):
         if re.search(source.refuses, said, re.IGNORECASE):
             continue
@@ -139,12 +139,12 @@ def read(target: str, version: str, commit: str, on: date, text: str) -> Release
             lacking = not_listed(name, Ranges.parse(own[1].replace("+", "-")), source.reads)
             if lacking:
                 rows.append(Row.of([name], source.outcome, source.lacks, lacking, **floats))
-        taken.add(name)
+        accepted.add(name)
         remark = cells[source.column] if len(cells) > source.column else ""
         if remark:
             found = of_remark(remark, name, source.remarks)
             rows += [replace(row, outcome="elsewhere") for row in found] if source.outcome == "elsewhere" else found
-    rows.append(Row.of(others_than(taken, source.reads), source.outcome, source.lacks, **floats))
+    rows.append(Row.of(others_than(accepted, source.reads), source.outcome, source.lacks, **floats))
     return Release(version, source.address.format(commit=commit), on, rows, source.reads, source.prefer)
 
 

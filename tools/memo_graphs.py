@@ -53,12 +53,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0, help="number of the first graph")
     options = parser.parse_args()
-    found = 0
+    differ = 0
     for number, model, target in differing(options.seed, options.count, options.start):
-        found += 1
+        differ += 1
         print(f"number {number}, to {target}:\n{printer.to_text(model)}", flush=True)
-    print(f"{options.count} graphs of seed {options.seed}: {found} differ")
-    return 1 if found else 0
+    print(f"{options.count} graphs of seed {options.seed}: {differ} differ")
+    return 1 if differ else 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ _TEXTS = ("", "x", "y", "axes", "ReduceSum", "If", "Loop", "ai.onnx", "local", "
 
 def seeds() -> list[bytes]:
     """Valid models: every place and form of axes for every Reduce operator, and exported models."""
-    found = [path.read_bytes() for path in sorted(_DATA.glob("*.onnx"))]
+    models = [path.read_bytes() for path in sorted(_DATA.glob("*.onnx"))]
     number = 0
     for place in PLACES:
         for form in FORMS:
@@ -30,8 +30,8 @@ def seeds() -> list[bytes]:
             case = Case(op_type, opset, form, place=place)
             number += 1
             if case.is_possible():
-                found.append(case.model().SerializeToString())
-    return found
+                models.append(case.model().SerializeToString())
+    return models
 
 
 def mutated(models: Sequence[bytes], number: int) -> bytes:
@@ -108,19 +108,19 @@ def _break_message(data: bytes, rng: random.Random) -> bytes:
 
 
 def _fields(model: ModelProto) -> list[tuple[Message, FieldDescriptor]]:
-    found: list[tuple[Message, FieldDescriptor]] = []
+    fields: list[tuple[Message, FieldDescriptor]] = []
     present: list[tuple[Message, FieldDescriptor]] = []
     pending: list[Message] = [model]
     while pending:
         message = pending.pop()
         there = dict(message.ListFields())
-        found += [(message, field) for field in message.DESCRIPTOR.fields]
+        fields += [(message, field) for field in message.DESCRIPTOR.fields]
         present += [(message, field) for field in message.DESCRIPTOR.fields if field in there]
         for field, value in there.items():
             if field.message_type is not None:
                 pending.extend([value] if isinstance(value, Message) else value)
     # Changing present fields finds more than adding absent ones.
-    return present * 6 + found
+    return present * 6 + fields
 
 
 def _break_field(message: Message, field: FieldDescriptor, rng: random.Random) -> None:

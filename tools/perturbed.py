@@ -40,9 +40,9 @@ INSTEAD = {
 def spelled(form: Form, random: Random) -> ModelProto:
     """A form in one of its ways of writing, with its data as an input."""
     axes = (2,) if form.op_type in ("InstanceNormalization", "GroupNormalization") else (-1,)
-    known = values(Form(form.op_type, "", tuple(n for n in form.inputs if n != "least"), form.result, {}), axes)
+    needed = values(Form(form.op_type, "", tuple(n for n in form.inputs if n != "least"), form.result, {}), axes)
     ways = list(choices(form, 12))
-    inputs = {**known, "least": np.array(0.01, np.float32)}
+    inputs = {**needed, "least": np.array(0.01, np.float32)}
     if "group_shape" in inputs:
         inputs["group_shape"] = np.array([SHAPE[0], 3, -1], np.int64)
     return Written(form, ways[random.integers(len(ways))], inputs).model
@@ -52,8 +52,8 @@ def spelled(form: Form, random: Random) -> ModelProto:
 
 
 def _node(graph: GraphProto, random: Random, *op_types: str) -> NodeProto | None:
-    found = [node for node in graph.node if not op_types or node.op_type.startswith(op_types)]
-    return found[random.integers(len(found))] if found else None
+    nodes = [node for node in graph.node if not op_types or node.op_type.startswith(op_types)]
+    return nodes[random.integers(len(nodes))] if nodes else None
 
 
 def _constant(graph: GraphProto, random: Random) -> int | None:
@@ -98,10 +98,10 @@ def another_value(graph: GraphProto, random: Random) -> bool:
     """Let a node read another value that comes before it."""
     place = int(random.integers(len(graph.node)))
     node = graph.node[place]
-    known = [graph.input[0].name, *(name for before in graph.node[:place] for name in before.output)]
-    known += [tensor.name for tensor in graph.initializer if tensor.data_type == 1]
+    readable = [graph.input[0].name, *(name for before in graph.node[:place] for name in before.output)]
+    readable += [tensor.name for tensor in graph.initializer if tensor.data_type == 1]
     at = int(random.integers(min(len(node.input), 1 if node.op_type.startswith("Reduce") else 2)))
-    node.input[at] = str(random.choice(known))
+    node.input[at] = str(random.choice(readable))
     return True
 
 
@@ -229,9 +229,9 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
         for value in model.graph.output:
             value.type.tensor_type.ClearField("shape")
         try:
-            known = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+            inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
             del model.graph.output[:]
-            model.graph.output.extend(known.graph.output)
+            model.graph.output.extend(inferred.graph.output)
             checker.check_model(model)
             model = reducelower.convert_version(model, opset)
         except Exception:  # a model without valid shapes is no test
@@ -287,10 +287,10 @@ def _unlike(model: ModelProto, before: Sequence[Any], after: Sequence[Any]) -> s
     for wanted, found, value in zip(before, after, model.graph.output, strict=True):
         if found.shape != wanted.shape or found.dtype != wanted.dtype:
             return f"{value.name}: {found.dtype}{found.shape} for {wanted.dtype}{wanted.shape}"
-        held = np.isfinite(wanted)
-        size = max(1.0, float(np.abs(wanted[held]).max(initial=0)))
-        if not np.allclose(found[held], wanted[held], rtol=2e-3, atol=2e-4 * size):
-            return f"{value.name}: off by {np.abs(found[held] - wanted[held]).max()} of {size}"
+        finite = np.isfinite(wanted)
+        size = max(1.0, float(np.abs(wanted[finite]).max(initial=0)))
+        if not np.allclose(found[finite], wanted[finite], rtol=2e-3, atol=2e-4 * size):
+            return f"{value.name}: off by {np.abs(found[finite] - wanted[finite]).max()} of {size}"
     return ""
 
 

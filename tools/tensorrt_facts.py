@@ -160,17 +160,17 @@ def read(version: str, commit: str, on: date, text: str) -> Release:
         if supported == "N":
             continue
         types, remark = [*rest, "", ""][:2]
-        taken = {TYPES[each] for each in re.split(r"[, ]+", types.strip(", ")) if each in TYPES}
-        if "int32" in taken and version.startswith("8."):
-            taken.add("int64")  # converted to int32, as the head of the list says
-        if taken and name not in OF_OTHER_INPUTS | NOT_COMPUTED:
+        accepted = {TYPES[each] for each in re.split(r"[, ]+", types.strip(", ")) if each in TYPES}
+        if "int32" in accepted and version.startswith("8."):
+            accepted.add("int64")  # converted to int32, as the head of the list says
+        if accepted and name not in OF_OTHER_INPUTS | NOT_COMPUTED:
             of = "output_types" if name == "Where" else "element_types"
             says = (
-                f"Only {', '.join(sorted(taken))} are supported."
-                if len(taken) > 1
-                else f"Only {min(taken)} is supported."
+                f"Only {', '.join(sorted(accepted))} are supported."
+                if len(accepted) > 1
+                else f"Only {min(accepted)} is supported."
             )
-            rows.append(Row.of([name], "absent", says, **{of: missing_types(taken)}))
+            rows.append(Row.of([name], "absent", says, **{of: missing_types(accepted)}))
         if remark:
             rows += of_remark(remark, name, REMARKS)
     lacking = {name for name, word in listed.items() if word == "N"} | others_than(listed, reads)

@@ -61,12 +61,12 @@ def _is_true(fact: Fact, case: Case) -> bool:
 def main() -> None:
     """Compare two targets, by name or file."""
     first, second = (load_runtime(name) for name in sys.argv[1:3])
-    found = compare(first, second, suite())
-    for title, cases in ((f"only {sys.argv[1]}", found.missed), (f"only {sys.argv[2]}", found.more)):
+    differences = compare(first, second, suite())
+    for title, cases in ((f"only {sys.argv[1]}", differences.missed), (f"only {sys.argv[2]}", differences.more)):
         print(f"{title}: {len(cases)}")
         for case in cases:
             print(f"  {case.name}")
-    sys.exit(bool(found.missed))
+    sys.exit(bool(differences.missed))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def node_cases() -> dict[str, Case]:
     """onnx's cases with a single node on tensors, by name, as they are and with constants."""
     with np.errstate(all="ignore"):
         tests = load_model_tests(kind="node")
-    found = []
+    cases = []
     for test in tests:
         model = test.model
         if len(model.graph.node) != 1 or model.graph.node[0].domain or model.functions or not test.data_sets:
@@ -41,8 +41,8 @@ def node_cases() -> dict[str, Case]:
             continue  # sequences, strings, and types that numpy lacks
         inputs = {value.name: array for value, array in zip(model.graph.input, given, strict=True)}
         case = _case(test.name.removeprefix("test_"), model, inputs, expected)
-        found += [case, _with_constants(case)] if len(inputs) > 1 else [case]
-    return {case.name: case for case in found}
+        cases += [case, _with_constants(case)] if len(inputs) > 1 else [case]
+    return {case.name: case for case in cases}
 
 
 def judged_cases() -> list[Case]:

@@ -82,12 +82,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runtimes", nargs="+", metavar="NAME=INTERPRETER", help="a runtime, and the Python that has it")
     parser.add_argument("--time-limit", type=float, default=30.0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with ExitStack() as stack:
         tried = []
-        for name, _, interpreter in (text.partition("=") for text in given.runtimes):
+        for name, _, interpreter in (text.partition("=") for text in options.runtimes):
             subject = Subject.of_runtime(name.partition("@")[0], interpreter or sys.executable)
-            tried.append(Tried(name, stack.enter_context(Worker(subject, given.time_limit))))
+            tried.append(Tried(name, stack.enter_context(Worker(subject, options.time_limit))))
         for case in cases(lambda operator, opset: any(each.wants(operator, opset) for each in tried)):
             for each in tried:
                 if each.wants(case.operator, case.opset):

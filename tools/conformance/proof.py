@@ -157,36 +157,36 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only cases whose name contains this")
     parser.add_argument("--sample", type=int, metavar="N", help="only N cases, from all operators, opsets and types")
     parser.add_argument("--time-limit", type=float, default=60.0)
-    given = parser.parse_args()
-    operators = given.operators and given.operators.split(",")
-    if given.suite == "nodes":
+    options = parser.parse_args()
+    operators = options.operators and options.operators.split(",")
+    if options.suite == "nodes":
         cases = [case for case in judged_cases() if not operators or case.operator in operators]
     else:
         cases = suite(operators)
-    cases = [case for case in cases if given.match in case.name]
+    cases = [case for case in cases if options.match in case.name]
     suite_size = len(cases)
-    if given.sample:
-        cases = sample(cases, given.sample)
-    subject = Subject.of_runtime(given.runtime, given.interpreter)
-    judging = judge_roughly if given.suite == "nodes" else judge
-    how = How(given.results, _advance("before"), judging)
-    name = given.target or given.runtime
-    with Worker(subject, given.time_limit) as worker:
+    if options.sample:
+        cases = sample(cases, options.sample)
+    subject = Subject.of_runtime(options.runtime, options.interpreter)
+    judging = judge_roughly if options.suite == "nodes" else judge
+    how = How(options.results, _advance("before"), judging)
+    name = options.target or options.runtime
+    with Worker(subject, options.time_limit) as worker:
         probed = probe(worker, cases, how)
         how = replace(how, advance=_advance("after"))
-        if given.mend:
+        if options.mend:
             runtime, changes = mended(worker, probed, load_runtime(name), how)
-            given.mend.write_text(target_text(runtime))
+            options.mend.write_text(target_text(runtime))
         else:
-            transform = by_function(given.transform) if given.transform else fitted(load_runtime(name))
+            transform = by_function(options.transform) if options.transform else fitted(load_runtime(name))
             changes = compare(worker, probed, transform, how)
     report(changes)
-    if given.changes:
-        given.changes.write_text("".join(_record(change) + "\n" for change in changes))
-    if given.keep:
-        found = summary(changes, given.runtime, name, date.today().isoformat(), suite_size)
-        keep_summary(found, MEASURED / f"{given.suite}.json")
-        if given.suite == "nodes":
+    if options.changes:
+        options.changes.write_text("".join(_record(change) + "\n" for change in changes))
+    if options.keep:
+        counts = summary(changes, options.runtime, name, date.today().isoformat(), suite_size)
+        keep_summary(counts, MEASURED / f"{options.suite}.json")
+        if options.suite == "nodes":
             keep_wrong_nodes(changes, name)
     sys.exit(any(change.is_bad for change in changes))
 

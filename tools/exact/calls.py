@@ -66,8 +66,8 @@ class Call:
 
     def __str__(self) -> str:
         """The call without its values."""
-        said = "".join(f", {name}={value}" for name, value in self.attributes.items())
-        return f"shape {list(self.inputs[0].shape)}{said}"
+        attributes = "".join(f", {name}={value}" for name, value in self.attributes.items())
+        return f"shape {list(self.inputs[0].shape)}{attributes}"
 
 
 _ATTRIBUTES: Mapping[str, tuple[Mapping[str, Any], ...]] = {

@@ -174,10 +174,10 @@ def outcome(source: Source, target: int, expected: list[Any]) -> str:
         return f"refused: {refused}"
     try:
         checker.check_model(converted, full_check=True)
-        found = run(converted, source.feeds)
+        outputs = run(converted, source.feeds)
     except Exception as error:
         return f"invalid: {error}"
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(outputs, expected, strict=True):
         bounds = {"rtol": 0.0, "atol": 0.0} if source.is_exact else {"rtol": 1e-4, "atol": 1e-5}
         if not np.allclose(one, other, equal_nan=True, **bounds):
             return f"different by {np.abs(np.asarray(one, np.float64) - np.asarray(other, np.float64)).max():.3g}"
@@ -197,11 +197,11 @@ def main() -> int:
             kinds[source.kind] += 1
             expected = run(source.model, source.feeds)
             for target in TARGETS:
-                said = outcome(source, target, expected)
+                problem = outcome(source, target, expected)
                 tried[source.kind, target] += 1
-                right[source.kind, target] += not said
-                if said:
-                    wrong.append(f"{source.kind}, {source.name}, to {target}: {' '.join(said.split())[:160]}")
+                right[source.kind, target] += not problem
+                if problem:
+                    wrong.append(f"{source.kind}, {source.name}, to {target}: {' '.join(problem.split())[:160]}")
     print(f"{sum(kinds.values())} models\n")
     print(f"| written by | models | {' | '.join(map(str, TARGETS))} |\n|---|--:{'|--:' * len(TARGETS)}|")
     for kind, count in kinds.items():

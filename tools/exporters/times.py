@@ -27,12 +27,12 @@ from .corpus import PARTS, TARGETS
 
 def seconds(work: Callable[[], object], rounds: int = 3) -> float:
     """The shortest CPU time of several rounds."""
-    found = []
+    times = []
     for _ in range(rounds):
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def of_converter(data: bytes, target: int) -> float | None:
@@ -77,8 +77,8 @@ def main() -> int:
     print("|--:|--:|--:|--:|--:|--:|--:|")
     for target, found in sorted(lines.items()):
         per_node, times, faster = zip(*found, strict=True)
-        known = [one for one in faster if one is not None]
-        beside = f"{median(known):.1f}, {min(known):.1f} of {len(known)}" if known else ""
+        ratios = [one for one in faster if one is not None]
+        beside = f"{median(ratios):.1f}, {min(ratios):.1f} of {len(ratios)}" if ratios else ""
         shares = " | ".join(f"{sum(one <= most for one in times) / len(times):.0%}" for most in (10, 40))
         print(
             f"| {target} | {len(found)} | {median(per_node) * 1e6:.0f} us | {median(times):.0f} | {shares} | {beside} |"

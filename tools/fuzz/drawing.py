@@ -117,16 +117,16 @@ class Draft:
         return name in self.schema.attributes or self._input_named(name) is not None
 
     def _input_named(self, name: str) -> int | None:
-        found = [index for index, formal in enumerate(self.schema.inputs) if formal.name.lower() == name.lower()]
-        return found[0] if found else None
+        positions = [index for index, formal in enumerate(self.schema.inputs) if formal.name.lower() == name.lower()]
+        return positions[0] if positions else None
 
     def shape(self, low: int = 0, high: int = 5, *, element_type: int | None = None) -> tuple[int, ...]:
         """A shape with a rank between low and high, sometimes with a size of 0, often that of an existing value."""
         if element_type is not None:
             name = str(TensorProto.DataType.Name(element_type)).lower()
-            known = [shape for shape in self.pool.get(name, ()) if low <= len(shape) <= high]
-            if known and self.flip(0.85):
-                return self.pick(known)
+            shapes = [shape for shape in self.pool.get(name, ()) if low <= len(shape) <= high]
+            if shapes and self.flip(0.85):
+                return self.pick(shapes)
         ranks = [rank for rank in (0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5) if low <= rank <= high] or [low]
         sizes = (1, 2, 3, 4, 0) if self.flip(0.12) else (1, 2, 2, 3, 3, 4, 5)
         return tuple(self.pick(sizes) for _ in range(self.pick(ranks)))

@@ -88,12 +88,12 @@ def known_gaps() -> tuple[Gap, ...]:
     Raises:
         ValueError: an entry asks for an unknown condition.
     """
-    found = []
+    gaps = []
     for entry in _read().get("gap", ()):
         unknown = set(entry.get("when", ())) - set(_CONDITIONS)
         if unknown:
             raise ValueError(f"{_FILE.name} asks for {', '.join(sorted(unknown))}, which no model is")
-        found.append(
+        gaps.append(
             Gap(
                 entry["runtime"],
                 entry["reason"],
@@ -109,7 +109,7 @@ def known_gaps() -> tuple[Gap, ...]:
                 entry.get("single", False),
             )
         )
-    return tuple(found)
+    return tuple(gaps)
 
 
 def never_run() -> Mapping[str, str]:
@@ -146,11 +146,11 @@ def _read_again(model: ModelProto, nodes: Sequence[NodeProto]) -> Iterable[str]:
 def _made_types(model: ModelProto) -> Mapping[str, str]:
     """The element types of values by name, as far as they are stated or can be inferred."""
     try:
-        known = shape_inference.infer_shapes(runnable(model))
+        inferred = shape_inference.infer_shapes(runnable(model))
     except Exception:  # it raises several kinds of its own
-        known = model
-    graphs = [known.graph]
-    for node in all_nodes(known.graph):
+        inferred = model
+    graphs = [inferred.graph]
+    for node in all_nodes(inferred.graph):
         graphs += [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
     stated = [value for graph in graphs for value in (*graph.input, *graph.value_info, *graph.output)]
     elements = {value.name: value.type.tensor_type.elem_type for value in stated}

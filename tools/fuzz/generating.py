@@ -24,14 +24,14 @@ _TRIES = 20
 @cache
 def operator_versions() -> tuple[tuple[str, int, int], ...]:
     """Every version of every operator, with the first and the last opset version that use it."""
-    found = []
+    ranges = []
     for op_type in sorted(set(all_operators()) - set(never_run())):
         since = versions(op_type)
         ends = [*(start - 1 for start in since[1:]), latest_opset()]
-        found += [
+        ranges += [
             (op_type, start, end) for start, end in zip(since, ends, strict=True) if not is_deprecated(op_type, start)
         ]
-    return tuple(found)
+    return tuple(ranges)
 
 
 def node_case(rng: np.random.Generator, op_type: str, opset: int, name: str, action: Action | None = None) -> Case:

@@ -59,10 +59,10 @@ class Growing:
 
     def pool(self) -> dict[str, list[tuple[int, ...]]]:
         """Shapes of the existing values, by the name of their element type."""
-        found: dict[str, list[tuple[int, ...]]] = {}
+        shapes: dict[str, list[tuple[int, ...]]] = {}
         for value in self.values.values():
-            found.setdefault(type_string(value.array)[7:-1], []).append(value.array.shape)
-        return found
+            shapes.setdefault(type_string(value.array)[7:-1], []).append(value.array.shape)
+        return shapes
 
 
 def random_graphs(seed: int, count: int, *, opset: int | None = None) -> list[tuple[ModelProto, dict[str, Any]]]:
@@ -73,13 +73,13 @@ def random_graphs(seed: int, count: int, *, opset: int | None = None) -> list[tu
         count: how many.
         opset: their opset version; any from 7 on if left out.
     """
-    found = []
+    graphs = []
     for number in range(count):
         rng = np.random.default_rng([seed, number])
         chosen = opset or int(rng.integers(7, latest_opset() + 1))
         model, feeds, _ = draw_graph(rng, chosen)
-        found.append((model, feeds))
-    return found
+        graphs.append((model, feeds))
+    return graphs
 
 
 def draw_graph(rng: np.random.Generator, opset: int) -> tuple[ModelProto, dict[str, Any], set[str]]:
@@ -171,11 +171,11 @@ def _add_like(graph: Growing) -> None:
 
 def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
     """Run the node. If the result is usable, add the node, and constants for inputs that have no name yet."""
-    found = _outcome(node)
-    arrays = [np.asarray(value) for value in found]
+    results = _outcome(node)
+    arrays = [np.asarray(value) for value in results]
     if any(given is not None and not given.is_parameter and not np.size(given.value) for given in node.inputs):
         raise NotDrawableError("what runtimes make of empty data is known to be wrong too often")
-    if any(isinstance(value, list) for value in found) or any(not _is_sensible(array) for array in arrays):
+    if any(isinstance(value, list) for value in results) or any(not _is_sensible(array) for array in arrays):
         raise NotDrawableError("its outcome is too large, or not tensors")
     exact = all(graph.values[name].is_exact for name in names if name in graph.values)
     written = [
@@ -197,14 +197,14 @@ def _outcome(node: DrawnNode) -> list[Any]:
     """The outputs of the node by the runtime that will run the whole graph, unless it is known to be wrong."""
     model, feeds = alone(node)
     runtime = "onnxruntime" if node.opset <= NEWEST_OF_ONNXRUNTIME else "reference"
-    found = run(runtime, model, feeds).values
-    if found is None or gap_of(runtime, facts_of(model, feeds.values()).also(found)) is not None:
+    outputs = run(runtime, model, feeds).values
+    if outputs is None or gap_of(runtime, facts_of(model, feeds.values()).also(outputs)) is not None:
         raise NotDrawableError(f"{runtime} does not run {node.op_type}")
     try:
         shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except shape_inference.InferenceError as error:
         raise NotDrawableError(f"{node.op_type} is not valid") from error
-    return list(found)
+    return list(outputs)
 
 
 def _is_sensible(array: np.ndarray) -> bool:

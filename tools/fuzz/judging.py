@@ -108,7 +108,7 @@ def _unsteady(case: Case, made: ModelProto) -> Verdict | None:
 
 def _outcomes(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Outcome]:
     """The outcome of each runtime for a model, except those that are known to get it wrong."""
-    found = {}
+    outcomes = {}
     facts = facts_of(model, feeds.values())
     for runtime in RUNTIMES:
         gap = gap_of(runtime, facts)
@@ -117,8 +117,8 @@ def _outcomes(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Outcome]
             gap = gap_of(runtime, facts.also(outcome.values))
             outcome = Outcome(None, gap.reason, lacks=True) if gap else outcome
         outcome = replace(outcome, single=is_single(runtime, facts))
-        found[runtime] = outcome
-    return found
+        outcomes[runtime] = outcome
+    return outcomes
 
 
 def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare: _Comparison) -> Verdict:

@@ -84,10 +84,10 @@ def draw_node(
     Raises:
         NotDrawableError: this draw failed; another may succeed.
     """
-    found = schema(op_type, opset)
-    assert found is not None, (op_type, opset)
-    draft = Draft(rng, found, opset, pool or {}, edge, sums=not is_elementwise(op_type))
-    if found.inputs or op_type in ("Constant", "RandomNormal", "RandomUniform", "SequenceEmpty"):
+    in_force = schema(op_type, opset)
+    assert in_force is not None, (op_type, opset)
+    draft = Draft(rng, in_force, opset, pool or {}, edge, sums=not is_elementwise(op_type))
+    if in_force.inputs or op_type in ("Constant", "RandomNormal", "RandomUniform", "SequenceEmpty"):
         recipe_of(op_type)(draft)
     draft.fill_attributes(_values)
     return DrawnNode(op_type, opset, tuple(draft.inputs), draft.attributes, _output_types(draft))
@@ -109,23 +109,23 @@ def draw_until_valid(rng: np.random.Generator, op_type: str, opset: int, *, trie
 
 def _output_types(draft: Draft) -> tuple[str, ...]:
     formals = draft.schema.outputs
-    found = []
+    types = []
     for position in range(max(draft.outputs, 1)):
         formal = formals[min(position, len(formals) - 1)]
-        found.append(_type(draft, formal.type_str))
-    while len(found) < sum(one.option == defs.OpSchema.FormalParameterOption.Single for one in formals):
-        found.append(_type(draft, formals[len(found)].type_str))
+        types.append(_type(draft, formal.type_str))
+    while len(types) < sum(one.option == defs.OpSchema.FormalParameterOption.Single for one in formals):
+        types.append(_type(draft, formals[len(types)].type_str))
     optional = [
         position
-        for position in range(len(found))
+        for position in range(len(types))
         if position < len(formals) and formals[position].option == defs.OpSchema.FormalParameterOption.Optional
     ]
     left_out = [position for position in optional if draft.schema.name != "BatchNormalization" and draft.flip(0.3)]
-    if len(left_out) < len(found):
-        found = ["" if position in left_out else spelt for position, spelt in enumerate(found)]
-    while not found[-1]:
-        found.pop()
-    return tuple(found)
+    if len(left_out) < len(types):
+        types = ["" if position in left_out else spelt for position, spelt in enumerate(types)]
+    while not types[-1]:
+        types.pop()
+    return tuple(types)
 
 
 def _type(draft: Draft, spelt: str) -> str:

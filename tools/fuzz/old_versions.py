@@ -139,9 +139,9 @@ def _reshape(x: np.ndarray, shape: list[int], **_: Any) -> np.ndarray:
 def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **how: Any) -> tuple[np.ndarray, ...]:
     """Sizes are an input or an attribute; without them the parts are equal."""
     axis = how.get("axis") or 0
-    given = how.get("split") if sizes is None else sizes.astype(np.int64)
-    given = [x.shape[axis] // outputs] * outputs if given is None else given
-    return tuple(np.split(x, np.cumsum(given)[:-1], axis))
+    lengths = how.get("split") if sizes is None else sizes.astype(np.int64)
+    lengths = [x.shape[axis] // outputs] * outputs if lengths is None else lengths
+    return tuple(np.split(x, np.cumsum(lengths)[:-1], axis))
 
 
 def _slice(
@@ -182,8 +182,8 @@ def _log_sum_exp(x: np.ndarray, axes: Any = None, keepdims: int = 1, noop_with_e
     wide = x.astype(np.float64)
     largest = np.max(wide, axis=along, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(largest), largest, 0)
-    found = np.log(np.exp(wide - shift).sum(axis=along, keepdims=True)) + shift
-    return np.asarray(found if keepdims else np.squeeze(found, along)).astype(x.dtype)
+    result = np.log(np.exp(wide - shift).sum(axis=along, keepdims=True)) + shift
+    return np.asarray(result if keepdims else np.squeeze(result, along)).astype(x.dtype)
 
 
 def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:

@@ -51,9 +51,9 @@ class Placed:
 def places_of(node: DrawnNode) -> tuple[str, ...]:
     """The places where a node can be; only tensors can be stacked."""
     of_tensors = all(spelt.startswith("tensor(") or not spelt for spelt in node.output_types)
-    found = ["main", "if"] + (["loop"] if of_tensors and node.opset >= 8 else [])
-    found += ["scan"] if of_tensors and node.opset >= 9 else []
-    return (*found, "function")
+    places = ["main", "if"] + (["loop"] if of_tensors and node.opset >= 8 else [])
+    places += ["scan"] if of_tensors and node.opset >= 9 else []
+    return (*places, "function")
 
 
 def put(placed: Placed, where: str, nodes: list[NodeProto], outputs: list[str], types: list[str]) -> None:

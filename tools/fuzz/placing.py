@@ -102,9 +102,9 @@ def _shapes(node: DrawnNode) -> list[tuple[int, ...] | None]:
     model, feeds = alone(node)
     facts = facts_of(model, feeds.values())
     for runtime in RUNTIMES:
-        found = run(runtime, model, feeds).values if gap_of(runtime, facts) is None else None
-        if found is not None and all(one is not None for one in found):
-            return [None if isinstance(value, list) else np.shape(value) for value in found]
+        outputs = run(runtime, model, feeds).values if gap_of(runtime, facts) is None else None
+        if outputs is not None and all(one is not None for one in outputs):
+            return [None if isinstance(value, list) else np.shape(value) for value in outputs]
     try:
         inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph.output
     except shape_inference.InferenceError as error:

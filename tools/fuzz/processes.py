@@ -75,12 +75,12 @@ def _until_it_ends(python: str, kind: str, seed: int, start: int, stop: int, *, 
                 return
             if line is None:
                 break
-            said = json.loads(line)
-            if said["stage"] == "done":
-                yield Result(*(said.get(key, "") for key in ("number", "kind", "detail", "name", "text")))
-                last = {"number": said["number"] + 1, "stage": "draw"}
+            message = json.loads(line)
+            if message["stage"] == "done":
+                yield Result(*(message.get(key, "") for key in ("number", "kind", "detail", "name", "text")))
+                last = {"number": message["number"] + 1, "stage": "draw"}
             else:
-                last = said
+                last = message
         if process.wait() or last["number"] < stop:
             yield _ended(last, "death", f"the process ended with {process.returncode}")
     finally:

@@ -63,9 +63,9 @@ def lstm(
         from_data, from_state = _products(direction, now, before, w, r, b, 4)
         into, out, kept, new = np.split(from_data + from_state, 4, axis=-1)
         looks = (0, 0, 0) if peepholes is None else np.split(peepholes[direction], 3)
-        taken = f[0](into + looks[0] * cell_before)
-        left = 1 - taken if how.get("input_forget") else f[0](kept + looks[2] * cell_before)
-        cell_now = left * cell_before + taken * f[1](new)
+        input_gate = f[0](into + looks[0] * cell_before)
+        left = 1 - input_gate if how.get("input_forget") else f[0](kept + looks[2] * cell_before)
+        cell_now = left * cell_before + input_gate * f[1](new)
         return f[0](out + looks[1] * cell_now) * f[2](cell_now), cell_now
 
     return _layer(step, x, r, lengths, (initial, cell), ["Sigmoid", "Tanh", "Tanh"], how)

@@ -37,7 +37,7 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
     """
     import reducelower.legalization.graph_pass  # noqa: F401  (importing it registers the rewrites)
 
-    found = {}
+    rewrites = {}
     for op_type in sorted(all_operators()):
         since = versions(op_type)
         for boundary in since[1:]:
@@ -46,14 +46,14 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
                     continue
                 crossing = registry.crossings(op_type, start, goal)[0]
                 if crossing.rewrite or crossing.rules or crossing.moves or crossing.changed_defaults:
-                    found[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
+                    rewrites[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
         first = next(version for version in since if schema(op_type, version) is not None)
         withdrawn = next((version for version in since if version > first and is_deprecated(op_type, version)), None)
         if withdrawn is not None:
-            found[f"{op_type} {withdrawn - 1} to {withdrawn}"] = (op_type, withdrawn - 1, withdrawn)
+            rewrites[f"{op_type} {withdrawn - 1} to {withdrawn}"] = (op_type, withdrawn - 1, withdrawn)
         elif first > 1 and decompose.is_expressible(op_type):
-            found[f"{op_type} {first} to {first - 1}"] = (op_type, first, first - 1)
-    return found
+            rewrites[f"{op_type} {first} to {first - 1}"] = (op_type, first, first - 1)
+    return rewrites
 
 
 @cache

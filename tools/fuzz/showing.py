@@ -30,8 +30,8 @@ def model_text(model: ModelProto) -> str:
         same = False
     if same:
         return text
-    held = base64.b64encode(model.SerializeToString()).decode()
-    return f"{text}\n# bytes, because the text leaves something out: {held}"
+    encoded = base64.b64encode(model.SerializeToString()).decode()
+    return f"{text}\n# bytes, because the text leaves something out: {encoded}"
 
 
 def _normal(model: ModelProto) -> bytes:

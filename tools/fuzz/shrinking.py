@@ -118,9 +118,9 @@ def _values(case: Case, names: list[str]) -> dict:
     for name in names:
         model.graph.output.append(ValueInfoProto(name=name))
     for runtime in RUNTIMES:
-        found = run(runtime, model, case.feeds).values
-        if found is not None:
-            return {name: value for name, value in zip(names, found, strict=True) if hasattr(value, "dtype")}
+        outputs = run(runtime, model, case.feeds).values
+        if outputs is not None:
+            return {name: value for name, value in zip(names, outputs, strict=True) if hasattr(value, "dtype")}
     return {}
 
 

@@ -80,7 +80,7 @@ def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, group: int =
     """Conv, in double precision."""
     how["kernel_shape"] = w.shape[2:]
     rank = len(w.shape) - 2
-    found = [
+    products = [
         np.tensordot(data, weights, axes=([1, *_elements(w.shape[2:])], list(range(1, rank + 2))))
         for data, weights in zip(
             np.split(_windows(x.shape[2:], **how).over(x.astype(np.float64)), group, axis=1),
@@ -88,7 +88,7 @@ def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, group: int =
             strict=True,
         )
     ]
-    sums = np.moveaxis(np.concatenate(found, axis=-1), -1, 1)
+    sums = np.moveaxis(np.concatenate(products, axis=-1), -1, 1)
     return (sums if b is None else sums + _column(b, rank)).astype(x.dtype)
 
 

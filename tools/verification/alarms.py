@@ -39,15 +39,15 @@ def verdict_of(kind: str, seed: int, number: int) -> tuple[str, str]:
     else:
         made = case.action.apply(case.model)
     try:
-        found = verify(runnable(case.model), runnable(made), inputs=case.feeds, plan=plan, budget=60)
+        verification = verify(runnable(case.model), runnable(made), inputs=case.feeds, plan=plan, budget=60)
     except Exception as error:
         return "crash", f"{case.name}: {type(error).__name__}: {error}"
-    if case.action.kind == "expand" and case.action.rules == "spec" and found.losing:
+    if case.action.kind == "expand" and case.action.rules == "spec" and verification.losing:
         return "loses range, as asked", case.name
-    text = found.unseen[0] if found.verdict == "not shown" and found.unseen else str(found)
-    if found.verdict == "equivalent" and found.departing:
+    text = verification.unseen[0] if verification.verdict == "not shown" and verification.unseen else str(verification)
+    if verification.verdict == "equivalent" and verification.departing:
         return "equivalent, and the runtime departs", f"{case.name}: {text}"
-    return found.verdict, f"{case.name}: {text}"
+    return verification.verdict, f"{case.name}: {text}"
 
 
 def main() -> int:

@@ -83,15 +83,15 @@ def exchanged_inputs(places: dict[str, tuple[int, int]]) -> Fault:
 
 def changed_attribute(names: Sequence[str], change: Callable[[AttributeProto, random.Random], object]) -> Fault:
     def fault(model: ModelProto, choose: random.Random) -> str:
-        found = [
+        places = [
             (node, item)
             for node in _nodes(model)
             for item in node.attribute
             if item.name in names and not item.ref_attr_name
         ]
-        if not found:
+        if not places:
             return ""
-        node, item = choose.choice(found)
+        node, item = choose.choice(places)
         value = change(item, choose)
         if value is None:
             return ""
@@ -104,12 +104,12 @@ def changed_attribute(names: Sequence[str], change: Callable[[AttributeProto, ra
 
 def dropped_attribute(model: ModelProto, choose: random.Random) -> str:
     """Drop an attribute that the node does not require."""
-    found = [
+    places = [
         (node, at) for node in _nodes(model) for at, item in enumerate(node.attribute) if node.op_type != "Constant"
     ]
-    if not found:
+    if not places:
         return ""
-    node, at = choose.choice(found)
+    node, at = choose.choice(places)
     name = node.attribute[at].name
     del node.attribute[at]
     return f"{_name(node)}: {name} dropped"
@@ -144,15 +144,15 @@ def changed_constant(
             name for node in _nodes(model, *read_by) for at, name in enumerate(node.input) if not slots or at in slots
         }
         constant = {node.attribute[0].t.name: node.output[0] for node in _nodes(model, "Constant") if node.attribute}
-        found = []
+        places = []
         for tensor in _constants(model):
             value = numpy_helper.to_array(tensor)
             is_read = not read_by or tensor.name in read or constant.get(tensor.name) in read
             if tensor.data_type in types and value.size and is_read and (value.size == 1 or not scalar):
-                found.append((tensor, value.copy()))
-        if not found:
+                places.append((tensor, value.copy()))
+        if not places:
             return ""
-        tensor, value = choose.choice(found)
+        tensor, value = choose.choice(places)
         at = choose.randrange(value.size)
         before = value.ravel()[at]
         with np.errstate(all="ignore"):
@@ -167,10 +167,10 @@ def changed_constant(
 
 def exchanged_rows(model: ModelProto, choose: random.Random) -> str:
     """Exchange the first two rows of a weight."""
-    found = [item for item in _constants(model) if item.dims and item.dims[0] > 1 and item.data_type in FLOATS]
-    if not found:
+    weights = [item for item in _constants(model) if item.dims and item.dims[0] > 1 and item.data_type in FLOATS]
+    if not weights:
         return ""
-    tensor = choose.choice(found)
+    tensor = choose.choice(weights)
     value = numpy_helper.to_array(tensor).copy()
     if (value[0] == value[1]).all():
         return ""
@@ -198,19 +198,19 @@ def inserted(body: Callable[[str, str, str, int], list[NodeProto]], types: Seque
     """Insert nodes between a value of the main graph and its readers, or the output of the model."""
 
     def fault(model: ModelProto, choose: random.Random) -> str:
-        known = _types(model)
-        found = [
+        types_of = _types(model)
+        places = [
             (at, node)
             for at, node in enumerate(model.graph.node)
-            if len(node.output) == 1 and known.get(node.output[0], (0,))[0] in types and node.op_type != "Constant"
+            if len(node.output) == 1 and types_of.get(node.output[0], (0,))[0] in types and node.op_type != "Constant"
         ]
-        if not found:
+        if not places:
             return ""
-        at, node = choose.choice(found)
+        at, node = choose.choice(places)
         name = node.output[0]
         where = _name(node)
         node.output[0] = f"{name}/planted"
-        added = body(node.output[0], name, f"{name}/p", known[name][0])
+        added = body(node.output[0], name, f"{name}/p", types_of[name][0])
         rest = list(model.graph.node)[at + 1 :]
         del model.graph.node[at + 1 :]
         model.graph.node.extend([*added, *rest])
@@ -284,20 +284,20 @@ def another_branch(branch: str) -> Fault:
 
 def another_input(model: ModelProto, choose: random.Random) -> str:
     """Let a node of the main graph read another value of the same type and sizes."""
-    known = _types(model)
+    types_of = _types(model)
     seen = [value.name for value in model.graph.input]
-    found = []
+    places = []
     for node in model.graph.node:
         for at, name in enumerate(node.input):
-            found += [
+            places += [
                 (node, at, other)
                 for other in seen
-                if other != name and name in known and known.get(other) == known[name]
+                if other != name and name in types_of and types_of.get(other) == types_of[name]
             ]
         seen += node.output
-    if not found:
+    if not places:
         return ""
-    node, at, other = choose.choice(found)
+    node, at, other = choose.choice(places)
     old, node.input[at] = node.input[at], other
     return f"{_name(node)} reads {other!r} for {old!r}"
 

@@ -41,22 +41,22 @@ _OPEN = frozenset(
 @cache
 def _seen() -> Mapping[tuple[str, str], list[AttributeProto]]:
     """The values of each attribute in all cases, by operator and name."""
-    found: defaultdict[tuple[str, str], dict[bytes, AttributeProto]] = defaultdict(dict)
+    values_of: defaultdict[tuple[str, str], dict[bytes, AttributeProto]] = defaultdict(dict)
     for case in cases():
         for node in case.model.graph.node:
             for item in node.attribute:
                 if item.type not in (AttributeProto.GRAPH, AttributeProto.TENSOR):
-                    found[node.op_type, item.name][item.SerializeToString()] = item
-    return {key: list(values.values()) for key, values in found.items()}
+                    values_of[node.op_type, item.name][item.SerializeToString()] = item
+    return {key: list(values.values()) for key, values in values_of.items()}
 
 
 def changed(model: ModelProto, opset: int) -> Iterator[tuple[str, ModelProto]]:
     """The models with one thing changed, and the change."""
     (node,) = model.graph.node
     schema = defs.get_schema(node.op_type, opset, "")
-    given = {item.name: item for item in node.attribute}
+    stated = {item.name: item for item in node.attribute}
     for name in schema.attributes:
-        own = given.get(name)
+        own = stated.get(name)
         values = [item for item in _seen().get((node.op_type, name), ()) if item != own]
         default = schema.attributes[name].default_value
         if not all(item.type == AttributeProto.INT and item.i in (0, 1) for item in values):
@@ -108,15 +108,15 @@ def _step(value: Array, step: int) -> Array:
 def _beside(item: AttributeProto) -> Iterator[AttributeProto]:
     value = helper.get_attribute_value(item)
     if item.type == AttributeProto.INT:
-        found = [value + 1, value - 1, -value]
+        others = [value + 1, value - 1, -value]
     elif item.type == AttributeProto.FLOAT:
-        found = [value * 1.5, value * 1.01, value + 0.5, -value]
+        others = [value * 1.5, value * 1.01, value + 0.5, -value]
     elif item.type in (AttributeProto.INTS, AttributeProto.FLOATS):
-        found = [[*value[:at], value[at] + step, *value[at + 1 :]] for at in range(len(value)) for step in (1, -1)]
-        found += [value[::-1], value[1:], [*value[1:], *value[:1]]]
+        others = [[*value[:at], value[at] + step, *value[at + 1 :]] for at in range(len(value)) for step in (1, -1)]
+        others += [value[::-1], value[1:], [*value[1:], *value[:1]]]
     else:
         return
-    yield from (helper.make_attribute(item.name, each, attr_type=item.type) for each in found if each != value)
+    yield from (helper.make_attribute(item.name, each, attr_type=item.type) for each in others if each != value)
 
 
 def _copied(model: ModelProto) -> ModelProto:
@@ -177,17 +177,17 @@ def verdicts_of(case: Case, *, symbolic: bool = False) -> list[tuple[str, str, s
     source = _symbolic(_free(case.model)) if symbolic else _free(case.model)
     inputs = dict(zip((value.name for value in source.graph.input), case.inputs, strict=False))
     before = _results(source, inputs)
-    found: list[tuple[str, str, str]] = []
+    verdicts: list[tuple[str, str, str]] = []
     for what, made in changed(source, case.opset) if before is not None else ():
         after = _results(made, inputs)
         if before is None or after is None or all(map(_are_same, before, after)):
             continue
         try:
-            told = verify(source, made)
-            found.append((what, told.verdict, str(told)))
+            verification = verify(source, made)
+            verdicts.append((what, verification.verdict, str(verification)))
         except Exception as error:
-            found.append((what, "crash", f"{type(error).__name__}: {error}"))
-    return found
+            verdicts.append((what, "crash", f"{type(error).__name__}: {error}"))
+    return verdicts
 
 
 def _one(number: int, symbolic: bool) -> list[tuple[str, str, str]]:
@@ -216,12 +216,12 @@ def main() -> int:
         if tried[key] > _MOST * 4 and not options.all:
             continue
         try:
-            found = pool.submit(_one, number, options.symbolic).result()
+            changes = pool.submit(_one, number, options.symbolic).result()
         except BrokenProcessPool:
             print(f"died: {case.name}", flush=True)
             pool = ProcessPoolExecutor(1, get_context("spawn"))
             continue
-        for what, verdict, text in found:
+        for what, verdict, text in changes:
             verdicts[verdict] += 1
             if verdict != "different":
                 print(f"{verdict}: {case.name}: {what}: {text[:400]}", flush=True)

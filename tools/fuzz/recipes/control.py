@@ -22,9 +22,9 @@ def branches(draft: Draft) -> None:
     draft.give(0, np.asarray(draft.flip()))
     shape = draft.shape(0, 3)
     for name in ("then_branch", "else_branch"):
-        held = helper.make_tensor(f"{name}_k", TensorProto.FLOAT, shape, np.ones(shape, np.float32).reshape(-1))
+        tensor = helper.make_tensor(f"{name}_k", TensorProto.FLOAT, shape, np.ones(shape, np.float32).reshape(-1))
         nodes = [
-            helper.make_node("Constant", [], [f"{name}_c"], value=held),
+            helper.make_node("Constant", [], [f"{name}_c"], value=tensor),
             helper.make_node("Neg" if name == "then_branch" else "Exp", [f"{name}_c"], [f"{name}_y"]),
         ]
         draft.attributes[name] = helper.make_graph(nodes, name, [], [_value(f"{name}_y", TensorProto.FLOAT)])

@@ -110,10 +110,12 @@ def optional(draft: Draft) -> None:
 @recipe("OptionalHasElement", "OptionalGetElement")
 def of_optional(draft: Draft) -> None:
     name = element_type_name(parse_element_type(draft.pick(_ELEMENTS)))
-    held = f"tensor({name})"
-    draft.types.update(O=held if draft.schema.since_version >= 18 and draft.flip() else f"optional({held})")
-    draft.types.update(V=held, B="tensor(bool)")
-    value = draw_values(draft.rng, parse_element_type(held), draft.shape(0, 3), edge=draft.edge)
+    tensor_type = f"tensor({name})"
+    draft.types.update(
+        O=tensor_type if draft.schema.since_version >= 18 and draft.flip() else f"optional({tensor_type})"
+    )
+    draft.types.update(V=tensor_type, B="tensor(bool)")
+    value = draw_values(draft.rng, parse_element_type(tensor_type), draft.shape(0, 3), edge=draft.edge)
     draft.give(0, value)
 
 
@@ -122,7 +124,7 @@ def sequence_map(draft: Draft) -> None:
     from onnx import helper
 
     element_type, _ = _sequence(draft)
-    held = helper.make_tensor_value_info("inner", element_type, None)
+    item = helper.make_tensor_value_info("inner", element_type, None)
     made = helper.make_tensor_value_info("outer", element_type, None)
     nodes = [helper.make_node("Identity", ["inner"], ["outer"])]
-    draft.attributes["body"] = helper.make_graph(nodes, "body", [held], [made])
+    draft.attributes["body"] = helper.make_graph(nodes, "body", [item], [made])
