@@ -13,7 +13,6 @@ from typing import Any, Unpack
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.given import AnyModel, Given, of_any_model, take
-from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.attempts import attempt
@@ -70,8 +69,7 @@ def legalize(
         options: see `Options`.
 
     Returns:
-        The legal model and the plan of what was done. The notes of the plan name operators for which the installed
-        onnxruntime has no kernel at the new, higher opset version.
+        The legal model and the plan of what was done.
 
     Raises:
         ConversionError: something cannot be made legal. The error holds every reason, and the model is unchanged.
@@ -89,7 +87,7 @@ def legalize(
     given = take(model, in_place=in_place)
     settings = _settings(target, rules, _with_folder(options, given))
     made, plan = legalized(given.document, settings, in_place=in_place, report=True)
-    return Legalized(given.back(made), with_missing_kernels(plan, made.message))
+    return Legalized(given.back(made), plan)
 
 
 def _with_folder(options: Options, given: Given) -> Options:

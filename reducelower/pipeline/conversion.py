@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from reducelower.errors import ConversionError
 from reducelower.failures import FAULT, describe
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
-from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.whole import Changed
 from reducelower.legalization.whole.features import fitted, inlined
 from reducelower.model.document import Document
@@ -166,7 +165,6 @@ def _asks_of_itself(settings: Settings) -> bool:
 
 def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
     """The plan of a conversion without verification, with notes that verifying would give without running anything."""
-    plan = with_missing_kernels(plan, made.message)
     if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
         return plan
     from reducelower.verification.checking.sites import losses
