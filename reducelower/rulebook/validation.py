@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
+from onnx import FunctionProto, NodeProto, TensorProto, checker, defs, helper
 
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, schema_in_force, taken_types
 from reducelower.model.text import one_line
-from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding, binding_type, claim_of
+from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding_type, claim_of
 from reducelower.rulebook.reading import Source
 
 __all__ = ["Body", "check_helper", "check_overload", "rule_types", "validate"]
@@ -208,50 +208,6 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
         checker.check_model(model)
     except checker.ValidationError as error:
         raise source.error(f"is not a valid function: {one_line(error)}") from None
-    _infer(source, schema, types)
-
-
-def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
-    """Infer the output type for each element type, to find operators that do not take the type of their data.
-
-    Only if every input has the type of the first or a fixed one, as for Reduce operators, and no attribute is required.
-    """
-    if any(attribute.required for attribute in schema.attributes.values()):
-        return
-    for element_type in types:
-        inputs = [_input_type(formal, schema, element_type) for formal in schema.inputs]
-        if TensorProto.UNDEFINED in inputs:
-            return
-        known = [helper.make_tensor_type_proto(kind, None) for kind in inputs]
-        attributes = list(_attributes(source.function, schema, element_type))
-        try:
-            outputs = shape_inference.infer_function_output_types(source.function, known, attributes)
-        except shape_inference.InferenceError as error:
-            raise source.error(f"does not take {element_type_name(element_type)}: {one_line(error)}") from None
-        given = outputs[0].tensor_type.elem_type
-        is_tied = schema.outputs[0].type_str == schema.inputs[0].type_str
-        if is_tied and given not in (element_type, TensorProto.UNDEFINED):
-            said = f"gives {element_type_name(given)} for {element_type_name(element_type)} data"
-            raise source.error(f"{said}; {schema.name} keeps the element type", source.function.output[0])
-
-
-def _input_type(formal: defs.OpSchema.FormalParameter, schema: defs.OpSchema, element_type: int) -> int:
-    """The element type of an input, given that of the first; undefined if that does not determine it."""
-    if formal.type_str == schema.inputs[0].type_str:
-        return element_type
-    return TensorProto.INT64 if formal.type_str == "tensor(int64)" else TensorProto.UNDEFINED
-
-
-def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: int) -> Iterable[AttributeProto]:
-    """The attributes that a node without any passes to the rule: schema defaults and bindings."""
-    bound = binding_type(function, element_type)
-    for name in function.attribute:
-        if name in BINDINGS:
-            yield binding(name, bound)
-        elif name in AXES:
-            yield helper.make_attribute(name, [-1])
-        elif schema.attributes[name].default_value.type:
-            yield schema.attributes[name].default_value
 
 
 def _declared(function: FunctionProto) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, parser
 
+import reducelower
 from reducelower.rulebook import RuleError, load_book
 
 GOOD = """# A comment.
@@ -98,3 +99,15 @@ def test_an_operator_without_inputs_has_no_rules(tmp_path: Path) -> None:
     (tmp_path / "RandomUniform.onnxtxt").write_text(text)
     with pytest.raises(RuleError, match="RandomUniform has no inputs"):
         load_book(tmp_path).check()
+
+
+@pytest.mark.parametrize(("step", "kind"), [("Log", "int32"), ("Cast <to = 11>", "float")])
+def test_element_types_that_do_not_fit_are_refused_where_the_rule_is_applied(
+    tmp_path: Path, step: str, kind: str
+) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_text(GOOD.replace("Abs", step))
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]> g ({kind}[3] x) => ({kind}[1] y) {{ y = ReduceL1 (x) }}"""
+    )
+    with pytest.raises(RuleError, match=r"ReduceL1\.onnxtxt:2: what it writes does not fit the model"):
+        reducelower.expand(model, rules=tmp_path)
