@@ -15,15 +15,15 @@ from onnx import NodeProto
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.plan import Label
+from reducelower.rulebook import Rule
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.remedies import Remedy
 from reducelower.runtimes.runtime import Runtime
-from reducelower.runtimes.search import Misfit, Way, has_ways, misfit, ways_out
+from reducelower.runtimes.search import Misfit, has_ways, misfit, ways_out
 
 if TYPE_CHECKING:
     from reducelower.legalization.legality import Treatment
     from reducelower.options import Target
-    from reducelower.rulebook import Rule
     from reducelower.rulebook.rules import Rules
     from reducelower.scope.body import AnyScope
 
@@ -190,14 +190,14 @@ class _Search:
         trial.is_short = True
         return None
 
-    def _apply(self, way: Way, node: NodeProto, trial: Trial, reasons: list[str]) -> list[NodeProto] | None:
+    def _apply(self, way: Remedy, node: NodeProto, trial: Trial, reasons: list[str]) -> list[NodeProto] | None:
         """The nodes of a form; None if it does not suit either."""
         rewriter, nodes_of_model = self._rewriter.within(trial), self._scope.node_scope
         mark = nodes_of_model.mark()
         try:
-            if not isinstance(way.by, Remedy):
+            if isinstance(way.by, Rule):
                 return rewriter.expand(node, rewriter.goal, self._scope, way.by)[0]
-            written = way.by.write(Writer(node, self._scope))
+            written = way.by(Writer(node, self._scope))
             return None if written is None else rewriter.settle_all(*written, self._scope)
         except RefusedError as refused:
             nodes_of_model.roll_back(mark)

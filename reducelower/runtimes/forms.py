@@ -243,25 +243,6 @@ def _in_integers(op: Writer) -> Written | None:
     return op.yields("Cast", moved, to=TensorProto.BOOL), op.scope.target_opset
 
 
-def _count_from_front(op: Writer) -> Written | None:
-    """Constant indices counted from the front, if the sizes are known."""
-    given, sizes = op.constant_input(1), op.shape(0)
-    if given is None or sizes is None:
-        return None
-    if op.node.op_type.endswith("ND"):
-        batches = op.attribute("batch_dims", 0)
-        along = sizes[batches : batches + given.shape[-1]]
-    else:
-        along = (sizes[op.attribute("axis", 0)],)
-    if None in along:
-        return None
-    indices = given.astype(np.int64)
-    counted = np.where(indices < 0, indices + np.array(along), indices)
-    place = op.scope.add_constant(counted.astype(given.dtype), "indices")
-    op.scope.release(op.input(1))
-    return _once_more(op, op.input(0), place, *op.node.input[2:])
-
-
 def _leave_defaults_out(op: Writer) -> Written | None:
     """Omit attributes that have their default value."""
     found = schema(op.node.op_type, op.scope.target_opset)
@@ -338,7 +319,6 @@ def _bytes(attribute: AttributeProto) -> bytes:
 _VECTORS_RESHAPED = Remedy("its vectors reshaped to the rank of the result", _reshape_vectors, ("vector",))
 _SWAPPED = Remedy("the other comparison of the operands swapped", _swap_operands)
 _IDENTITY_BEFORE = Remedy("Identity before it", _set_apart, ("after",))
-_FROM_FRONT = Remedy("its indices counted from the front", _count_from_front, ("negative_indices",))
 _DEFAULTS_LEFT_OUT = Remedy("defaults left out", _leave_defaults_out, ("attributes",))
 _IN_INTEGERS = Remedy("bools moved as integers", _in_integers, ("element_types",))
 _RESHAPED = Remedy("Reshape in place of it", _reshape)
@@ -349,8 +329,8 @@ FORMS: Mapping[str, Sequence[Remedy]] = {
     **dict.fromkeys(BROADCASTING, (_VECTORS_RESHAPED,)),
     **dict.fromkeys(_MIRRORED, (_SWAPPED, _VECTORS_RESHAPED)),
     **dict.fromkeys(("Squeeze", "Unsqueeze"), (_RESHAPED,)),
-    **dict.fromkeys(("GatherElements", "GatherND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT, _IN_INTEGERS)),
-    **dict.fromkeys(("ScatterElements", "ScatterND"), (_FROM_FRONT, _DEFAULTS_LEFT_OUT)),
+    **dict.fromkeys(("GatherElements", "GatherND"), (_DEFAULTS_LEFT_OUT, _IN_INTEGERS)),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), (_DEFAULTS_LEFT_OUT,)),
     "Cast": (_IDENTITY_BEFORE, Remedy("comparison with zero in place of it", _compare_to_zero)),
     "Concat": (Remedy("Identity before its inputs", _set_inputs_apart, ("data", "last")),),
     "Flatten": (Remedy("Reshape in place of it", _reshape_flat),),

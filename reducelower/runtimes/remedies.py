@@ -19,6 +19,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
 from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.schemas import element_type_name
+from reducelower.rulebook import Rule
 from reducelower.runtimes.features import given_axes
 
 __all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
@@ -33,16 +34,18 @@ class Remedy:
 
     Attributes:
         name: what it is called in reports, and in the facts that say what does not help.
-        write: writes a node so; None where there is nothing to change. It raises RefusedError where it needs what is
-            not known.
+        by: a rule whose body replaces the node, or a function that writes it so; None where there is nothing to change.
+            It raises RefusedError where it needs what is not known.
         alters: the conditions of facts that may no longer be true of the result; None if any may.
         keeps_range: whether it may help where large or small values go wrong.
+        caveat: what is left to be said of the runtime where it is taken.
     """
 
     name: str
-    write: Callable[[Writer], Written | None]
+    by: Callable[[Writer], Written | None] | Rule
     alters: tuple[str, ...] | None = None
     keeps_range: bool = False
+    caveat: str = ""
 
     def may_help(self, conditions: Iterable[str]) -> bool:
         """Whether it may change that these conditions of a fact are true of a node.

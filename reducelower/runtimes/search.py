@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto, numpy_helper
 
@@ -22,10 +21,7 @@ from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
-if TYPE_CHECKING:
-    from reducelower.rulebook import Rule
-
-__all__ = ["Misfit", "Way", "has_ways", "misfit", "ways_out"]
+__all__ = ["Misfit", "has_ways", "misfit", "ways_out"]
 
 _OVERFLOWING_BODIES = {
     "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
@@ -103,26 +99,6 @@ class Misfit:
         )
 
 
-@dataclass(frozen=True)
-class Way:
-    """One way to replace a node: by a remedy, or by a rule of a book.
-
-    The caveat is what is left to be said of the runtime where this way is taken.
-    """
-
-    by: Remedy | Rule
-    caveat: str = ""
-
-    @property
-    def name(self) -> str:
-        """What it is called in reports, and in the facts that say what does not help."""
-        return self.by.name
-
-    def may_help(self, conditions: Iterable[str]) -> bool:
-        """Whether it may change that these conditions of a fact are true of the node."""
-        return not isinstance(self.by, Remedy) or self.by.may_help(conditions)
-
-
 def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
     """The facts that are true of a node written for the target's opset version; None if none is."""
     features = Features(node, scope)
@@ -139,7 +115,7 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
     return Misfit(tuple(found), unknown) if found or unknown is not None else None
 
 
-def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
+def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
     """What may be tried in place of a node, the least intrusive first, without what was tried there and is no better.
 
     Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
@@ -164,25 +140,25 @@ def has_ways(op_type: str) -> bool:
     return decompose.is_expressible(op_type)
 
 
-def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
+def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
     if not found.overflows:
-        yield from (Way(_CONSTANT_VALUE), Way(_OPERANDS_STORED))
+        yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
     if not has_ways(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
         forms = FORMS.get(node.op_type, ())
-        yield from (Way(form) for form in forms if form.keeps_range or not found.overflows)
-        other = Way(Remedy(f"{node.op_type} by other operators", _other_operators))
+        yield from (form for form in forms if form.keeps_range or not found.overflows)
+        other = Remedy(f"{node.op_type} by other operators", _other_operators)
         is_trusted = node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in found.facts)
         if is_trusted and decompose.is_expressible(node.op_type):
             yield other
         return
-    yield from map(Way, RANGE_KEEPING if found.overflows else REMEDIES)
+    yield from RANGE_KEEPING if found.overflows else REMEDIES
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
     # float16 overflows first of all where float does not; the others gain no range.
     if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
-        yield from map(Way, (*CASTS, *PRODUCTS))
+        yield from (*CASTS, *PRODUCTS)
     if not found.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(Rules("spec"), node, scope)
 
@@ -194,13 +170,13 @@ def _books(rules: Rules, runtime: Runtime) -> list[Rules]:
     return [*own, *map(Rules, names)]
 
 
-def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
+def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Remedy]:
     try:
         rule = book.find(node, scope)
     except RefusedError:
         return
     is_narrow = book.book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
-    yield Way(rule, _OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
+    yield Remedy(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
 
 
 def _value(op: Writer) -> Written | None:
