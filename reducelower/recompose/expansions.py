@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,7 +20,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types
+from reducelower.model.schemas import element_type_name, schema, taken_types
 from reducelower.options import Book, Target
 from reducelower.recompose.expressions import (
     AXES,
@@ -78,20 +78,6 @@ class Manner:
     has_axes: bool
 
 
-class _Kind(NamedTuple):
-    """An element type of data, and the types in which nothing may be computed."""
-
-    element_type: int
-    without: tuple[str, ...] = ()
-
-
-_WITHOUT: Mapping[int, tuple[tuple[str, ...], ...]] = {
-    TensorProto.FLOAT16: ((), ("float",)),
-    TensorProto.BFLOAT16: ((), ("float",)),
-}
-"""Element types whose normalizations have one body that computes in float, and another that does not."""
-
-
 class Expansions:
     """The forms of some rule books, each worked out on demand."""
 
@@ -114,20 +100,16 @@ class Expansions:
     def of_normalizations(self, opset: int, element_types: Collection[int], present: Collection[str]) -> Iterator[Form]:
         """The forms of normalizations for these element types, given the operators in the graph."""
         for element_type in sorted(element_types):
-            for without in _WITHOUT.get(element_type, ((),)):
-                for book, rule, by_hand in self._rules(element_type, present, without):
-                    if rule.function.name in _NORMALIZATIONS:
-                        yield from _forms(opset, book, rule, _Kind(element_type, without), by_hand)
+            for book, rule, by_hand in self._rules(element_type, present):
+                if rule.function.name in _NORMALIZATIONS:
+                    yield from _forms(opset, book, rule, element_type, by_hand)
 
-    def _rules(
-        self, element_type: int, present: Collection[str], without: Iterable[str] = ()
-    ) -> Iterator[tuple[RuleBook, Rule, bool]]:
+    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule, bool]]:
         """The rules to look for, each with its book and whether it is a form that people write by hand."""
         seen: set[int] = set()
-        forbidden = frozenset(map(parse_element_type, without))
         for book, by_hand in self._books:
             for op_type in raisable(book):
-                rule = book.find(op_type, element_type, forbidden)
+                rule = book.find(op_type, element_type)
                 # A rule inherited from another book is one form, not two.
                 if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
                     continue
@@ -140,15 +122,15 @@ _KNOWN_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = We
 """Cache of forms per book."""
 
 
-def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind, by_hand: bool) -> tuple[Form, ...]:
+def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | int, by_hand: bool) -> tuple[Form, ...]:
     known = _KNOWN_FORMS.setdefault(book, {})
     key = opset, rule.name, how, by_hand
     if key not in known:
         if isinstance(how, Manner):
-            nodes, kind = _reduction(rule, how, opset, by_hand), _Kind(how.element_type)
+            nodes, element_type = _reduction(rule, how, opset, by_hand), how.element_type
         else:
-            nodes, kind = _normalizations(rule, opset), how
-        forms = (_form(book, rule, node, opset, kind) for node in nodes)
+            nodes, element_type = _normalizations(rule, opset), how
+        forms = (_form(book, rule, node, opset, element_type) for node in nodes)
         known[key] = tuple(replace(form, is_careless=by_hand) for form in forms if form is not None)
     return known[key]
 
@@ -188,15 +170,15 @@ def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
             yield helper.make_node(op_type, [each.name for each in found.inputs[:count]], [_RESULT], **attributes)
 
 
-def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, kind: _Kind) -> Form | None:
+def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
     """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
-    found, element_type = schema(node.op_type, opset), kind.element_type
+    found = schema(node.op_type, opset)
     if found is None or f"tensor({element_type_name(element_type)})" not in taken_types(found, found.inputs[0]):
         return None
     try:
         expanded = legalize(
             _alone(node, opset, element_type),
-            Target(None, frozenset({node.op_type}), without_types=frozenset(kind.without)),
+            Target(None, frozenset({node.op_type})),
             rules=_with_count(book, rule, element_type),
             ir_version="keep",
         ).model.graph

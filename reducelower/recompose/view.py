@@ -102,43 +102,29 @@ def _made(view: View, value: int) -> tuple[Any, ...] | None:
     return tuple(answer)
 
 
-def _constant_number(view: View, value: int) -> int:
-    return view.surroundings.constant_number(view.names[value])
-
-
-def _element_type(view: View, value: int) -> int | None:
-    return view.surroundings.element_type(view.names[value])
-
-
-def _rank(view: View, value: int) -> int | None:
-    return view.surroundings.rank(view.names[value])
-
-
-def _shape(view: View, value: int) -> tuple[int | None, ...] | None:
-    return view.surroundings.shape(view.names[value])
+def _of_value(name: str) -> Callable[[View, int], Any]:
+    """A question that the surroundings answer by the name of a value."""
+    return lambda view, value: getattr(view.surroundings, name)(view.names[value])
 
 
 def _near(view: View, value: int, wanted: float) -> int:
-    found = view.surroundings.constants[_constant_number(view, value)]
+    found = view.surroundings.constants[view.surroundings.constant_number(view.names[value])]
     is_it = found is not None and found.size == 1 and is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
     return found.ndim if found is not None and is_it else -1
 
 
 def _same(view: View, value: int, wanted: Exact) -> int:
-    found, known = view.surroundings.constants[_constant_number(view, value)], wanted.value
+    found, known = view.surroundings.constants[view.surroundings.constant_number(view.names[value])], wanted.value
     if found is None or found.dtype != known.dtype or found.tobytes() != known.tobytes():
         return -1
     return 0 if found.shape == known.shape else found.ndim if found.size == 1 and not known.ndim else -1
 
 
 _ANSWERS: dict[str, Callable[..., Any]] = {
-    "constant_number": _constant_number,
-    "element_type": _element_type,
+    **{name: _of_value(name) for name in ("constant_number", "element_type", "rank", "shape")},
     "made": _made,
     "near": _near,
-    "rank": _rank,
     "same": _same,
-    "shape": _shape,
 }
 
 _Result = TypeVar("_Result")
