@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 from onnx import TensorProto
@@ -26,11 +24,7 @@ _ROUNDED_EACH_TIME = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 """Element types in which every multiplication would round, unlike in kernels; they are cast to float first."""
 
 
-_Cut: TypeAlias = Callable[[str, int, int, Writer], "list[str]"]
-"""Cuts a value along an axis into parts of one."""
-
-
-def _product(op: Writer, *, cut: _Cut) -> Written | None:
+def _product(op: Writer) -> Written | None:
     """Cut along each axis and multiply the parts, in their order, as kernels do."""
     if op.node.op_type != "ReduceProd" or op.element_type(0) in _ROUNDED_EACH_TIME:
         return None
@@ -45,7 +39,10 @@ def _product(op: Writer, *, cut: _Cut) -> Written | None:
     data = op.input(0)
     for axis, count in zip(axes, factors, strict=True):
         if count > 1:
-            data, *others = cut(data, axis, count, op)
+            lengths = op.integers(np.ones(count), "split")
+            data, *others = op.add_many(
+                "Split", [data, lengths], [f"part_{axis}_{at}" for at in range(count)], axis=axis
+            )
             for part in others:
                 data = op.add("Mul", data, part, tail=f"product_{axis}")
     op.scope.release(*op.node.input[1:])
@@ -77,19 +74,5 @@ def _factors(sizes: tuple[int | None, ...], axis: int) -> int:
     return count
 
 
-def _split(data: str, axis: int, count: int, body: Writer) -> list[str]:
-    lengths = body.integers(np.ones(count), "split")
-    return body.add_many("Split", [data, lengths], [f"part_{axis}_{at}" for at in range(count)], axis=axis)
-
-
-def _slices(data: str, axis: int, count: int, body: Writer) -> list[str]:
-    along = body.number(axis)
-    places = [body.number(place) for place in range(count + 1)]
-    return [body.add("Slice", data, places[at], places[at + 1], along, tail=f"part_{axis}_{at}") for at in range(count)]
-
-
-PRODUCTS: Sequence[Remedy] = (
-    Remedy("product by Split and Mul", partial(_product, cut=_split)),
-    Remedy("product by Slice and Mul", partial(_product, cut=_slices)),
-)
+PRODUCTS: Sequence[Remedy] = (Remedy("product by Split and Mul", _product),)
 """Tried after all remedies that keep the product one node."""
