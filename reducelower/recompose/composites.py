@@ -241,16 +241,6 @@ def _along_axis(place: Place) -> list[NodeProto]:
     return [_node(place, axis=axis, **dict(place.form.attributes))]
 
 
-def _mean_variance(place: Place) -> list[NodeProto]:
-    if place.form.element_type != TensorProto.FLOAT:
-        raise NotItError("shape inference, which takes its body for one of floats, refuses it for other types")
-    assert place.found.axes is not None
-    axes = place.found.axes.stated or place.axes
-    if not axes:
-        raise NotItError(f"the rank of {blank(place.data)!r} is not known")
-    return [_node(place, axes=axes)]
-
-
 def _gelu(place: Place) -> list[NodeProto]:
     if not place.form.attributes["approximate"]:
         return [_node(place)]
@@ -266,7 +256,6 @@ _OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {
     "LayerNormalization": _by_layer,
     "LogSoftmax": _along_axis,
     "LpNormalization": _along_axis,
-    "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _by_layer,
     "Softmax": _along_axis,
 }

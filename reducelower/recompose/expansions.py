@@ -55,7 +55,6 @@ _NORMALIZATIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "LayerNormalization": ({"epsilon": _EPSILON},),
     "LogSoftmax": ({},),
     "LpNormalization": ({"p": 1}, {"p": 2}),
-    "MeanVarianceNormalization": ({"axes": (0, 2, 3)},),
     "RMSNormalization": ({"epsilon": _EPSILON},),
     "Softmax": ({},),
 }

@@ -25,7 +25,7 @@ from reducelower.model.rewrites import Step
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.skeleton import skeleton
 from reducelower.options import Book, Settings, Target
-from reducelower.plan import Plan, Site
+from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import Expansions, raisable
 from reducelower.recompose.expressions import Form, forms_of, known_composites
@@ -149,18 +149,8 @@ def _raised(
         plan = plan if is_settled else composed(plan, further, before, between, result)
     mendable = _sentences(each for each in left if each.by_opset)
     others = _sentences(each for each in left if not each.by_opset)
-    notes = (*plan.notes, *_notes_on_zeros(plan.sites), *mendable)
+    notes = (*plan.notes, *mendable)
     return Legalized(result, replace(plan, notes=notes, left=tuple(others)))
-
-
-_BY_HAND = "forms/composites/"
-"""Part of the names of forms that people write by hand; those of rule books give what their operators give."""
-
-
-def _notes_on_zeros(sites: Iterable[Site]) -> Iterator[str]:
-    """A note where the operator is defined for zeros (its page, opset 22) and what people write by hand gives NaN."""
-    if any(site.op_type == "LpNormalization" and _BY_HAND in site.rule for site in sites):
-        yield "Of zeros LpNormalization gives zeros, and the division by their length that it replaces gave NaN"
 
 
 def _one_pass(

@@ -46,9 +46,7 @@ def test_every_way_to_write_an_operator_becomes_the_operator(number: int, form: 
         checker.check_model(raised.model, full_check=True)
         kinds = Counter(node.op_type for node in raised.model.graph.node)
         assert kinds == {form.op_type: 1}, [node.op_type for node in written.model.graph.node]
-        about_zeros = [note for note in raised.plan.notes if "Of zeros" in note]
-        assert len(about_zeros) == (form.op_type == "LpNormalization")
-        assert [*raised.plan.notes, *raised.plan.left] == about_zeros
+        assert not (*raised.plan.notes, *raised.plan.left)
         found = ran(raised.model, written.inputs[form.inputs[0]])
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
