@@ -17,7 +17,7 @@ from reducelower.adapters.registry import entered
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
-from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
+from reducelower.model.schemas import element_type_name, parse_element_type, schema, versions
 from reducelower.rulebook.boundaries import Boundaries, shipped
 from reducelower.scope.body import AnyScope
 from reducelower.scope.values import read_tensor
@@ -67,7 +67,7 @@ def refusal(op: Writer, element_type: int) -> RefusedError:
     reason = f"{op.node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
     for version in versions(op.node.op_type):
         found = schema(op.node.op_type, version)
-        takes = found is not None and any(f"tensor({name})" in taken_types(found, one) for one in found.inputs)
+        takes = found is not None and any(f"tensor({name})" in one.types for one in found.inputs)
         if version > goal and takes:
             return RefusedError(reason, f"opset {version} is the oldest that takes it")
     return RefusedError(reason)
@@ -86,19 +86,19 @@ _WIDER: Mapping[int, tuple[int, ...]] = {
 """Wider types that hold every value exactly, those that runtimes have kernels for first."""
 
 
-def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
+def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, set[str]]:
     """The type variables of a schema that are the narrow type at this node, each with the types it may be."""
-    narrow, found = f"tensor({element_type_name(element_type)})", dict[str, frozenset[str]]()
+    narrow, found = f"tensor({element_type_name(element_type)})", dict[str, set[str]]()
     for names, formals in ((op.node.input, list(goal.inputs)), (op.node.output, list(goal.outputs))):
         for index, name in enumerate(names):
             formal = formals[min(index, len(formals) - 1)]
-            taken = taken_types(goal, formal)
+            taken = formal.types
             if name and narrow not in taken and op.scope.type_string(name) == narrow:
                 found[formal.type_str] = taken
     return found
 
 
-def _take(variables: Mapping[str, frozenset[str]], wide: int) -> bool:
+def _take(variables: Mapping[str, set[str]], wide: int) -> bool:
     """Whether all these type variables may be a wider type."""
     return all(f"tensor({element_type_name(wide)})" in types for types in variables.values())
 

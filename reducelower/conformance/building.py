@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.conformance.case import Array, Case
 from reducelower.legalization.ir_version import ir_version_of_opset
-from reducelower.model.schemas import element_type_name, schema, taken_types
+from reducelower.model.schemas import element_type_name, schema
 
 __all__ = ["element_type_of", "make_case", "takes"]
 
@@ -23,7 +23,7 @@ def takes(operator: str, opset: int, element_type: str) -> bool:
     """Whether an operator takes an element type as its first input at an opset version that has it."""
     found = schema(operator, opset)
     assert found is not None
-    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
+    return f"tensor({element_type})" in found.inputs[0].types
 
 
 def make_case(

@@ -11,7 +11,7 @@ read, so no model can contain such a reference.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 from typing import TypeAlias
@@ -19,14 +19,14 @@ from typing import TypeAlias
 from onnx import ModelProto, TensorProto
 
 from reducelower.files.external import external_tensors
-from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
+from reducelower.model.weights import with_initializers
+from reducelower.model.wire import LENGTH, Field, Window, varint
 
 __all__ = ["InlineWeights", "Piece", "length_of", "lift", "splice"]
 
 _LARGE = 1 << 19
 """Initializers of at least this many bytes stay in the file; the engine reads smaller ones, such as axes."""
 
-_GRAPH, _INITIALIZER = 7, 5
 _RAW_DATA = 9
 _VALUES = frozenset({3, 4, 5, 6, 7, _RAW_DATA, 10, 11, 13, 14})
 """The fields of a TensorProto with values, or that say where these are."""
@@ -104,7 +104,7 @@ def lift(weights: InlineWeights, least: int = _LARGE) -> bytes:
         before, after = window.read(tensor.value, values[0].start), window.read(values[0].end, tensor.end)
         return [before, after, weights.refer(range(values[0].value, values[0].end))]
 
-    return b"".join(piece for piece in _changed(window, least, lifted) if isinstance(piece, bytes))
+    return b"".join(piece for piece in with_initializers(window, least, lifted) if isinstance(piece, bytes))
 
 
 def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
@@ -127,7 +127,7 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
         head = varint(_RAW_DATA << 3 | LENGTH) + varint(len(weight))
         return [tensor.SerializeToString() + head, weight, after.SerializeToString()]
 
-    pieces = _changed(window, 0, spliced)
+    pieces = with_initializers(window, 0, spliced)
     if weights.are_elsewhere(serialized, sum(isinstance(piece, range) for piece in pieces)):
         return [_with_values(ModelProto.FromString(serialized), weights).SerializeToString()]
     return pieces
@@ -149,22 +149,3 @@ def _with_values(model: ModelProto, weights: InlineWeights) -> ModelProto:
 def length_of(pieces: Iterable[Piece]) -> int:
     """The total size of the pieces in bytes."""
     return sum(map(len, pieces))
-
-
-def _changed(window: Window, least: int, change: Callable[[Field], list[Piece] | None]) -> list[Piece]:
-    """The pieces of a model in which initializers of at least so many bytes are changed, or stay for None."""
-    graphs = [field for field in window.fields(0, window.size) if field.number == _GRAPH]
-    if [graph.kind for graph in graphs] != [LENGTH]:
-        raise MalformedError("no graph, or one in parts")
-    (graph,) = graphs
-    inside: list[Piece] = []
-    copied = graph.value
-    for field in window.fields(graph.value, graph.end, least):
-        changed = change(field) if (field.number, field.kind) == (_INITIALIZER, LENGTH) else None
-        if changed is not None:
-            head = varint(_INITIALIZER << 3 | LENGTH) + varint(length_of(changed))
-            inside += [window.read(copied, field.start), head, *changed]
-            copied = field.end
-    inside.append(window.read(copied, graph.end))
-    head = varint(_GRAPH << 3 | LENGTH) + varint(length_of(inside))
-    return [window.read(0, graph.start), head, *inside, window.read(graph.end, window.size)]

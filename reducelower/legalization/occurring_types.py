@@ -15,7 +15,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, defs
 from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.constants import element_type_of_constant
 from reducelower.model.nodelist import NodeList
-from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
+from reducelower.model.schemas import element_type_name, schema, type_string
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["OccurringTypes", "dropped_types"]
@@ -32,7 +32,7 @@ def _dropped(op_type: str, source_version: int, goal_version: int) -> frozenset[
         for index, parameter in enumerate(old):
             match = by_name.get(parameter.name) or (new[index] if index < len(new) else None)
             if match is not None:
-                dropped |= taken_types(source, parameter) - taken_types(goal, match)
+                dropped |= parameter.types - match.types
     return frozenset(dropped)
 
 
@@ -60,7 +60,7 @@ def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bo
     for output in found.outputs:
         if output.type_str in read:
             continue
-        taken = taken_types(found, output)
+        taken = output.types
         if len(taken) == 1 or domain:
             fixed |= taken
         elif op_type not in _HANDLED:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from onnx import NodeProto, defs
 
 from reducelower.errors import UnknownValueError
-from reducelower.model.schemas import taken_types
 from reducelower.scope.body import AnyScope
 
 __all__ = ["first_type_not_taken", "may_not_be_taken"]
@@ -36,6 +35,6 @@ def first_type_not_taken(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, 
                     f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
                     scope.how_to_declare(name, "type"),
                 )
-            if found not in taken_types(goal, formal):
+            if found not in formal.types:
                 return found
     return None

@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, defs
 from reducelower.model.attributes import attribute_of
 from reducelower.model.constants import element_type_of_constant
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, plain_domain, schema, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, plain_domain, schema
 
 __all__ = [
     "ElementTypeOrInputs",
@@ -84,7 +84,7 @@ def _by_variables(op_type: str, domain: str, opset: int, place: int, inputs: int
 
 def only_element_type(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
     """The element type of a schema parameter that allows only one; else 0."""
-    taken = taken_types(found, parameter)
+    taken = parameter.types
     (only,) = taken if len(taken) == 1 else ("",)
     return parse_element_type(only) if only.startswith("tensor(") else 0
 

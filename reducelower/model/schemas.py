@@ -6,7 +6,6 @@ its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
@@ -34,7 +33,6 @@ __all__ = [
     "schema",
     "schema_in_force",
     "since_version",
-    "taken_types",
     "type_string",
     "versions",
 ]
@@ -158,26 +156,6 @@ def attribute_type(op_type: str, opset: int, name: str) -> int:
 def all_operators() -> Collection[str]:
     """Every operator of the default domain in the installed onnx."""
     return frozenset(entry.name for entry in defs.get_all_schemas_with_history() if entry.domain == "")
-
-
-@cache
-def _constraints(op_type: str, version: int, domain: str) -> Mapping[str, frozenset[str]]:
-    constraints = defs.get_schema(op_type, version, domain).type_constraints
-    return {one.type_param_str: frozenset(_spelt(name) for name in one.allowed_type_strs) for one in constraints}
-
-
-def _spelt(type_name: str) -> str:
-    # Constraints write map(int64, float); elsewhere onnx writes map(int64,tensor(float)).
-    return re.sub(r"map\((\w+), ?(\w+)\)", r"map(\1,tensor(\2))", type_name)
-
-
-def taken_types(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> frozenset[str]:
-    """The types that an input or output of a schema allows, as schemas spell them.
-
-    The same as ``parameter.types``, which raises a TypeError in onnx 1.20.
-    """
-    one = frozenset({parameter.type_str})
-    return _constraints(found.name, found.since_version, found.domain).get(parameter.type_str, one)
 
 
 _ANY_OPSET = 1 << 30

@@ -6,18 +6,18 @@ where large initializers lie, and joined again with the bytes of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from onnx import TensorProto
 
 from reducelower.model.skeleton import LARGEST_KEPT, without_values
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
-__all__ = ["Weights", "cut_off"]
+__all__ = ["Weights", "cut_off", "with_initializers"]
 
 _LEAST = 1 << 14
 """Initializers of fewer bytes stay in the model."""
@@ -26,9 +26,6 @@ _PER_FIELD = 1 << 12
 """Bytes of a model per field of its graph, such as a node, from which on most of it are weights."""
 
 _GRAPH, _INITIALIZER = 7, 5
-
-_BEFORE_GRAPH = 64
-"""How many fields of a ModelProto are searched for the graph; protobuf writes at most six before it."""
 
 _NAME, _DATA_TYPE, _DIMS = 8, 2, 1
 _STATED = (_DIMS, _DATA_TYPE, _NAME)
@@ -67,19 +64,20 @@ class Weights:
         Returns None if one has changed, such as its element type, so that its values would no longer fit.
         """
 
-        def whole(field: Field) -> memoryview | None:
+        def whole(field: Field) -> list[memoryview] | None:
             tensor = TensorProto.FromString(model[field.value : field.end])
             known = self._by_name.get(tensor.name)
             if known is None:
                 return None
             if tensor != known.stub:
                 raise _ChangedError
-            return memoryview(self._whole)[known.field.start : known.field.end]
+            return [memoryview(self._whole)[known.field.value : known.field.end]]
 
         try:
-            return _with_initializers(model, 0, whole)
+            pieces = with_initializers(Window(model), 0, whole)
         except _ChangedError:
             return None
+        return b"".join(pieces)
 
 
 class _ChangedError(Exception):
@@ -92,49 +90,33 @@ def cut_off(model: bytes) -> Weights | None:
     Initializers of the same name, and those with data outside of the model, are left where they are. So is everything
     if the bytes are not written as protobuf writes them.
     """
-    if len(model) < _LEAST or not _is_mostly_weights(model):
+    if len(model) < _LEAST:
         return None
     by_name: dict[str, _Weight] = {}
     window = Window(model)
 
-    def light(field: Field) -> bytes | None:
+    def light(field: Field) -> list[bytes] | None:
         stub = _stub(window, field)
         if stub is None:
             return None
         if stub.name in by_name:
             raise MalformedError("two initializers of one name")
         by_name[stub.name] = _Weight(field, stub)
-        data = stub.SerializeToString()
-        return varint(_INITIALIZER << 3 | LENGTH) + varint(len(data)) + data
+        return [stub.SerializeToString()]
 
     try:
-        changed = _with_initializers(model, _LEAST, light)
+        if not _is_mostly_weights(window):
+            return None
+        pieces = with_initializers(window, _LEAST, light)
     except MalformedError:  # parsing the model tells what is wrong
         return None
-    return Weights(changed, model, by_name) if by_name else None
+    return Weights(b"".join(pieces), model, by_name) if by_name else None
 
 
-def graph_field(model: bytes) -> Field | None:
-    """Where the graph lies in a serialized model; None if it does not come early or is not written as protobuf does."""
-    try:
-        for field in islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH):
-            if (field.number, field.kind) == (_GRAPH, LENGTH):
-                return field
-    except MalformedError:  # protobuf accepts more than Window
-        pass
-    return None
-
-
-def _is_mostly_weights(model: bytes) -> bool:
-    """Whether the graph of a serialized model has few fields for its size; False if it is not as protobuf writes it."""
-    graph = graph_field(model)
-    if graph is None:
-        return False
-    fields = Window(model).fields(graph.value, graph.end)
-    try:
-        return next(islice(fields, len(model) // _PER_FIELD, None), None) is None
-    except MalformedError:
-        return False
+def _is_mostly_weights(window: Window) -> bool:
+    """Whether the graph of a serialized model has few fields for its size."""
+    graph = _graph(window)
+    return next(islice(window.fields(graph.value, graph.end), window.size // _PER_FIELD, None), None) is None
 
 
 def _stub(window: Window, tensor: Field) -> TensorProto | None:
@@ -148,23 +130,34 @@ def _stub(window: Window, tensor: Field) -> TensorProto | None:
     return without_values(stated) if prod(stated.dims) > LARGEST_KEPT else None
 
 
-def _with_initializers(model: bytes, least: int, change: Callable[[Field], bytes | memoryview | None]) -> bytes:
-    """A model in which initializers of at least so many bytes are replaced; those for which None is given stay."""
-    graph = graph_field(model)
-    if graph is None:
-        return model
-    view = memoryview(model)
-    pieces: list[bytes | memoryview] = []
+_Piece = TypeVar("_Piece", bound=Sized)
+
+
+def with_initializers(
+    window: Window, least: int, change: Callable[[Field], list[_Piece] | None]
+) -> list[bytes | _Piece]:
+    """The pieces of a model in which initializers of at least so many bytes are changed; those for which `change` gives
+    None stay.
+
+    Raises:
+        MalformedError: the bytes are not written as protobuf writes a model.
+    """
+    graph = _graph(window)
+    inside: list[Any] = []
     copied = graph.value
-    for field in Window(model).fields(graph.value, graph.end, least):
-        if (field.number, field.kind) != (_INITIALIZER, LENGTH):
-            continue
-        changed = change(field)
+    for field in window.fields(graph.value, graph.end, least):
+        changed = change(field) if (field.number, field.kind) == (_INITIALIZER, LENGTH) else None
         if changed is not None:
-            pieces += (view[copied : field.start], changed)
+            head = varint(_INITIALIZER << 3 | LENGTH) + varint(sum(map(len, changed)))
+            inside += [window.read(copied, field.start), head, *changed]
             copied = field.end
-    if not pieces:
-        return model
-    pieces.append(view[copied : graph.end])
-    head = varint(_GRAPH << 3 | LENGTH) + varint(sum(map(len, pieces)))
-    return b"".join((view[: graph.start], head, *pieces, view[graph.end :]))
+    inside.append(window.read(copied, graph.end))
+    head = varint(_GRAPH << 3 | LENGTH) + varint(sum(map(len, inside)))
+    return [window.read(0, graph.start), head, *inside, window.read(graph.end, window.size)]
+
+
+def _graph(window: Window) -> Field:
+    graphs = [field for field in window.fields(0, window.size) if field.number == _GRAPH]
+    if [graph.kind for graph in graphs] != [LENGTH]:
+        raise MalformedError("no graph, or one in parts")
+    return graphs[0]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.model.schemas import element_type_name, schema, taken_types, versions
+from reducelower.model.schemas import element_type_name, schema, versions
 from reducelower.recompose.expressions import is_near
 from reducelower.recompose.operands import (
     NotItError,
@@ -80,7 +80,7 @@ def _check_version(place: Place) -> None:
     known, element_type = schema(op_type, opset), place.view.element_type(place.data)
     assert known is not None
     assert element_type is not None
-    if f"tensor({element_type_name(element_type)})" not in taken_types(known, known.inputs[0]):
+    if f"tensor({element_type_name(element_type)})" not in known.inputs[0].types:
         raise NotItError(f"it does not take {element_type_name(element_type)}")
 
 

@@ -20,7 +20,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.model.numbers import Array
-from reducelower.model.schemas import element_type_name, schema, taken_types
+from reducelower.model.schemas import element_type_name, schema
 from reducelower.options import Book, Target
 from reducelower.recompose.expressions import (
     AXES,
@@ -172,7 +172,7 @@ def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
 def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
     """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
     found = schema(node.op_type, opset)
-    if found is None or f"tensor({element_type_name(element_type)})" not in taken_types(found, found.inputs[0]):
+    if found is None or f"tensor({element_type_name(element_type)})" not in found.inputs[0].types:
         return None
     try:
         expanded = legalize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import FunctionProto, NodeProto, TensorProto, checker, defs, helper
 
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, schema_in_force, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, schema_in_force
 from reducelower.model.text import one_line
 from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding_type, claim_of
 from reducelower.rulebook.reading import Source
@@ -112,7 +112,7 @@ def validate(source: Source, op_type: str) -> None:
 
 def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
     """Element types that the operator's first input takes and the rule is for."""
-    allowed = taken_types(schema, schema.inputs[0])
+    allowed = schema.inputs[0].types
     types = claim_of(function.overload).types
     return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({element_type_name(t)})" in allowed)
 

@@ -13,7 +13,6 @@ from onnx import ModelProto, TensorProto, TypeProto, checker, defs, helper, nump
 
 import reducelower
 from reducelower import ConversionError
-from reducelower.model.schemas import taken_types
 from tests.legalization.models import OPERATORS, Case
 
 
@@ -235,7 +234,7 @@ def test_opset_versions_whose_constants_take_a_type_come_with_its_ir_version(nam
     taking = [
         found.since_version
         for found in defs.get_all_schemas_with_history()
-        if (found.domain, found.name) == ("", "Constant") and kind in taken_types(found, found.outputs[0])
+        if (found.domain, found.name) == ("", "Constant") and kind in found.outputs[0].types
     ]
     if not taking:
         pytest.skip("the installed onnx does not have the type")

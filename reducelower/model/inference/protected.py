@@ -7,7 +7,7 @@ on its own node tests without types and with other attributes.
 STFT without `onesided` is inferred as if that were 0, where its default is 1 (onnx 1.23): it is stated for inference.
 
 Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero where a function leaves
-it to those who call it. Scan of onnx 1.20 and 1.21 reads the number of its inputs without checking that it is stated.
+it to those who call it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _ENDING = {
 _CRASHING: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"STFT", b"TreeEnsemble", b"batch_dims")
 """Operator and attribute names to search for in the bytes of a model."""
 if defs.onnx_opset_version() < 28:  # before onnx 1.23
-    _ENDING |= {"Attention": _DEFAULT, "Scan": _DEFAULT}
-    _CRASHING += (b"kv_num_heads", b"Scan")
+    _ENDING |= {"Attention": _DEFAULT}
+    _CRASHING += (b"kv_num_heads",)
 
 _UNKNOWN_DOMAIN = "reducelower.unknown"
 
@@ -116,8 +116,6 @@ def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
     if node.op_type == "Attention":
         heads = attribute_of(node, "kv_num_heads")
         return heads is not None and heads.i == 0
-    if node.op_type == "Scan":
-        return attribute_of(node, "num_scan_inputs") is None
     if node.op_type == "EyeLike" and attribute_of(node, "dtype") is None:
         return False
     return not node.input or node.input[0] not in stated
