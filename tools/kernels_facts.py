@@ -17,7 +17,7 @@ from pathlib import Path
 
 from documented import Release, Row, missing_types, others_than, table_rows, write
 
-from reducelower.model.schemas import schema, taken_types
+from reducelower.model.schemas import schema
 from reducelower.runtimes.ranges import Ranges
 
 TARGET = Path(__file__).parents[1] / "rules" / "targets" / "onnxruntime-directml.toml"
@@ -73,7 +73,7 @@ def rows_of(name: str, of: Sequence[tuple[Ranges, Mapping[str, frozenset[str]]]]
             if value.type_str not in seen and types.get(value.type_str):
                 opsets, allowed = typed.setdefault((condition, types[value.type_str]), ([], set()))
                 opsets.append(opset)
-                allowed.update(taken_types(form, value))
+                allowed.update(value.types)
             seen.add(value.type_str)
     if lacking:
         yield Row.of([name], "elsewhere", LACKS, str(Ranges.of(lacking)), element_types=FLOATS)

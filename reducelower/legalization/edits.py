@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from onnx import GraphProto
 
 from reducelower.errors import Refusal
 from reducelower.model.nodelist import Replacement, nodes_of
+from reducelower.model.value_info import state
 from reducelower.scope.graph import GraphScope
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class Edit:
         replaced: the nodes that replace a node, which may include the node itself.
         sites: operator and label of each rewrite.
         regions: the positions of all nodes that a rewrite stands for, if it stands for several.
-        types: value_info for new values, as bytes of a GraphProto.
+        types: serialized types of new values by name, to be stated.
         refused: why a node cannot be legalized.
         shareable: the nodes whose rewrites may compute what others compute too.
         zeros: the outcomes that ask at run time for dimensions of size zero, or assume that there are none.
@@ -37,7 +39,7 @@ class Edit:
     replaced: dict[int, Replacement] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
     regions: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    types: dict[int, bytes] = field(default_factory=dict)
+    types: dict[int, Mapping[str, bytes]] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
     shareable: set[int] = field(default_factory=set)
     zeros: dict[int, Outcome] = field(default_factory=dict)
@@ -66,8 +68,9 @@ class Edit:
         """
         for work in self.scope.deferred:
             work()
-        if isinstance(self.scope.edited, GraphProto) and self.types:
-            self.scope.edited.MergeFromString(b"".join([self.types[index] for index in sorted(self.types)]))
+        if isinstance(self.scope.edited, GraphProto):
+            for index in sorted(self.types):
+                state(self.scope.edited, self.types[index])
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, NodeProto
+from onnx import NodeProto
 
 from reducelower.legalization.tidying import is_repeatable, kind_of, rename_read
 from reducelower.model.nodelist import nodes_of
@@ -45,8 +45,5 @@ def share(edit: Edit) -> None:
 
 def _forget(edit: Edit, index: int, names: dict[str, str]) -> None:
     """Drop the types of values that are no longer made."""
-    if index not in edit.types:
-        return
-    stated = GraphProto.FromString(edit.types[index])
-    left = [value for value in stated.value_info if value.name not in names]
-    edit.types[index] = GraphProto(value_info=left).SerializeToString()
+    stated = edit.types.get(index, {})
+    edit.types[index] = {name: value_type for name, value_type in stated.items() if name not in names}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,25 +13,10 @@ from reducelower.model.inference.protected import infer_shapes, objection
 from reducelower.model.skeleton import skeleton, weight_bytes
 from reducelower.model.weights import Weights, cut_off
 
-__all__ = ["Agreed", "Document"]
+__all__ = ["Document"]
 
 
-@dataclass(frozen=True)
-class Agreed:
-    """A model whose stated types agree with inference, in place of one where they contradict it.
-
-    Attributes:
-        document: the model; the source itself if there is nothing to drop.
-        done: sentences about what was dropped.
-        is_lenient: whether to ignore contradictions that are left.
-    """
-
-    document: Document
-    done: tuple[str, ...]
-    is_lenient: bool
-
-
-_Derived = TypeVar("_Derived")
+_Shared = TypeVar("_Shared")
 
 _SEARCHABLE = 64 << 20
 """Largest model, in bytes, in which free names are found by searching its bytes."""
@@ -52,10 +36,9 @@ class Document:
         assert message is not None or data is not None
         self._message = message
         self._data = data
-        self._derived: dict[Hashable, Any] = {}
+        self._shared: dict[Hashable, Any] = {}
         self._weight: Callable[[str], TensorProto | None] | None = None
         self.shares_types = False
-        self._agreed: Agreed | None = None
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
@@ -82,18 +65,8 @@ class Document:
         else:
             trials = Document(skeleton(self.message))
             trials._weight = self._initializers.get
-        trials._derived, trials.shares_types = self._derived, True
+        trials._shared, trials.shares_types = self._shared, True
         return trials
-
-    @property
-    def agreed(self) -> Agreed | None:
-        """What an earlier attempt made of stated types that contradict inference; None if none was found."""
-        return self._agreed
-
-    def note_agreed(self, agreed: Agreed) -> None:
-        """Remember for further trials what to take in place of this model; other documents forget it."""
-        if self.shares_types:
-            self._agreed = agreed
 
     @cached_property
     def weights(self) -> Weights | None:
@@ -120,14 +93,13 @@ class Document:
     def _initializers(self) -> Mapping[str, TensorProto]:
         return {tensor.name: tensor for tensor in self.message.graph.initializer}
 
-    def derived(self, key: Hashable, made: Callable[[Callable[[], ModelProto]], _Derived]) -> _Derived:
-        """What is derived of the model, given a way to get it; all attempts share it that only need the plan."""
+    def shared(self, key: Hashable, made: Callable[[], _Shared]) -> _Shared:
+        """What is made of the model; all attempts share it that only need the plan, see `for_trials`."""
         if not self.shares_types:
-            return made(lambda: self.message)
-        if key not in self._derived:
-            message = self.message
-            self._derived[key] = made(lambda: message)
-        return self._derived[key]  # type: ignore[no-any-return]
+            return made()
+        if key not in self._shared:
+            self._shared[key] = made()
+        return self._shared[key]  # type: ignore[no-any-return]
 
     @property
     def message(self) -> ModelProto:

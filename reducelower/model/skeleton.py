@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from google.protobuf.message import Message
-from onnx import ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto
 
 __all__ = [
     "DEFAULTS_SINCE",
     "LARGEST_KEPT",
-    "copy_fields",
     "skeleton",
     "weight_bytes",
     "without_values",
@@ -39,10 +39,9 @@ def weight_bytes(model: ModelProto) -> int:
 
 def skeleton(model: ModelProto) -> ModelProto:
     """A copy of the model without weights; no large tensor is copied to make it."""
-    bare = ModelProto()
-    copy_fields(model, bare, but="graph")
+    bare = ModelProto(**_fields(model, but="graph"))
     if model.HasField("graph"):
-        copy_fields(model.graph, bare.graph, but="initializer")
+        bare.graph.MergeFrom(GraphProto(**_fields(model.graph, but="initializer")))
         bare.graph.initializer.extend(map(without_values, model.graph.initializer))
         for value in (*bare.graph.input, *bare.graph.output, *bare.graph.value_info):
             for dim in value.type.tensor_type.shape.dim:
@@ -51,14 +50,5 @@ def skeleton(model: ModelProto) -> ModelProto:
     return bare
 
 
-def copy_fields(source: Message, made: Message, *, but: str) -> None:
-    """Add the fields of a message to another, except one."""
-    for field, value in source.ListFields():
-        if field.name == but:
-            continue
-        if hasattr(value, "extend"):
-            getattr(made, field.name).extend(value)
-        elif isinstance(value, Message):
-            getattr(made, field.name).CopyFrom(value)
-        else:
-            setattr(made, field.name, value)
+def _fields(message: Message, *, but: str) -> dict[str, Any]:
+    return {field.name: value for field, value in message.ListFields() if field.name != but}

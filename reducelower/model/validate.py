@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
 
 from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.calls import FunctionId, called_function, function_id, functions_of
-from reducelower.model.graph import subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, plain_domain, schema
+from reducelower.model.graph import bodies, subgraphs, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS, plain_domain
 from reducelower.model.text import one_line
 
 __all__ = ["find_call_defect", "find_defect", "find_missing_import"]
@@ -163,19 +163,12 @@ def _measure(
 
 
 def _node_defects(model: ModelProto) -> str:
-    holders: list[tuple[GraphProto | FunctionProto, int]] = [(model.graph, opset_of(model))]
-    holders += [(function, opset_of(function)) for function in model.functions]
     references = {function_id(entry): _references(entry) for entry in model.functions}
-    while holders:
-        holder, opset = holders.pop()
-        defined: set[str] = set()
+    for _, holder in bodies(model):
         for index, node in enumerate(holder.node):
             wanted = references.get(called_function(node), {})
-            odd = _node_defect(node, opset, defined) or _call_defect(node, wanted)
-            if odd:
+            if odd := _node_defect(node) or _call_defect(node, wanted):
                 return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"
-            defined.update(filter(None, node.output))
-            holders.extend((graph, opset) for _, _, graph in subgraphs(node))
     return ""
 
 
@@ -196,32 +189,17 @@ def _call_defect(node: NodeProto, wanted: dict[str, set[int]]) -> str:
     return ""
 
 
-def _node_defect(node: NodeProto, opset: int, defined: set[str]) -> str:
-    for name in node.output:
-        if name in defined:
-            return f"defines {name!r} a second time"
+def _node_defect(node: NodeProto) -> str:
+    """A defect of a node that onnx's checker lets pass."""
     names = [attribute.name for attribute in node.attribute]
     if len(set(names)) < len(names):
         return "has an attribute twice"
-    found = schema(node.op_type, opset) if opset > 0 and node.domain in DEFAULT_DOMAINS else None
-    if found is None:
+    if node.domain not in DEFAULT_DOMAINS:
         return ""
-    if not found.min_input <= len(node.input) <= found.max_input:
-        return f"has {len(node.input)} inputs, and the operator takes {found.min_input} to {found.max_input}"
-    if not found.min_output <= len(node.output) <= found.max_output:
-        return f"has {len(node.output)} outputs, and the operator yields {found.min_output} to {found.max_output}"
     for attribute in node.attribute:
-        formal = found.attributes.get(attribute.name)
-        if formal is not None and attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
-            return f"has an attribute {attribute.name} of the wrong type"
         asks = attribute.name in NAMING_TYPES and not attribute.ref_attr_name
         if asks and attribute.type == AttributeProto.INT and attribute.i not in TensorProto.DataType.values():
             return f"asks for element type {attribute.i}, which the onnx installed does not know"
-    for formal in found.attributes.values():
-        if formal.required and formal.name not in names:
-            return f"lacks the attribute {formal.name}"
-    if node.op_type == "Constant" and not names:
-        return "holds no value"
     counts = {len(graph.output) for _, _, graph in subgraphs(node)} if node.op_type == "If" else set()
     if counts - {len(node.output)}:
         return "and its branches have different numbers of outputs"

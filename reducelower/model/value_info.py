@@ -1,8 +1,8 @@
-"""Types that graphs state, and value_info entries as bytes, which are fast to add by the thousand."""
+"""Types that graphs state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from itertools import chain
@@ -11,23 +11,19 @@ from typing import NamedTuple
 from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto
 
 from reducelower.model.graph import all_nodes, subgraphs
-from reducelower.model.wire import LENGTH, varint
 
 __all__ = [
     "NOTHING_STATED",
     "StatedType",
     "clear_sizes_below_zero",
-    "entry",
     "may_be_of_one_shape",
     "size_of",
     "sizes",
+    "state",
     "stated_type",
     "tensor_type",
     "without_made_up_symbols",
 ]
-
-_ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
-_NAME, _TYPE = 0x0A, 0x12
 
 _MADE_UP = "unk__"
 
@@ -127,13 +123,10 @@ def tensor_type(tensor: TensorProto) -> TypeProto:
     return found
 
 
-def entry(name: bytes, value_type: bytes) -> bytes:
-    """The bytes of a GraphProto with one value_info entry and nothing else.
-
-    The name is in UTF-8; the type is serialized, without made-up symbols.
-    """
-    value = b"".join((bytes([_NAME]), varint(len(name)), name, bytes([_TYPE]), varint(len(value_type)), value_type))
-    return _ENTRY + varint(len(value)) + value
+def state(graph: GraphProto, types: Mapping[str, bytes]) -> None:
+    """State serialized types of values in value_info."""
+    for name, value_type in types.items():
+        graph.value_info.add(name=name).type.ParseFromString(value_type)
 
 
 def sizes(value_type: TypeProto | None) -> tuple[int | None, ...] | None:

@@ -16,7 +16,6 @@ __all__ = [
     "LENGTH",
     "NAME",
     "OUTPUT",
-    "CutShortError",
     "Field",
     "MalformedError",
     "Window",
@@ -40,10 +39,6 @@ _SHORT, _LONG = 1 << 12, 1 << 20
 
 class MalformedError(ValueError):
     """The bytes are not a message, or use an unsupported wire type, such as groups."""
-
-
-class CutShortError(MalformedError):
-    """The bytes end in the middle of a field."""
 
 
 class Field(NamedTuple):
@@ -98,7 +93,7 @@ class Window:
         while start < end:
             part = os.pread(self._source, end - start, start)
             if not part:
-                raise CutShortError("the file became shorter")
+                raise MalformedError("the file became shorter")
             parts.append(part)
             start += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -132,7 +127,7 @@ class Window:
             if not number:
                 raise MalformedError("a field without a number")
             if after > end:
-                raise CutShortError("a field that ends after its message")
+                raise MalformedError("a field that ends after its message")
             if after - value >= least:
                 yield Field(number, kind, position, value, after)
             position = after
@@ -162,5 +157,5 @@ class Window:
                     return number, offset + 1
                 shift += 7
         except IndexError:
-            raise CutShortError("an integer without an end") from None
+            raise MalformedError("an integer without an end") from None
         raise MalformedError("an integer of more than 64 bits")

@@ -54,8 +54,6 @@ class BodyScope(Scope):
         # A copy, since legalization edits the nodes in place.
         stated = GraphProto() if inside is None else inside[1]
         self._graph = GraphProto(node=nodes, input=stated.input, value_info=stated.value_info)
-        self._producers = {name: node for node in self._graph.node for name in node.output if name}
-        self._inputs = {value.name for value in self._graph.input}
 
     @property
     def node_scope(self) -> NodeScope:
@@ -64,7 +62,7 @@ class BodyScope(Scope):
 
     def defines(self, name: str) -> bool:
         """Whether a value is defined in this scope."""
-        return name in self._producers or name in self._inputs
+        return self._types[1].defines(name)
 
     # Questions
 
@@ -73,7 +71,9 @@ class BodyScope(Scope):
         if question == "is_read" and any(name in read_from_outside(node) for node in self._graph.node):
             return True
         if self.defines(name) and question in _OWN:
-            found = _OWN[question](self, name)
+            found = _OWN[question](*self._types, name)
+            if found is None and question == "type" and self.node_scope.is_new(name):  # nobody knows more
+                found = self._types[0].type(name, self._types[1], may_lack_rank=True)
             if found is not None or question == "constant":
                 return found
         return self.parent.ask(question, name)
@@ -104,38 +104,6 @@ class BodyScope(Scope):
         resolver, nodes = self._types
         return resolver.type(name, nodes.inside(node)[number][0])
 
-    def _type(self, name: str) -> TypeProto | None:
-        resolver, nodes = self._types
-        found = resolver.type(name, nodes)
-        if found is None and self.node_scope.is_new(name) and (element_type := self.element_type(name)):
-            return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type))
-        return found
-
-    def _element_type(self, name: str) -> int | None:
-        resolver, nodes = self._types
-        return resolver.element_type(name, nodes) or None
-
-    def _shape(self, name: str) -> tuple[int | None, ...] | None:
-        resolver, nodes = self._types
-        found = resolver.shape(name, nodes)
-        return None if found is None else numbers_of(found)
-
-    def _rank(self, name: str) -> int | None:
-        resolver, nodes = self._types
-        return resolver.rank(name, nodes)
-
-    def _written_as(self, name: str) -> str:
-        node = self._producers.get(name)
-        return "constant" if node is not None and node.op_type == "Constant" and node.attribute else "dynamic"
-
-    def _made_by(self, name: str) -> str:
-        node = self._producers.get(name)
-        return "" if node is None else node.op_type
-
-    def _constant(self, name: str) -> Array | None:
-        resolver, nodes = self._types
-        return resolver.constant(name, nodes)
-
     # Everything else
 
     def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
@@ -143,7 +111,9 @@ class BodyScope(Scope):
         if not self.defines(name):
             return self.parent.how_to_declare(name, what)
         read = {name for node in self._graph.node for name in read_from_outside(node)}
-        for outer in sorted(read - self._producers.keys() - self._inputs):
+        for outer in sorted(read):
+            if self.defines(outer):
+                continue
             known = self.parent.element_type(outer) if what == "type" else self.parent.rank(outer)
             if known is None:
                 return self.parent.how_to_declare(outer, what)
@@ -223,14 +193,24 @@ def _constant(value: Array) -> Known:
     return Known.of_constant(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape, value)
 
 
-_OWN: Mapping[Asking, Callable[[BodyScope, str], Any]] = {
-    "constant": BodyScope._constant,
-    "element_type": BodyScope._element_type,
-    "is_function_input": lambda scope, name: False,
-    "made_by": BodyScope._made_by,
-    "rank": BodyScope._rank,
-    "shape": BodyScope._shape,
-    "type": BodyScope._type,
-    "written_as": BodyScope._written_as,
+def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:
+    found = resolver.shape(name, nodes)
+    return None if found is None else numbers_of(found)
+
+
+def _made_by(resolver: Resolver, nodes: Graph, name: str) -> str:
+    node = nodes.producer(name)
+    return "" if node is None else node.op_type
+
+
+_OWN: Mapping[Asking, Callable[[Resolver, Graph, str], Any]] = {
+    "constant": lambda resolver, nodes, name: resolver.constant(name, nodes),
+    "element_type": lambda resolver, nodes, name: resolver.element_type(name, nodes) or None,
+    "is_function_input": lambda resolver, nodes, name: False,
+    "made_by": _made_by,
+    "rank": lambda resolver, nodes, name: resolver.rank(name, nodes),
+    "shape": _shape,
+    "type": lambda resolver, nodes, name: resolver.type(name, nodes),
+    "written_as": lambda resolver, nodes, name: "dynamic" if nodes.constant_node(name) is None else "constant",
 }
 """What the nodes of a body tell of a value that they compute."""

@@ -14,7 +14,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto
 from reducelower.errors import RefusedError
 from reducelower.model.nodelist import NodeList
 from reducelower.model.numbers import value_key
-from reducelower.model.value_info import entry, stated_type, tensor_type
+from reducelower.model.value_info import state, stated_type, tensor_type
 from reducelower.scope.constants import constant_nodes, constant_takes
 from reducelower.scope.graph_view import GraphView
 from reducelower.scope.ground import Ground
@@ -279,8 +279,8 @@ class GraphScope(GraphView):
 
     def state(self, name: str, value_type: bytes) -> None:
         """State the type of a value, unless it is stated already or this is a function."""
-        if self.is_graph and not self.states(name):
-            self.edited.MergeFromString(entry(name.encode(), value_type))
+        if isinstance(self.edited, GraphProto) and not self.states(name):
+            state(self.edited, {name: value_type})
             self._stated_since[name] = TypeProto.FromString(value_type)
             self._described.pop(name, None)
 

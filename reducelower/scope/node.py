@@ -159,13 +159,6 @@ class NodeScope(Scope):
             answers["written_as"] = "initializer" if self.graph.writes_initializers else "constant"
         return answers.get(question)
 
-    def value_of(self, node: NodeProto) -> Array | None:
-        """The value of a new Constant node; None for any other node."""
-        if node.op_type != "Constant" or not node.attribute:
-            return None
-        values = self.graph.ground.values
-        return values[values.number_of_attribute(node.attribute[0])]
-
     def small_constant(self, name: str, *, stated: bool = False) -> Array | None:
         """The value of a constant operand of few elements; None for other operands.
 

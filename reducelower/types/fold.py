@@ -6,19 +6,16 @@ that it gets wrong are computed here or count as unknown.
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.attributes import value_of
-from reducelower.model.numbers import value_key
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from reducelower.model.numbers import Array
 
 __all__ = ["LARGEST", "SELECTING", "evaluated", "is_computable", "places"]
@@ -139,34 +136,19 @@ def _by_reference(node: NodeProto, name: str, inputs: list[Array | None], opset:
     alike = NodeProto(op_type=node.op_type, attribute=node.attribute)
     alike.input.extend("" if value is None else str(place) for place, value in enumerate(inputs))
     alike.output.extend("y" if output == name else "" for output in node.output)
-    given = tuple(_Held(value) for value in inputs if value is not None)
-    is_small = sum(held.value.size for held in given) <= _SMALL
+    held = [value for value in inputs if value is not None]
+    given = tuple(numpy_helper.from_array(value).SerializeToString() for value in held)
+    is_small = sum(value.size for value in held) <= _SMALL
     return (_evaluated_once if is_small else _evaluated)(alike.SerializeToString(), given, opset)
 
 
-class _Held:
-    """A hashable value; two are equal if element type, shape and bits are."""
-
-    def __init__(self, value: Array) -> None:
-        self.value = value
-
-    @cached_property
-    def _key(self) -> Hashable:
-        return value_key(self.value)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and self._key == other._key
-
-
-def _evaluated(serialized: bytes, given: tuple[_Held, ...], opset: int) -> Array | None:
+def _evaluated(serialized: bytes, given: tuple[bytes, ...], opset: int) -> Array | None:
     from onnx.reference import ReferenceEvaluator
 
     node = NodeProto.FromString(serialized)
     graph = GraphProto(name="fold", node=[node])
-    feeds = dict(zip(filter(None, node.input), (held.value for held in given), strict=True))
+    values = [numpy_helper.to_array(TensorProto.FromString(held)) for held in given]
+    feeds = dict(zip(filter(None, node.input), values, strict=True))
     for name, value in feeds.items():
         element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
         graph.input.append(helper.make_tensor_value_info(name, element_type, value.shape))

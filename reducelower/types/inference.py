@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, shape_inference
 
-from reducelower.model.graph import may_hold_graphs, subgraphs
+from reducelower.model.graph import may_hold_graphs
 from reducelower.model.inference import protected
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
@@ -131,26 +131,22 @@ def inference_of(
     lenient: bool,
 ) -> Inference:
     """The types of a document, for one attempt; arguments as of `Inference`."""
-    shares = document.shares_types
-    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient, shares
-
-    def made(source: Callable[[], ModelProto]) -> Inference:
-        return Inference(
-            source,
-            element_types,
-            ranks,
-            freezes_defaults=freezes_defaults,
-            lenient=lenient,
-            keeps_answers=shares,
-        )
-
-    return document.derived(key, made)
+    made = partial(
+        Inference, element_types=element_types, ranks=ranks, freezes_defaults=freezes_defaults, lenient=lenient
+    )
+    if not document.shares_types:
+        return made(lambda: document.message)
+    message = document.message  # not the document, which keeps what is shared
+    key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
+    return document.shared(key, lambda: made(lambda: message, keeps_answers=True))
 
 
 def infer(model: ModelProto) -> ModelProto:
     """State in value_info all types that can be worked out, in a model copy used for its types only; return it."""
     inference = Inference(lambda: model)
-    for graph, types in [(graph, inference.types(key)) for key, graph in _graphs(model)]:
+    outside_functions = (key for key in inference.graphs.keys if not key or key[0] >= 0)
+    for graph, types in [(inference.holder(key), inference.types(key)) for key in outside_functions]:
+        assert isinstance(graph, GraphProto)
         _state(graph, types)
     return model
 
@@ -166,17 +162,6 @@ def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
     for name, each in types.items():
         value = stated[name] if name in stated else graph.value_info.add(name=name)
         value.type.CopyFrom(each)
-
-
-def _graphs(model: ModelProto) -> Iterator[tuple[GraphKey, GraphProto]]:
-    """The main graph and its subgraphs with their keys."""
-    waiting: list[tuple[GraphKey, GraphProto]] = [((), model.graph)]
-    while waiting:
-        key, graph = waiting.pop()
-        yield key, graph
-        for index, node in enumerate(graph.node):
-            for number, _, inner in subgraphs(node) if may_hold_graphs(node) else ():
-                waiting.append(((*key, index, number), inner))
 
 
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:

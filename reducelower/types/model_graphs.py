@@ -92,15 +92,22 @@ class ModelGraphs:
     def calls(self) -> Mapping[int, Sequence[tuple[GraphKey, NodeProto]]]:
         """The calls of each function, by its number: the key of the graph, and the node."""
         found: dict[int, list[tuple[GraphKey, NodeProto]]] = {}
-        keys: list[GraphKey] = [(), *(function_key(number) for number in range(len(self._model.functions)))]
-        for key in keys:  # grows while it is iterated
-            for index, node in enumerate(self.graph(key).holder.node):
+        for key in self.keys:
+            for node in self.graph(key).holder.node:
                 number = self._positions.get(called_function(node))
                 if number is not None:
                     found.setdefault(number, []).append((key, node))
+        return found
+
+    @cached_property
+    def keys(self) -> Sequence[GraphKey]:
+        """The keys of all graphs and function bodies, outer ones first."""
+        keys: list[GraphKey] = [(), *(function_key(number) for number in range(len(self._model.functions)))]
+        for key in keys:  # grows while it is iterated
+            for index, node in enumerate(self.graph(key).holder.node):
                 if may_hold_graphs(node):
                     keys += [(*key, index, number) for number, _, _ in subgraphs(node)]
-        return found
+        return keys
 
 
 class KeyedGraph(Graph):

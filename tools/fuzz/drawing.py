@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from onnx import AttributeProto, TensorProto, TypeProto, defs, helper
 
-from reducelower.model.schemas import parse_element_type, taken_types
+from reducelower.model.schemas import parse_element_type
 from tools.fuzz.values import ELEMENT_TYPES, draw_values, dtype_of
 
 __all__ = ["Draft", "Input", "NotDrawableError", "type_proto"]
@@ -80,7 +80,7 @@ class Draft:
         if formal.type_str.startswith("tensor("):
             return parse_element_type(formal.type_str)
         if formal.type_str not in self.types:
-            self.types[formal.type_str] = self._draw_type(taken_types(self.schema, formal), among)
+            self.types[formal.type_str] = self._draw_type(formal.types, among)
         return parse_element_type(self.types[formal.type_str])
 
     def output_type(self, variable: str, element_type: int) -> None:

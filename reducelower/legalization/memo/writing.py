@@ -15,7 +15,6 @@ from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
 from reducelower.model.graph import subgraphs
-from reducelower.model.value_info import entry
 from reducelower.scope.blanks import Added, blanks
 from reducelower.scope.graph import Described, GraphScope
 
@@ -53,7 +52,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     if not outcome.in_place:
         edit.replaced[index] = list(nodes)
     if types:
-        edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made if name in types])
+        edit.types[index] = {name: types[name] for name in made if name in types}
     edit.note(index, None, outcome)
 
 
@@ -146,9 +145,9 @@ class Writing:
             types = {**types, **dict(self.outcome.types)}
         if not types:
             return
-        stated = [entry(names[name].encode(), types[name]) for name in self.outcome.new_values if name in types]
+        stated = {names[name]: types[name] for name in self.outcome.new_values if name in types}
         if stated:
-            edit.types[index] = b"".join(stated)
+            edit.types[index] = stated
 
     def _real_names(self, read: ReadNode) -> dict[str, str]:
         """Names by their blanks; new ones are given out."""

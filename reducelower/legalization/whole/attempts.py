@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from onnx import ModelProto, TensorShapeProto
@@ -16,7 +17,7 @@ from reducelower.legalization.checking import new_objection, objects_to_stated
 from reducelower.legalization.run import folder_of, run
 from reducelower.legalization.whole import Changed, in_terms_of_source
 from reducelower.model.calls import called_without_inputs
-from reducelower.model.document import Agreed, Document
+from reducelower.model.document import Document
 from reducelower.model.graph import function_path
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
@@ -75,30 +76,40 @@ def _attempt(
 
 def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> _Tried:
     """One run, again without the stated types that contradict inference if there are such."""
-    agreed = source.agreed
-    if agreed is None:
-        model = source.copy()
-        try:
-            plan = run(model, source, target, settings, report=report)
-            return _Tried(source, Document.of_message(model), plan)
-        except ContradictionError:
-            from reducelower.legalization.repair import mends_more
-            from reducelower.legalization.whole.stated_types import drop_stale, inferred_afresh
+    try:
+        return _run(source, target, settings, report=report)
+    except ContradictionError:
+        agreed = source.shared("agreed", partial(_agreed, source))
+        if agreed is None:
+            raise
+    stated, done, is_lenient = agreed
+    _, made, plan = _run(stated, target, settings, report=report, lenient=is_lenient)
+    return _Tried(source, made, replace(plan, notes=(*done, *plan.notes)))
 
-            found = inferred_afresh(source.message)
-            mended = drop_stale(source.message, found)
-            # The checker wants one rank for the output of an If and both branches, even if the branch taken has
-            # another.
-            is_valid = not source.objection
-            if not mended.done and not is_valid and mends_more(source.message, found):
-                raise
-            # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
-            stated = source.with_message(mended.model) if mended.done else source
-            agreed = Agreed(stated, tuple(mended.done), is_valid or not mended.done)
-            source.note_agreed(agreed)
-    model = agreed.document.copy()
-    plan = run(model, agreed.document, target, settings, report=report, lenient=agreed.is_lenient)
-    return _Tried(source, Document.of_message(model), replace(plan, notes=(*agreed.done, *plan.notes)))
+
+def _run(source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False) -> _Tried:
+    model = source.copy()
+    plan = run(model, source, target, settings, report=report, lenient=lenient)
+    return _Tried(source, Document.of_message(model), plan)
+
+
+def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
+    """A model whose stated types agree with inference, what was dropped, and whether to ignore contradictions left.
+
+    None if repair mends more.
+    """
+    from reducelower.legalization.repair import mends_more
+    from reducelower.legalization.whole.stated_types import drop_stale, inferred_afresh
+
+    found = inferred_afresh(source.message)
+    mended = drop_stale(source.message, found)
+    # The checker wants one rank for the output of an If and both branches, even if the branch taken has another.
+    is_valid = not source.objection
+    if not mended.done and not is_valid and mends_more(source.message, found):
+        return None
+    # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
+    stated = source.with_message(mended.model) if mended.done else source
+    return stated, tuple(mended.done), is_valid or not mended.done
 
 
 # The changes

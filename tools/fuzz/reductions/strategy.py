@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import strategies as st
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper
 
-from reducelower.model.schemas import taken_types
 from tests.legalization.models import OPERATORS, axes_are_input
 from tools.fuzz.reductions.axes import axes_input, draw_axes
 from tools.fuzz.reductions.graphs import NAMES, Draw, Graph, Value, World, constant
@@ -86,7 +85,7 @@ def _operators(world: World, data: Value) -> list[str]:
 
 def _takes(op_type: str, opset: int, element_type: int) -> bool:
     found = defs.get_schema(op_type, opset, "")
-    return f"tensor({TensorProto.DataType.Name(element_type).lower()})" in taken_types(found, found.inputs[0])
+    return f"tensor({TensorProto.DataType.Name(element_type).lower()})" in found.inputs[0].types
 
 
 def _elementwise(graph: Graph, data: Value, depth: int) -> Value:
