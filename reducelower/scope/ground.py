@@ -11,7 +11,6 @@ from reducelower.files import DataFolder
 from reducelower.model.names import Names
 from reducelower.scope.values import Values
 from reducelower.types import Inference, Resolver
-from reducelower.types.witnesses import Witnesses
 
 __all__ = ["Ground"]
 
@@ -35,7 +34,6 @@ class Ground:
         trusts_sizes: whether stated sizes were taken where nodes leave them open.
         lacks_types: whether something was asked about a value whose type the model does not state.
         resolver: what is known about values, with sizes as names.
-        witnesses: which sizes are not zero; None until it is asked.
     """
 
     names: Names
@@ -52,7 +50,6 @@ class Ground:
     trusts_sizes: bool = False
     lacks_types: bool = False
     resolver: Resolver = field(init=False)
-    witnesses: Witnesses | None = None
 
     def __post_init__(self) -> None:
         """Handle what contradicts stated types as inference handles them."""
@@ -76,4 +73,3 @@ class Ground:
         """
         self.source.graphs.clear()
         self.resolver = Resolver()
-        self.witnesses = None
