@@ -63,25 +63,19 @@ class Weights:
 
         Returns None if one has changed, such as its element type, so that its values would no longer fit.
         """
+        changed: list[str] = []
 
         def whole(field: Field) -> list[memoryview] | None:
             tensor = TensorProto.FromString(model[field.value : field.end])
             known = self._by_name.get(tensor.name)
-            if known is None:
+            if known is not None and tensor != known.stub:
+                changed.append(tensor.name)
+            if known is None or changed:
                 return None
-            if tensor != known.stub:
-                raise _ChangedError
             return [memoryview(self._whole)[known.field.value : known.field.end]]
 
-        try:
-            pieces = with_initializers(Window(model), 0, whole)
-        except _ChangedError:
-            return None
-        return b"".join(pieces)
-
-
-class _ChangedError(Exception):
-    pass
+        pieces = with_initializers(Window(model), 0, whole)
+        return None if changed else b"".join(pieces)
 
 
 def cut_off(model: bytes) -> Weights | None:

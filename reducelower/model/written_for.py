@@ -6,7 +6,7 @@ or with axes as an input at 12. The checker refuses them, and there is only one 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -74,16 +74,17 @@ def may_be_of_another_opset(op_type: str, opset: int, attributes: Collection[str
 
 
 @cache
-def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
-    """The attributes that tell a form of another opset version."""
-    own = schema_in_force(op_type, opset, "")
-    return frozenset() if own is None else _attributes(op_type) - own.attributes.keys() - _WITHOUT_EFFECT
+def _forms(op_type: str) -> Sequence[defs.OpSchema]:
+    """The schemas of all versions of an operator."""
+    return [found for version in versions(op_type) if (found := schema_in_force(op_type, version, "")) is not None]
 
 
 @cache
-def _attributes(op_type: str) -> frozenset[str]:
-    known = (schema_in_force(op_type, version, "") for version in versions(op_type))
-    return frozenset(name for found in known if found is not None for name in found.attributes)
+def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
+    """The attributes that tell a form of another opset version."""
+    own = schema_in_force(op_type, opset, "")
+    known = frozenset(name for found in _forms(op_type) for name in found.attributes)
+    return frozenset() if own is None else known - own.attributes.keys() - _WITHOUT_EFFECT
 
 
 @cache
@@ -93,11 +94,9 @@ def _has_hidden_form(op_type: str, opset: int) -> bool:
     It has more inputs, or an attribute of the same name and of another type.
     """
     own = schema_in_force(op_type, opset, "")
-    known = (schema_in_force(op_type, version, "") for version in versions(op_type))
     return own is not None and any(
         found.max_input > own.max_input or _has_other_types(found.attributes, own.attributes)
-        for found in known
-        if found is not None
+        for found in _forms(op_type)
     )
 
 

@@ -127,7 +127,7 @@ class GraphScope(GraphView):
 
     def small_stated_number(self, name: str) -> int:
         """The same of an initializer or Constant node only."""
-        return self.small_constant_number(name) if self.home(name).holds(name) else 0
+        return self.small_constant_number(name) if self.home(name).tensor(name) is not None else 0
 
     def described(self, name: str) -> Described | None:
         """What inference needs to know about a value: its type, and its value if it may be a shape.
@@ -196,7 +196,7 @@ class GraphScope(GraphView):
         home = self.home(name)
         if home.constant_node(name) is not None:
             return "constant"
-        if home.has_initializer(name):
+        if home.tensor(name) is not None:
             return "dynamic" if home.is_overridable(name) else "initializer"
         return "fed" if name in home.inputs and home.around is None and not home.is_function else "dynamic"
 

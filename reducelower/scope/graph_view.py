@@ -50,14 +50,6 @@ class GraphView(KeyedGraph):
         found = self.adopted.get(name)
         return super().tensor(name) if found is None else found
 
-    def has_initializer(self, name: str) -> bool:
-        """Whether an initializer, or a tensor that was adopted, has that name."""
-        return name in self.adopted or self.initializer(name) is not None
-
-    def holds(self, name: str) -> bool:
-        """Whether an initializer or Constant node of this graph has a value."""
-        return self.has_initializer(name) or self.constant_node(name) is not None
-
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
         return not self.key and self.ground.overridable and name in self.inputs

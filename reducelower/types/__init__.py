@@ -5,7 +5,6 @@ how each operator passes sizes on, `sizes` is their arithmetic, and `graphs` and
 model. `inference` asks for all values of a model.
 """
 
-from reducelower.types.borders import Source
 from reducelower.types.graphs import Graph, Held
 from reducelower.types.inference import Inference, infer, infer_main, infer_strictly, inference_of
 from reducelower.types.known import ContradictionError, Known
@@ -24,7 +23,6 @@ __all__ = [
     "Polynomial",
     "Resolver",
     "Size",
-    "Source",
     "function_key",
     "infer",
     "infer_main",

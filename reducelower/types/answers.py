@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,22 +32,21 @@ if TYPE_CHECKING:
 __all__ = ["Answers"]
 
 
-class Answers(ABC):
+class Answers:
     """Answers each question about a value by itself, from answers about others.
 
     Attributes:
+        ask: gives the answer to a question about a value of a graph or of one around it.
         atoms: numbers new atoms.
         objects: whether to raise if a graph states another shape than nodes yield.
     """
+
+    ask: Callable[[Graph, Question, str], Any]
 
     def __init__(self, atoms: Atoms, *, objects: bool) -> None:
         self.atoms = atoms
         self.objects = objects
         self._telling = Telling()
-
-    @abstractmethod
-    def ask(self, graph: Graph, question: Question, name: str) -> Any:
-        """The answer to a question about a value of a graph or of one around it."""
 
     def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         """The answer to a question about a value of a graph."""

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from onnx import TensorProto
 
-from reducelower.model.constants import tensor_of
 from reducelower.model.numbers import value_of_tensor
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.known import LONGEST, Elements
@@ -152,22 +151,12 @@ def _first(call: Call) -> Elements:
     return call.elements(0)
 
 
-def _stated(call: Call) -> Elements:
-    tensor = tensor_of(call.node)
-    is_counting = tensor is not None and tensor.data_type in (TensorProto.INT32, TensorProto.INT64)
-    value = value_of_tensor(tensor) if tensor is not None and is_counting and prod(tensor.dims) <= LONGEST else None
-    if value is None:
-        raise UnknownError
-    return tuple(value.reshape(-1).tolist())
-
-
 ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _first),
     **dict.fromkeys(("ReduceProd", "ReduceSum"), _total),
     "Add": _pairwise(lambda call, left, right: left + right),
     "Cast": _cast,
     "Concat": _concatenated_elements,
-    "Constant": _stated,
     "ConstantOfShape": _filled,
     "Div": _pairwise(lambda call, left, right: quotient(left, right, call.atom)),
     "Equal": _pairwise(_equal),

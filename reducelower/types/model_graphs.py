@@ -137,7 +137,8 @@ class KeyedGraph(Graph):
 
     def stated_type(self, name: str) -> StatedType:
         """What the graph states of a value, or the user declared."""
-        return stated_type(declared_type(name, self._stated(name), *self._model.declared))
+        stated = self._stated(name)
+        return stated_type(declared_type(name, stated, *self._model.declared) if any(self._model.declared) else stated)
 
     def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
         """The nodes that give a value to an input of this graph; those of a function are its calls."""

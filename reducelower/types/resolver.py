@@ -125,7 +125,7 @@ class Resolver(Answers):
 
     def ask(self, graph: Graph, question: Question, name: str) -> Any:
         """See `Answers.ask`."""
-        home = graph.home(name)
+        home = graph if graph.around is None else graph.home(name)
         value = self._values.get((home.place, name)) or self._found(home, name)
         found = value.answers.get(question, _OPEN)
         if found is not _OPEN:
