@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from datetime import date
 
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["fact_lines", "target_text"]
 
 
-def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
+def target_text(runtime: Runtime, remarks: Sequence[str] = ()) -> str:
     """The text of a target file.
 
     Args:
         runtime: what is known.
         remarks: comments for the top of the file.
     """
-    lines = [f"# {remark}" for remark in remarks]
-    lines += ["", "[runtime]"] if lines else ["[runtime]"]
+    lines = [*(f"# {remark}" for remark in remarks), *([""] if remarks else []), "[runtime]"]
     lines += [f"name = {_text(runtime.name)}", f"version = {_text(runtime.version)}", f"about = {_text(runtime.about)}"]
-    if runtime.rules:
-        lines.append(f"rules = {_text(runtime.rules)}")
-    if runtime.measures:
-        lines.append(f"measures = {_text(runtime.measures)}")
-    lines += ["", "[opsets]", f'reads = "{runtime.reads}"', f"prefer = {runtime.prefer}"]
-    if runtime.ir_version is not None:
-        lines.append(f"ir_version = {runtime.ir_version}")
-    if runtime.ml is not None:
-        lines.append(f"ml = {runtime.ml}")
+    lines += [*_entries(rules=runtime.rules, measures=runtime.measures), "", "[opsets]"]
+    lines += _entries(reads=runtime.reads, prefer=runtime.prefer, ir_version=runtime.ir_version, ml=runtime.ml)
     for fact in runtime.facts:
         lines += ["", *fact_lines(fact)]
     return "\n".join(lines) + "\n"
@@ -38,38 +30,31 @@ def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
 
 def fact_lines(fact: Fact) -> list[str]:
     """The lines of a fact, as a target file has them."""
-    about = ("model", fact.model) if fact.model else ("operators", fact.operators)
-    lines = ["[[fact]]", f"says = {_text(fact.says)}", f"{about[0]} = {_value(about[1])}"]
-    if fact.opsets is not None:
-        lines.append(f'opsets = "{fact.opsets}"')
-    lines.append(f'is = "{fact.outcome}"')
-    conditions = [f"{name} = {_value(value)}" for name, value in fact.when.conditions]
-    if conditions:
-        lines.append(f"when = {{ {', '.join(conditions)} }}")
-    if fact.versions is not None:
-        lines.append(f'versions = "{fact.versions}"')
-    if fact.not_by:
-        lines.append(f"not_by = {_value(fact.not_by)}")
-    if fact.by:
-        lines.append(f"by = {_value(fact.by)}")
-    evidence = fact.evidence
-    if evidence.measured:
-        lines.append(f"evidence = {{ measured = {_text(evidence.measured)}, on = {evidence.on} }}")
-    else:
-        release = [f"release = {_text(evidence.release)}"] if evidence.release else []
-        on = [f"on = {evidence.on}"] if evidence.on else []
-        said = ", ".join([f"documented = {_text(evidence.documented)}", *release, *on])
-        lines.append(f"evidence = {{ {said} }}")
-    return lines
+    about = {"operators": fact.operators, "model": fact.model, "opsets": fact.opsets, "is": fact.outcome}
+    found = fact.evidence
+    evidence = {"measured": found.measured, "documented": found.documented, "release": found.release, "on": found.on}
+    return [
+        "[[fact]]",
+        *_entries(says=fact.says, **about, when=dict(fact.when.conditions), versions=fact.versions),
+        *_entries(not_by=fact.not_by, by=fact.by, evidence=evidence),
+    ]
+
+
+def _entries(**entries: object) -> list[str]:
+    """A line for each entry that there is."""
+    return [f"{name} = {_value(value)}" for name, value in entries.items() if value or value is False]
 
 
 def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_entries(**value))} }}"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int | date):
+        return str(value)
     if isinstance(value, frozenset):
         return f"[{', '.join(map(_text, sorted(value)))}]"
-    assert isinstance(value, Ranges)
-    return f'"{value}"'
+    return _text(str(value))
 
 
 def _text(text: str) -> str:
