@@ -118,7 +118,7 @@ def compare(
     ]
     if new:
         again = probe(worker, new, how, version=probed.version, tolerance=tolerance)
-        known.update(((case.name, case.model), result.verdict) for case, result in zip(new, again.results, strict=True))
+        known.update(((case.name, case.model), result) for case, result in zip(new, again.results, strict=True))
     found = []
     for case, result in zip(probed.cases, probed.results, strict=True):
         if case.name in refused:
@@ -128,7 +128,7 @@ def compare(
             told = bool(after.unmended)
             found.append(Change(case, result, known[case.name, after.model], same=False, sites=after.sites, told=told))
         else:
-            found.append(Change(case, result, result.verdict, same=True, told=bool(made[case.name].unmended)))
+            found.append(Change(case, result, result, same=True, told=bool(made[case.name].unmended)))
     return found
 
 

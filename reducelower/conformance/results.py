@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reducelower.conformance.case import Case
-from reducelower.conformance.judging import Verdict, Word
+from reducelower.conformance.judging import Verdict
 
 __all__ = ["Result", "read_results", "results_of"]
 
 
-@dataclass(frozen=True)
-class Result:
-    """The result of a case on one version of a runtime: a `Verdict` and the tolerance that it was judged with.
+@dataclass(frozen=True, kw_only=True)
+class Result(Verdict):
+    """The verdict on a case, on one version of a runtime, and the tolerance that it was judged with.
 
     The digest is a fingerprint of the case's model and values.
     """
@@ -24,20 +24,13 @@ class Result:
     digest: str
     runtime: str
     version: str
-    word: Word
-    kind: str = ""
-    detail: str = ""
     tolerance: float = 0.0
 
     @classmethod
     def of(cls, case: Case, runtime: str, version: str, verdict: Verdict, tolerance: float = 0.0) -> Result:
         """The result of a case."""
-        return cls(case.name, case.digest, runtime, version, verdict.word, verdict.kind, verdict.detail, tolerance)
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict alone."""
-        return Verdict(self.word, self.kind, self.detail)
+        said = {"case": case.name, "digest": case.digest, "runtime": runtime, "version": version}
+        return cls(verdict.word, verdict.kind, verdict.detail, **said, tolerance=tolerance)
 
     def line(self) -> str:
         """The result as a line of JSON."""
