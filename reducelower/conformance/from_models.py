@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
 from pathlib import Path
 
 from onnx import ModelProto
@@ -17,7 +16,7 @@ from onnx import ModelProto
 from reducelower.conformance.bisection import Inside, Part, alone, smallest_part
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge_whole
-from reducelower.conformance.mending import TOOL_REFUSED, Change, Transform, compare, fitted
+from reducelower.conformance.mending import TOOL_REFUSED, Change, compare, fitted
 from reducelower.conformance.narrow_facts import narrow_fact
 from reducelower.conformance.process import Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, probe
@@ -90,14 +89,13 @@ def facts_from_models(
         return judge_whole(case, worker.run(case.model, case.inputs), allowed)
 
     for _ in range(_ROUNDS):
-        convert = cache(fitted(runtime))
-        changes = compare(worker, probed, convert, how, known=verdicts)
+        changes = compare(worker, probed, fitted(runtime), how, known=verdicts)
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
             if change.after.kind == TOOL_REFUSED and change.before.word == "right":
                 wrongly = [fact for fact in facts if fact.told in change.after.detail]
                 untrue.update((fact, change.case.name) for fact in wrongly)
-        for whole in _failing(changes, convert):
+        for whole in _failing(changes):
             key = (whole.name, whole.model)
             if key not in parts:
                 inside = look(ModelProto.FromString(whole.model), whole)
@@ -115,10 +113,9 @@ def facts_from_models(
     return FromModels(probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), found, untrue)
 
 
-def _failing(changes: Sequence[Change], convert: Transform) -> list[Case]:
+def _failing(changes: Sequence[Change]) -> list[Case]:
     """The models that are not right, as they are converted now, and not refused with a reason."""
-    bad = [change for change in changes if change.is_bad and change.after.kind != TOOL_REFUSED]
-    return [replace(change.case, model=convert(change.case.model).model) for change in bad]
+    return [replace(change.case, model=change.made.model) for change in changes if change.is_bad and change.made]
 
 
 def _fact(

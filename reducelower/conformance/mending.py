@@ -47,17 +47,18 @@ class Change:
 
     Attributes:
         after: the result after conversion; ``refused`` with the kind `TOOL_REFUSED` if that was refused.
-        same: whether the conversion left the model as it was.
-        sites: where it was rewritten.
-        told: whether the conversion said that some values stay wrong.
+        made: what the conversion made of it; None if it was refused.
     """
 
     case: Case
     before: Result
     after: Verdict
-    same: bool
-    sites: tuple[Site, ...] = ()
-    told: bool = False
+    made: Converted | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether the conversion left the model as it was."""
+        return self.made is not None and self.made.model == self.case.model
 
     @property
     def step(self) -> str:
@@ -68,7 +69,7 @@ class Change:
     @property
     def is_told_wrong(self) -> bool:
         """Whether it is wrong and the conversion said so."""
-        return self.told and self.after.word == "wrong"
+        return self.made is not None and bool(self.made.unmended) and self.after.word == "wrong"
 
     @property
     def is_bad(self) -> bool:
@@ -112,24 +113,17 @@ def compare(
             made[case.name] = transform(case.model)
         except ConversionError as error:
             refused[case.name] = Verdict("refused", TOOL_REFUSED, " ".join(str(item) for item in error.refusals))
-    changed = {case.name: case for case in probed.cases if case.name in made and made[case.name].model != case.model}
-    new = [
-        replace(case, model=made[name].model) for name, case in changed.items() if (name, made[name].model) not in known
-    ]
-    if new:
+    known |= {(case.name, case.model): result for case, result in zip(probed.cases, probed.results, strict=True)}
+    after = [replace(case, model=made[case.name].model) for case in probed.cases if case.name in made]
+    if new := [case for case in after if (case.name, case.model) not in known]:
         again = probe(worker, new, how, version=probed.version, tolerance=tolerance)
-        known.update(((case.name, case.model), result) for case, result in zip(new, again.results, strict=True))
-    found = []
-    for case, result in zip(probed.cases, probed.results, strict=True):
-        if case.name in refused:
-            found.append(Change(case, result, refused[case.name], same=False))
-        elif case.name in changed:
-            after = made[case.name]
-            told = bool(after.unmended)
-            found.append(Change(case, result, known[case.name, after.model], same=False, sites=after.sites, told=told))
-        else:
-            found.append(Change(case, result, result, same=True, told=bool(made[case.name].unmended)))
-    return found
+        known |= {(case.name, case.model): result for case, result in zip(new, again.results, strict=True)}
+    return [
+        Change(case, result, known[case.name, made[case.name].model], made[case.name])
+        if case.name in made
+        else Change(case, result, refused[case.name])
+        for case, result in zip(probed.cases, probed.results, strict=True)
+    ]
 
 
 def mended(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
@@ -155,7 +149,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     for change in changes:
         if change.after.kind == TOOL_REFUSED and change.before.word == "right":
             needless.update(fact for fact in runtime.facts if fact.told in change.after.detail)
-        for site in change.sites:
+        for site in change.made.sites if change.made is not None else ():
             fact = _reason(runtime, site, change.case.features)
             if fact is not None:
                 way = site.rule.removesuffix(f" for {runtime.name}").split("; ")[-1]

@@ -134,7 +134,7 @@ def _record(change: Change) -> str:
             "before": [change.before.word, change.before.kind, change.before.detail],
             "after": [change.after.word, change.after.kind, change.after.detail],
             "same": change.same,
-            "told": change.told,
+            "told": change.made is not None and bool(change.made.unmended),
         }
     )
 
