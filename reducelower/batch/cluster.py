@@ -14,7 +14,7 @@ from typing import Any
 
 from reducelower import __version__
 from reducelower.failures import SettingError
-from reducelower.files.remote import as_path, is_url
+from reducelower.files.remote import is_url
 from reducelower.options import Settings
 
 __all__ = ["PATIENCE", "anchored", "anchored_settings", "check_workers", "dask_executor"]
@@ -89,8 +89,7 @@ def anchored_settings(settings: Settings) -> Settings:
 
 
 def _absolute(name: str) -> str:
-    path = as_path(name)
-    return path if not path or is_url(path) else os.path.abspath(path)  # noqa: PTH100 (resolve() follows links)
+    return name if not name or is_url(name) else os.path.abspath(name)  # noqa: PTH100 (resolve() follows links)
 
 
 def check_workers(client: Any, address: str) -> None:

@@ -12,7 +12,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
 from reducelower.files.formats import WRITTEN, is_known_extension
-from reducelower.files.remote import as_path, is_pattern, is_url
+from reducelower.files.remote import is_pattern, is_url
 from reducelower.files.writing import is_there
 from reducelower.pipeline.task import Task
 
@@ -43,9 +43,9 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
         UnreadableModelError: a URL cannot be looked up.
     """
     found: dict[str, Input] = {}
-    for argument in map(as_path, arguments):
+    for argument in arguments:
         models = _at_url(argument) if is_url(argument) else _on_this_machine(argument)
-        if skip and models and not (models := _outside(as_path(skip), models)):
+        if skip and models and not (models := _outside(skip, models)):
             raise SettingError(f"all models of {argument} lie in the folder of the outputs; give another one")
         models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
         if not models:
@@ -102,28 +102,27 @@ def _tasks(
         raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
     if (output is not None) + (output_dir is not None) + in_place != 1:
         raise SettingError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
-    if is_url(place := as_path(output or output_dir or "")):
+    if is_url(place := output or output_dir or ""):
         raise SettingError(f"{place}: outputs are files of this machine; write one, and upload it")
     if output is not None:
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
         _check_name(output, models[0].path)
-        return [Task(models[0].path, as_path(output))]
+        return [Task(models[0].path, output)]
     if output_dir is None:
         if behind := next((model.path for model in models if is_url(model.path)), ""):
             raise SettingError(f"{behind} cannot be replaced; outputs are files of this machine: give --output-dir DIR")
         return [Task(model.path, model.path) for model in models]
-    folder = as_path(output_dir)
-    if os.path.isfile(folder):  # noqa: PTH113 (writing reports a name that is too long for Path)
-        raise SettingError(f"{folder} is a file, and --output-dir names a folder")
+    if os.path.isfile(output_dir):  # noqa: PTH113 (writing reports a name that is too long for Path)
+        raise SettingError(f"{output_dir} is a file, and --output-dir names a folder")
     tasks: dict[str, Task] = {}
     for model in models:
-        place = str(Path(folder) / model.relative)
+        place = str(Path(output_dir) / model.relative)
         if place in tasks:
             raise SettingError(
                 f"{tasks[place].source} and {model.path} would both be written to {place}; give the folder they share"
             )
-        record = str(Path(folder, _RECORDS, f"{model.relative}.json")) if resume else ""
+        record = str(Path(output_dir, _RECORDS, f"{model.relative}.json")) if resume else ""
         tasks[place] = Task(model.path, place, record=record)
     return list(tasks.values())
 

@@ -71,12 +71,11 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
 @contextmanager
 def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Models to read: the user's names, and local files, for which URLs are fetched and standard input is read."""
-    from reducelower.files.remote import as_path, fetched
+    from reducelower.files.remote import fetched
 
-    names = [as_path(name) for name in models]
     with ExitStack() as copies:
-        paths: Sequence[str] = copies.enter_context(staged(names, None)).models
-        yield names, [copies.enter_context(fetched(path)) for path in paths]
+        paths: Sequence[str] = copies.enter_context(staged(models, None)).models
+        yield models, [copies.enter_context(fetched(path)) for path in paths]
 
 
 def on_standard_output(options: Mapping[str, Any]) -> None:

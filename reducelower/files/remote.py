@@ -14,7 +14,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.files.external import locations
 from reducelower.files.formats import parse
 
-__all__ = ["as_path", "fetched", "find", "is_pattern", "is_url", "renamed"]
+__all__ = ["fetched", "find", "is_pattern", "is_url", "renamed"]
 
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -23,19 +23,6 @@ def is_url(name: str) -> bool:
     """Whether a name is a URL, such as ``s3://bucket/model.onnx``; a single letter before the colon is a Windows
     drive."""
     return _URL.match(name) is not None
-
-
-def as_path(name: str) -> str:
-    """The path of a ``file:`` URL (RFC 8089, as `pathlib.Path.as_uri` writes it); other names are returned unchanged.
-
-    Local files are read and written directly.
-    """
-    if not name.lower().startswith("file://"):
-        return name
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname  # slow to import, and hardly ever needed
-
-    return url2pathname(urlsplit(name).path)
 
 
 def is_pattern(name: str) -> bool:
