@@ -50,10 +50,10 @@ def _groups(folder: Path, *, quick: bool) -> Mapping[str, Callable[[], Iterator[
 
 
 def _machine() -> dict[str, str]:
-    found = {**versions_of(*_PACKAGES), "Python": platform.python_version()}
-    found["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
-    found["processor"] = f"{_processor()}, {os.cpu_count()} cores"
-    return found
+    versions = {**versions_of(*_PACKAGES), "Python": platform.python_version()}
+    versions["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
+    versions["processor"] = f"{_processor()}, {os.cpu_count()} cores"
+    return versions
 
 
 def _processor() -> str:

@@ -85,10 +85,10 @@ def take_turns(
                 before()
             start = clock()
             run()
-            taken = clock() - start
+            seconds = clock() - start
             if number >= uncounted:
-                times[name].append(taken)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+                times[name].append(seconds)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
 def per_turn(run: Callable[[], object], rounds: int) -> float:

@@ -68,9 +68,9 @@ def main() -> None:
     options = parser.parse_args()
     sums = [0.0, 0.0, 0.0]
     for path in sorted(path for folder in options.folders for path in folder.glob("*.onnx")):
-        before, given = onnx.load(path), path.with_suffix(".npz")
-        held = dict(np.load(given, allow_pickle=True)) if given.exists() else {}
-        inputs = {value.name: held[value.name] for value in before.graph.input if value.name in held}
+        before, saved = onnx.load(path), path.with_suffix(".npz")
+        arrays = dict(np.load(saved, allow_pickle=True)) if saved.exists() else {}
+        inputs = {value.name: arrays[value.name] for value in before.graph.input if value.name in arrays}
         try:
             made = legalize(before, reducelower.Target(options.opset))
             beside = running(before, made.model, inputs)
@@ -79,18 +79,18 @@ def main() -> None:
             continue
         forget()  # like a process of its own
         apart = by_default(made.model)
-        taken = []
+        verifying = []
         for _ in range(2):
             started = time.process_time()
             verification = reducelower.verify(before, made.model, plan=made.plan, inputs=inputs)
-            taken.append(time.process_time() - started - apart)
-        sums = [one + other for one, other in zip(sums, (*taken, beside), strict=True)]
-        said = f"{verification.verdict}, {len(verification.sites)} distinct regions, {apart * 1e3:.0f} ms apart"
-        print(f"{path.name}: {said}, {_told(*taken, beside)}", flush=True)
-    print(f"in all {_told(*sums)}")
+            verifying.append(time.process_time() - started - apart)
+        sums = [one + other for one, other in zip(sums, (*verifying, beside), strict=True)]
+        verdict = f"{verification.verdict}, {len(verification.sites)} distinct regions, {apart * 1e3:.0f} ms apart"
+        print(f"{path.name}: {verdict}, {_times(*verifying, beside)}", flush=True)
+    print(f"in all {_times(*sums)}")
 
 
-def _told(first: float, again: float, beside: float) -> str:
+def _times(first: float, again: float, beside: float) -> str:
     times = f"{first * 1e3:.0f} ms, {again * 1e3:.0f} ms once more, {beside * 1e3:.0f} ms beside"
     return f"{times}: {first / beside:.2f}x and {again / beside:.2f}x"
 

@@ -85,6 +85,6 @@ def external(folder: Path, *, quick: bool) -> Iterator[Line]:
     external_model(model, size)
     elsewhere.mkdir()
     for place, output in (("same folder", folder / "external18.onnx"), ("elsewhere", elsewhere / "external18.onnx")):
-        taken = per_turn(partial(run_child, reducelower("convert", model, "-o", output, *_NO_VERIFY)), 1)
+        seconds = per_turn(partial(run_child, reducelower("convert", model, "-o", output, *_NO_VERIFY)), 1)
         what = f"external data, {size / 1e9:.3g} GB sparse, {place}"
-        yield Line(what, duration(taken), "10 s", taken / 10, "<= 1x", taken <= 10)
+        yield Line(what, duration(seconds), "10 s", seconds / 10, "<= 1x", seconds <= 10)

@@ -44,11 +44,11 @@ g (float16[N, C] x, float16[C] scale, float16[C] bias) => (float16[N, C] y) {
 def forms() -> dict[str, ModelProto]:
     """The compared forms, by their names in the table."""
     operator = parser.parse_model(OPERATOR)
-    found = {"exporter's form": parser.parse_model(EXPORTED), "operator": operator}
+    models = {"exporter's form": parser.parse_model(EXPORTED), "operator": operator}
     for rules in ("spec", "stable"):
-        found[f"`{rules}`"] = reducelower.expand(operator, ops=["LayerNormalization"], rules=rules)
+        models[f"`{rules}`"] = reducelower.expand(operator, ops=["LayerNormalization"], rules=rules)
     narrow = reducelower.expand(operator, ops=["LayerNormalization"], rules="stable", without_types=["float"])
-    return {**found, "`stable` without float": narrow}
+    return {**models, "`stable` without float": narrow}
 
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:

@@ -27,9 +27,9 @@ def main(path: str = "out/pytorch_13.onnx") -> onnx.ModelProto:
     program = torch.onnx.export(Scores().eval(), (torch.randn(2, 5, 8),), dynamo=True, opset_version=18)
     model = program.model_proto
     older = reducelower.convert_version(model, 13)
-    found = reducelower.verify(model, older)
-    print(found)
-    assert found.equivalent
+    verification = reducelower.verify(model, older)
+    print(verification)
+    assert verification.equivalent
     onnx.save(older, path)
     return older
 

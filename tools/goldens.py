@@ -58,11 +58,11 @@ def node_cases() -> Iterator[tuple[str, bytes]]:
 
 def models(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
     """Models by name: those at the paths, or by default those that every machine has."""
-    given = list(paths)
-    for path in given or [MODELS]:
+    chosen = list(paths)
+    for path in chosen or [MODELS]:
         files = sorted(path.rglob("*.onnx")) if path.is_dir() else [path]
         yield from ((str(file.relative_to(path.parent)), file.read_bytes()) for file in files)
-    if not given:
+    if not chosen:
         yield from node_cases()
 
 
@@ -138,8 +138,8 @@ def recorded(paths: Iterable[Path], jobs: int) -> dict[str, list[str]]:
     """The result of every operation on every model."""
     together: dict[str, list[str]] = {}
     with ProcessPoolExecutor(jobs) as pool:
-        for given in pool.map(results, *zip(*models(paths), strict=True), chunksize=8):
-            together.update(given)
+        for results_of in pool.map(results, *zip(*models(paths), strict=True), chunksize=8):
+            together.update(results_of)
     return together
 
 

@@ -142,8 +142,8 @@ def read(target: str, version: str, commit: str, on: date, text: str) -> Release
         accepted.add(name)
         remark = cells[source.column] if len(cells) > source.column else ""
         if remark:
-            found = of_remark(remark, name, source.remarks)
-            rows += [replace(row, outcome="elsewhere") for row in found] if source.outcome == "elsewhere" else found
+            facts = of_remark(remark, name, source.remarks)
+            rows += [replace(row, outcome="elsewhere") for row in facts] if source.outcome == "elsewhere" else facts
     rows.append(Row.of(others_than(accepted, source.reads), source.outcome, source.lacks, **floats))
     return Release(version, source.address.format(commit=commit), on, rows, source.reads, source.prefer)
 

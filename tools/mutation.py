@@ -113,10 +113,10 @@ def _fields(model: ModelProto) -> list[tuple[Message, FieldDescriptor]]:
     pending: list[Message] = [model]
     while pending:
         message = pending.pop()
-        there = dict(message.ListFields())
+        values = dict(message.ListFields())
         fields += [(message, field) for field in message.DESCRIPTOR.fields]
-        present += [(message, field) for field in message.DESCRIPTOR.fields if field in there]
-        for field, value in there.items():
+        present += [(message, field) for field in message.DESCRIPTOR.fields if field in values]
+        for field, value in values.items():
             if field.message_type is not None:
                 pending.extend([value] if isinstance(value, Message) else value)
     # Changing present fields finds more than adding absent ones.

@@ -110,8 +110,8 @@ class Written:
 
 def right(form: Form, axes: tuple[int, ...], written: Written) -> np.ndarray:
     """The result of the operator."""
-    given = written.inputs
-    data = given[form.inputs[0]]
+    inputs = written.inputs
+    data = inputs[form.inputs[0]]
     if form.op_type == "Gelu":
         if form.attributes["approximate"]:
             inner = math.sqrt(2 / math.pi) * (data + 0.044715 * data.astype(np.float64) ** 3)
@@ -133,6 +133,6 @@ def right(form: Form, axes: tuple[int, ...], written: Written) -> np.ndarray:
     names = vectors.get(form.op_type, ("scale", "bias") if form.op_type == "GroupNormalization" else ())
     operands = [data]
     for name, neutral in zip(names, (1.0, 0.0), strict=False):
-        value = given[name] if name in written.used else np.full_like(given[name], neutral)
+        value = inputs[name] if name in written.used else np.full_like(inputs[name], neutral)
         operands.append(value.reshape(value.shape[0]))
     return exact_normalization(form.op_type, operands, attributes).astype(np.float64)

@@ -16,10 +16,10 @@ from reducelower.numerics.truth import Specimen, reduce_floats, reduce_integers
 from reducelower.rulebook.bindings import BINDINGS, CLASSES
 from tools.exact.ulp import LIMITS, distance_in_ulps, distance_in_units, smallest_subnormal, ulp
 
-__all__ = ["compare_specimen", "said", "specimens"]
+__all__ = ["compare_specimen", "described", "specimens"]
 
 
-def said(specimen: Specimen) -> str:
+def described(specimen: Specimen) -> str:
     """A call without its values."""
     axes = "absent" if specimen.axes is None else list(specimen.axes)
     noop = ", noop_with_empty_axes=1" if specimen.noop else ""
@@ -101,16 +101,16 @@ def compare_specimen(
     """Number of compared elements, largest error, and a sentence for each wrong element."""
     shape = specimen.result_shape()
     if output.shape != shape:
-        return 0, 0.0, [f"{said(specimen)}: shape {output.shape}, expected {shape}"]
+        return 0, 0.0, [f"{described(specimen)}: shape {output.shape}, expected {shape}"]
     largest, wrong, count = 0.0, [], 0
     limit = LIMITS.get(element_type, 0.0 if op_type in _EXACT else 1.0)
-    for values, given in zip(specimen.groups(), _numbers(output), strict=True):
-        error = _error(op_type, element_type, values, given)
+    for values, number in zip(specimen.groups(), _numbers(output), strict=True):
+        error = _error(op_type, element_type, values, number)
         if error is None:
             continue
         count += 1
         if error > limit:
-            wrong.append(f"{said(specimen)}: {given} of {_short(values)} ({error:.3g} ULP)")
+            wrong.append(f"{described(specimen)}: {number} of {_short(values)} ({error:.3g} ULP)")
         else:
             largest = max(largest, error)
     return count, largest, wrong

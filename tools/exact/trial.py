@@ -23,7 +23,7 @@ from reducelower.rulebook.book import Rule, RuleBook, bind
 from reducelower.rulebook.validation import rule_types
 from tools.exact.calls import calls, compare_call
 from tools.exact.normalizations import NORMALIZATIONS
-from tools.exact.reductions import compare_specimen, said, specimens
+from tools.exact.reductions import compare_specimen, described, specimens
 from tools.exact.ulp import LIMITS
 
 __all__ = ["Trial", "has_truth", "try_operator", "try_rule"]
@@ -91,7 +91,7 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
         try:
             output = bench.run(attempt)
         except RuleError as failure:
-            wrong.append(f"{attempt.said}: {failure.reason}")
+            wrong.append(f"{attempt.call}: {failure.reason}")
             break
         count, error, sentences = attempt.compare(output)
         results += count
@@ -117,7 +117,7 @@ class _Try:
     It compares a result: number of elements, largest error, and a sentence for each wrong one.
     """
 
-    said: str
+    call: str
     form: Hashable
     model: Callable[[], ModelProto]
     feeds: Mapping[str, np.ndarray[Any, Any]]
@@ -129,7 +129,7 @@ def _reduction_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
     for specimen in specimens(op_type, element_type):
         attributes = {"keepdims": int(specimen.keepdims), "noop_with_empty_axes": int(specimen.noop)}
         yield _Try(
-            said(specimen),
+            described(specimen),
             (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop),
             partial(_model, rule, element_type, (specimen.data,), attributes, specimen.axes),
             {rule.function.input[0]: specimen.data},
@@ -161,11 +161,11 @@ def _model(
     `values` are those of the first inputs. `axes` follow as an initializer, unless None.
     """
     function = rule.function
-    given = function.input[: len(values)]
-    rest = [] if len(given) == len(function.input) else ["" if axes is None else "axes"]
+    names = function.input[: len(values)]
+    rest = [] if len(names) == len(function.input) else ["" if axes is None else "axes"]
     initializers = [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
     node = helper.make_node(
-        function.name, [*given, *rest], [function.output[0]], domain=function.domain, overload=function.overload
+        function.name, [*names, *rest], [function.output[0]], domain=function.domain, overload=function.overload
     )
     for name, value in attributes.items():
         if name in function.attribute:
@@ -178,7 +178,7 @@ def _model(
     node.attribute.extend(bind(rule, element_type).values())
     inputs = [
         helper.make_tensor_value_info(name, element_type, [f"{name}{axis}" for axis in range(value.ndim)])
-        for name, value in zip(given, values, strict=True)
+        for name, value in zip(names, values, strict=True)
     ]
     outputs = [helper.make_tensor_value_info(function.output[0], element_type, None)]
     graph = helper.make_graph([node], "rule", inputs, outputs, initializers)

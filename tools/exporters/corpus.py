@@ -125,26 +125,26 @@ def _transformer(name: str, opset: int, folder: Path) -> Source:
 
 def _layer(name: str, opset: int, folder: Path) -> Source:
     torch.manual_seed(0)
-    module, given = LAYERS[name]()
+    module, data = LAYERS[name]()
     path = folder / "layer.onnx"
     storage: dict[str, Any] = {"external_data": False, "verbose": False} if opset in DYNAMO else {}
-    torch.onnx.export(module.eval(), (given,), path, opset_version=opset, dynamo=opset in DYNAMO, **storage)
+    torch.onnx.export(module.eval(), (data,), path, opset_version=opset, dynamo=opset in DYNAMO, **storage)
     model = onnx.load(path)
-    return Source(_written_by(opset), f"{name} {opset}", model, {model.graph.input[0].name: given.numpy()})
+    return Source(_written_by(opset), f"{name} {opset}", model, {model.graph.input[0].name: data.numpy()})
 
 
 def _network(name: str, opset: int, folder: Path) -> Source:
     torch.manual_seed(0)
     network, path = NETWORKS[name], folder / "network.onnx"
-    module, given = network.make().eval(), network.inputs()
+    module, inputs = network.make().eval(), network.inputs()
     is_dynamo = opset >= DYNAMO[0] and not network.is_scripted
     storage: dict[str, Any] = {"external_data": False, "verbose": False} if is_dynamo else {}
     written = torch.jit.script(module) if network.is_scripted else module
     with torch.no_grad():
-        torch.onnx.export(written, given, path, opset_version=opset, dynamo=is_dynamo, **storage)
+        torch.onnx.export(written, inputs, path, opset_version=opset, dynamo=is_dynamo, **storage)
     model = onnx.load(path)
     way = "scripting" if network.is_scripted else "dynamo" if is_dynamo else "tracing"
-    feeds = {value.name: one.numpy() for value, one in zip(model.graph.input, given, strict=True)}
+    feeds = {value.name: one.numpy() for value, one in zip(model.graph.input, inputs, strict=True)}
     return Source(f"networks, torch {torch.__version__.split('+')[0]} by {way}", f"{name} {opset}", model, feeds)
 
 

@@ -58,7 +58,7 @@ def between(weights: str, operator: str) -> str:
     return weights + QUANTIZED.format(operator=operator)
 
 
-def run(made: ModelProto, given: np.ndarray, settings: Mapping[str, str] = OFF) -> Any:
+def run(made: ModelProto, data: np.ndarray, settings: Mapping[str, str] = OFF) -> Any:
     """The output in onnxruntime, with the optimization level and session options of `settings`."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -68,17 +68,17 @@ def run(made: ModelProto, given: np.ndarray, settings: Mapping[str, str] = OFF) 
         else:
             options.add_session_config_entry(key, value)
     session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": given})[0]
+    return session.run(None, {"x": data})[0]
 
 
-def normalized(given: np.ndarray) -> Any:
-    wide = given.astype(np.float64)
+def normalized(data: np.ndarray) -> Any:
+    wide = data.astype(np.float64)
     deviation = wide - wide.mean(-1, keepdims=True)
     return deviation / np.sqrt((deviation**2).mean(-1, keepdims=True) + 1e-5) * SCALE + BIAS
 
 
-def pooled(given: np.ndarray) -> Any:
-    return given.astype(np.float64).reshape(1, 16, 8, 2, 8, 2).mean((3, 5))
+def pooled(data: np.ndarray) -> Any:
+    return data.astype(np.float64).reshape(1, 16, 8, 2, 8, 2).mean((3, 5))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Case:
         name: its name in the table.
         before: the model.
         target: the opset version it is converted to.
-        given: its input.
+        data: its input.
         settings: how onnxruntime runs it before and after.
         exact: the results in double, if they are known.
     """
@@ -97,13 +97,13 @@ class Case:
     name: str
     before: ModelProto
     target: int
-    given: np.ndarray
+    data: np.ndarray
     settings: Mapping[str, str] = field(default_factory=dict)
     exact: np.ndarray | None = None
 
     def line(self) -> str:
-        first = run(self.before, self.given, self.settings)
-        second = run(reducelower.convert_version(self.before, self.target), self.given, self.settings)
+        first = run(self.before, self.data, self.settings)
+        second = run(reducelower.convert_version(self.before, self.target), self.data, self.settings)
         errors = ["", ""]
         if self.exact is not None:
             unit = np.spacing(np.abs(self.exact).max().astype(np.float32))

@@ -45,8 +45,8 @@ class Function(nn.Module):
         for name, module in modules.items():
             setattr(self, name, module)
 
-    def forward(self, *given: Any) -> Any:
-        return self.function(self, *given)
+    def forward(self, *tensors: Any) -> Any:
+        return self.function(self, *tensors)
 
 
 def _data(*shape: int) -> Any:
@@ -77,9 +77,9 @@ class Decoder(nn.Module):
         cache = transformers.DynamicCache()
         for layer in range(2):
             cache.update(past[2 * layer], past[2 * layer + 1], layer)
-        given = {"attention_mask": mask, "position_ids": positions, "past_key_values": cache, "use_cache": True}
-        found = self.model(input_ids=tokens, **given)
-        return (found.logits, *(part for one in found.past_key_values.layers for part in (one.keys, one.values)))
+        options = {"attention_mask": mask, "position_ids": positions, "past_key_values": cache, "use_cache": True}
+        result = self.model(input_ids=tokens, **options)
+        return (result.logits, *(part for one in result.past_key_values.layers for part in (one.keys, one.values)))
 
 
 def _step() -> tuple[Any, ...]:
@@ -114,12 +114,12 @@ class RelativeAttention(nn.Module):
 
 def _collapsed(_: Any, scores: Any) -> Any:
     """The output of a CTC network, without repetitions and blanks."""
-    said = scores.argmax(-1)
-    before = torch.cat([torch.full_like(said[:, :1], -1), said[:, :-1]], 1)
-    is_new = (said != before) & (said != 0)
-    place = torch.where(is_new, is_new.long().cumsum(1) - 1, torch.full_like(said, said.shape[1]))
-    empty = torch.zeros(said.shape[0], said.shape[1] + 1, dtype=said.dtype)
-    return empty.scatter(1, place, said)[:, :-1], is_new.long().sum(1), torch.nonzero(is_new)
+    labels = scores.argmax(-1)
+    before = torch.cat([torch.full_like(labels[:, :1], -1), labels[:, :-1]], 1)
+    is_new = (labels != before) & (labels != 0)
+    place = torch.where(is_new, is_new.long().cumsum(1) - 1, torch.full_like(labels, labels.shape[1]))
+    empty = torch.zeros(labels.shape[0], labels.shape[1] + 1, dtype=labels.dtype)
+    return empty.scatter(1, place, labels)[:, :-1], is_new.long().sum(1), torch.nonzero(is_new)
 
 
 class Activity(nn.Module):
@@ -223,13 +223,13 @@ def _rendered(self: Any, origin: Any, direction: Any) -> Any:
 
 def _attended(self: Any, nodes: Any, edges: Any) -> Any:
     """Graph attention: a softmax over the edges of each node, by scattered maxima and sums."""
-    found = self.project(nodes)
-    score = functional.leaky_relu((found[edges[0]] * self.weight + found[edges[1]]).sum(-1))
+    projected = self.project(nodes)
+    score = functional.leaky_relu((projected[edges[0]] * self.weight + projected[edges[1]]).sum(-1))
     largest = torch.full((nodes.shape[0],), -1e9).scatter_reduce(0, edges[1], score, "amax")
     power = torch.exp(score - largest[edges[1]])
     total = torch.zeros(nodes.shape[0]).scatter_add(0, edges[1], power)
     share = power / (total[edges[1]] + 1e-16)
-    return torch.zeros(nodes.shape[0], 4).index_add(0, edges[1], found[edges[0]] * share[:, None])
+    return torch.zeros(nodes.shape[0], 4).index_add(0, edges[1], projected[edges[0]] * share[:, None])
 
 
 def _crossed(self: Any, kinds: Any, numbers: Any) -> Any:
@@ -256,8 +256,8 @@ def _trained() -> Any:
     weights = {name: weight.detach() for name, weight in module.named_parameters()}
 
     def step(x: Any, kinds: Any) -> Any:
-        def loss(given: Any) -> Any:
-            return functional.cross_entropy(torch.func.functional_call(module, given, (x,)), kinds)
+        def loss(weights: Any) -> Any:
+            return functional.cross_entropy(torch.func.functional_call(module, weights, (x,)), kinds)
 
         slopes = torch.func.grad(loss)(weights)
         return [weight - 0.1 * slopes[name] for name, weight in weights.items()]

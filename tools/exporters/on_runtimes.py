@@ -76,7 +76,7 @@ def main() -> int:
     target = reducelower.Target(runtime=reducelower.load_runtime(arguments.target))
     pairs: Counter[tuple[str, str]] = Counter()
     agreed = 0
-    said = []
+    problems = []
     subject = Subject.of_runtime(arguments.runtime, arguments.interpreter)
     with tempfile.TemporaryDirectory() as folder, Worker(subject, SECONDS) as worker:
         for source in (source for part in arguments.parts or PARTS for source in PARTS[part](Path(folder))):
@@ -94,7 +94,7 @@ def main() -> int:
             (found,) = where(Document.of_message(source.model).for_trials(), [arguments.target])
             agreed += agrees(found.newest, before, after)
             if after != "right":
-                said.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
+                problems.append(f"{source.kind}, {source.name}: {before}, then {after}: {' '.join(why.split())[:160]}")
         version = worker.version
     befores, afters = (Counter(pair[side] for pair in pairs.elements()) for side in (0, 1))
     worse = sum(count for (before, after), count in pairs.items() if before == "right" != after)
@@ -104,7 +104,7 @@ def main() -> int:
     print(
         f"| {arguments.target} | {version} | {pairs.total()} | {' | '.join(counts)} | {afters['told']} | {worse} |\n",
         f"inspect agrees in {agreed} of {pairs.total()}",
-        *said,
+        *problems,
         sep="\n",
     )
     return int(worse > 0)

@@ -65,11 +65,11 @@ class Whole(torch.nn.Module):  # type: ignore[misc]  # torch is not installed wh
         self.module = module
         self.name = name
 
-    def forward(self, given: Any) -> Any:
-        given_with_it = {} if self.name == "pixel_values" else {"attention_mask": torch.ones_like(given)}
-        found = self.module(**{self.name: given}, **given_with_it)  # without a mask, tracing reaches torch.diff
-        pooled = getattr(found, "pooler_output", None)
-        return found.last_hidden_state if pooled is None else (found.last_hidden_state, pooled)
+    def forward(self, data: Any) -> Any:
+        mask = {} if self.name == "pixel_values" else {"attention_mask": torch.ones_like(data)}
+        result = self.module(**{self.name: data}, **mask)  # without a mask, tracing reaches torch.diff
+        pooled = getattr(result, "pooler_output", None)
+        return result.last_hidden_state if pooled is None else (result.last_hidden_state, pooled)
 
 
 def made(name: str) -> tuple[Whole, Any]:
@@ -89,16 +89,16 @@ def made(name: str) -> tuple[Whole, Any]:
 
 def exported(name: str, folder: Path, *, opset: int, dynamo: bool) -> tuple[ModelProto, dict[str, np.ndarray]]:
     """A transformer as torch exports it, and an input for it."""
-    module, given = made(name)
+    module, data = made(name)
     path = folder / "model.onnx"
     axes = {} if name in WITH_IMAGES or dynamo else {"dynamic_axes": {"x": {0: "batch", 1: "length"}}}
     storage = {"external_data": False, "verbose": False} if dynamo else {"input_names": ["x"]}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            torch.onnx.export(module, (given,), path, opset_version=opset, dynamo=dynamo, **axes, **storage)
+            torch.onnx.export(module, (data,), path, opset_version=opset, dynamo=dynamo, **axes, **storage)
         model = onnx.load(path)
-        feeds = {model.graph.input[0].name: given.numpy()}
+        feeds = {model.graph.input[0].name: data.numpy()}
         run(model, feeds)
     except Exception as error:
         pytest.skip(f"this torch does not export it: {error!s:.80}")

@@ -100,9 +100,9 @@ class Draft:
         names = [name for name in ELEMENT_TYPES if f"tensor({name})" in allowed and (among is None or name in among)]
         if not names:
             raise NotDrawableError(f"none of {sorted(allowed)} can be made")
-        there = [name for name in names if name in self.pool]
-        if there and self.flip(0.8):
-            names = there
+        pooled = [name for name in names if name in self.pool]
+        if pooled and self.flip(0.8):
+            names = pooled
         weights = np.array([ELEMENT_TYPES[name] for name in names])
         return f"tensor({names[int(self.rng.choice(len(names), p=weights / weights.sum()))]})"
 

@@ -37,8 +37,8 @@ class DrawnNode:
 
     def written(self, inputs: Sequence[str], outputs: Sequence[str], name: str = "") -> NodeProto:
         """The node with names; `outputs` has one for every output that is not left out."""
-        given = iter(outputs)
-        names = [next(given) if spelt else "" for spelt in self.output_types]
+        remaining = iter(outputs)
+        names = [next(remaining) if spelt else "" for spelt in self.output_types]
         node: NodeProto = helper.make_node(self.op_type, list(inputs), names, name=name or None)
         schema_attributes = defs.get_schema(self.op_type, self.opset, "").attributes
         for key, value in self.attributes.items():
@@ -134,9 +134,9 @@ def _type(draft: Draft, spelt: str) -> str:
     if spelt in draft.types:
         return draft.types[spelt]
     for position, formal in enumerate(draft.schema.inputs):
-        given = draft.inputs[position] if position < len(draft.inputs) else None
-        if formal.type_str == spelt and given is not None and isinstance(given.value, np.ndarray):
-            return type_string(given.value)
+        drawn = draft.inputs[position] if position < len(draft.inputs) else None
+        if formal.type_str == spelt and drawn is not None and isinstance(drawn.value, np.ndarray):
+            return type_string(drawn.value)
     allowed = next(one.allowed_type_strs for one in draft.schema.type_constraints if one.type_param_str == spelt)
     if len(allowed) == 1:
         return str(next(iter(allowed)))

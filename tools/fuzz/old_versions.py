@@ -257,7 +257,7 @@ def _class(op_type: str, opset: int, meaning: _Meaning) -> type[OpRun]:
     def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
         if op_type == "Split":
             attributes["outputs"] = len(self.onnx_node.output)
-        found = meaning(*inputs, **attributes)
-        return found[: len(self.onnx_node.output)] if isinstance(found, tuple) else (np.asarray(found),)
+        outputs = meaning(*inputs, **attributes)
+        return outputs[: len(self.onnx_node.output)] if isinstance(outputs, tuple) else (np.asarray(outputs),)
 
     return type(op_type, (OpRun,), {"op_domain": "", "op_schema": schema(op_type, opset), "_run": run})

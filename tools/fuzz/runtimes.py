@@ -137,8 +137,10 @@ def _by_reference(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
         model = _with_all_outputs_named(model)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = ReferenceEvaluator(model, new_ops=list(old_operators(opset_of(model)))).run(None, dict(feeds))
-    return [_typed(value, _element_type(stated.type)) for value, stated in zip(found, model.graph.output, strict=True)]
+        outputs = ReferenceEvaluator(model, new_ops=list(old_operators(opset_of(model)))).run(None, dict(feeds))
+    return [
+        _typed(value, _element_type(stated.type)) for value, stated in zip(outputs, model.graph.output, strict=True)
+    ]
 
 
 def _with_all_outputs_named(model: ModelProto) -> ModelProto:

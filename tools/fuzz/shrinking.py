@@ -139,11 +139,11 @@ def _without_what_is_stated(case: Case) -> Iterator[Case]:
             model.graph.node[at].name = ""
             yield replace(case, model=model)
     for at, value in enumerate(case.model.graph.input):
-        given = case.feeds.get(value.name)
-        if getattr(given, "dtype", None) == "int64" and given.ndim < 2:
+        array = case.feeds.get(value.name)
+        if getattr(array, "dtype", None) == "int64" and array.ndim < 2:
             model = _copy(case)
             del model.graph.input[at]
-            tensor: TensorProto = numpy_helper.from_array(given, value.name)
+            tensor: TensorProto = numpy_helper.from_array(array, value.name)
             model.graph.initializer.append(tensor)
             feeds = {name: one for name, one in case.feeds.items() if name != value.name}
             yield replace(case, model=model, feeds=feeds)

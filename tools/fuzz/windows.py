@@ -25,14 +25,14 @@ class _Windows:
     """How windows lie over data, axis by axis.
 
     Attributes:
-        given: the stated padding, before and after the data.
+        stated: the stated padding, before and after the data.
         around: the padding that the windows cover.
         starts: the positions in the padded data where they start.
         spans: their lengths.
         steps: the distances of their elements.
     """
 
-    given: Sequence[tuple[int, int]]
+    stated: Sequence[tuple[int, int]]
     around: Sequence[tuple[int, int]]
     starts: Sequence[slice]
     spans: Sequence[int]
@@ -57,7 +57,7 @@ def _windows(
 ) -> _Windows:
     rank = len(kernel_shape)
     strides, dilations, pads = strides or [1] * rank, dilations or [1] * rank, pads or [0] * 2 * rank
-    given, around, starts, spans = [], [], [], []
+    stated, around, starts, spans = [], [], [], []
     for axis, size in enumerate(sizes):
         stride, span = strides[axis], (kernel_shape[axis] - 1) * dilations[axis] + 1
         begin, end = pads[axis], pads[rank + axis]
@@ -69,11 +69,11 @@ def _windows(
         last = -(-room // stride) if ceil_mode and not auto_pad.startswith("SAME") else room // stride
         if last * stride >= size + begin:
             last -= 1  # it would start in the padding after the data
-        given.append((begin, end))
+        stated.append((begin, end))
         around.append((begin, max(end, last * stride + span - size - begin)))
         starts.append(slice(0, last * stride + 1, stride))
         spans.append(span)
-    return _Windows(given, around, starts, spans, [slice(None, None, step) for step in dilations])
+    return _Windows(stated, around, starts, spans, [slice(None, None, step) for step in dilations])
 
 
 def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, group: int = 1, **how: Any) -> np.ndarray:
@@ -101,15 +101,15 @@ def lp_pool(x: np.ndarray, kernel_shape: list[int], p: float = 2, **how: Any) ->
 def max_pool(x: np.ndarray, kernel_shape: list[int], **how: Any) -> np.ndarray:
     """The first output of MaxPool."""
     lowest = ml_dtypes.iinfo(x.dtype).min if is_exact_type(x.dtype) else -np.inf
-    found: np.ndarray = _windows(x.shape[2:], kernel_shape, **how).over(x, lowest).max(axis=_elements(kernel_shape))
-    return found
+    largest: np.ndarray = _windows(x.shape[2:], kernel_shape, **how).over(x, lowest).max(axis=_elements(kernel_shape))
+    return largest
 
 
 def average_pool(x: np.ndarray, kernel_shape: list[int], count_include_pad: int = 0, **how: Any) -> np.ndarray:
     """AveragePool, in double precision; padding that rounding up adds never counts."""
     windows = _windows(x.shape[2:], kernel_shape, **how)
-    counts = np.pad(np.ones(x.shape[2:]), windows.given, constant_values=count_include_pad)[None, None]
-    rest = [(0, all_of[1] - given[1]) for all_of, given in zip(windows.around, windows.given, strict=True)]
+    counts = np.pad(np.ones(x.shape[2:]), windows.stated, constant_values=count_include_pad)[None, None]
+    rest = [(0, all_of[1] - stated[1]) for all_of, stated in zip(windows.around, windows.stated, strict=True)]
     number = replace(windows, around=rest).over(counts).sum(axis=_elements(kernel_shape))
     return (windows.over(x.astype(np.float64)).sum(axis=_elements(kernel_shape)) / number).astype(x.dtype)
 

@@ -12,16 +12,16 @@ from tools.fuzz.values import draw_values, dtype_of, is_exact_type
 
 def _castable(draft: Draft, position: int, goal: int) -> None:
     """Values that the goal type holds, because onnx does not define casts that overflow."""
-    held = dtype_of(draft.type_of(position))
+    dtype = dtype_of(draft.type_of(position))
     array = draft.inputs[position].value  # type: ignore[union-attr]
-    if goal == TensorProto.STRING or held.kind == "O":
+    if goal == TensorProto.STRING or dtype.kind == "O":
         numbers = np.asarray(draft.rng.integers(0, 4, array.shape))
         words = np.asarray([str(number) for number in numbers.reshape(-1)], dtype=object).reshape(array.shape)
-        draft.give(position, words if held.kind == "O" else numbers.astype(held).reshape(array.shape))
+        draft.give(position, words if dtype.kind == "O" else numbers.astype(dtype).reshape(array.shape))
     elif is_exact_type(dtype_of(goal)) and goal != TensorProto.BOOL:
         top = 2 if dtype_of(goal).itemsize == 1 and "int2" in dtype_of(goal).name else 7
-        numbers = np.asarray(draft.rng.integers(0, top, array.shape)) % (2 if held.kind == "b" else 8)
-        draft.give(position, numbers.astype(held).reshape(array.shape))
+        numbers = np.asarray(draft.rng.integers(0, top, array.shape)) % (2 if dtype.kind == "b" else 8)
+        draft.give(position, numbers.astype(dtype).reshape(array.shape))
 
 
 @recipe("Cast")

@@ -115,10 +115,10 @@ def constant(graph: Graph, value: np.ndarray) -> str:
     if form == "node":
         return graph.add("Constant", [], value=numpy_helper.from_array(value, str(world.pick(NAMES))))
     if form == "attribute":
-        given = {"value_ints": value.tolist()} if value.ndim else {"value_int": value.item()}
+        attributes = {"value_ints": value.tolist()} if value.ndim else {"value_int": value.item()}
         if value.ndim and not value.size:
             return graph.add("Constant", [], value=numpy_helper.from_array(value))
-        return graph.add("Constant", [], **given)
+        return graph.add("Constant", [], **attributes)
     name = world.fresh()
     holder = graph if form == "initializer" else graph.root
     holder.initializers.append(numpy_helper.from_array(value, name))

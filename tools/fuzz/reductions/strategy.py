@@ -84,8 +84,8 @@ def _operators(world: World, data: Value) -> list[str]:
 
 
 def _takes(op_type: str, opset: int, element_type: int) -> bool:
-    found = defs.get_schema(op_type, opset, "")
-    return f"tensor({TensorProto.DataType.Name(element_type).lower()})" in found.inputs[0].types
+    schema = defs.get_schema(op_type, opset, "")
+    return f"tensor({TensorProto.DataType.Name(element_type).lower()})" in schema.inputs[0].types
 
 
 def _elementwise(graph: Graph, data: Value, depth: int) -> Value:
@@ -145,8 +145,8 @@ def _choice(graph: Graph, data: Value, depth: int) -> Value:
     """An If whose branches yield values of one shape; both branches may use the same names."""
     world = graph.world
     branches = {}
-    taken = world.flip()
-    condition = constant(graph, np.array(taken))
+    is_true = world.flip()
+    condition = constant(graph, np.array(is_true))
     outside = set(world.used)
     result = None
     for branch in ("then_branch", "else_branch"):
@@ -165,7 +165,7 @@ def _choice(graph: Graph, data: Value, depth: int) -> Value:
         stated = helper.make_tensor_value_info(value.name, value.element_type, None)
         branches[branch] = helper.make_graph(inner.nodes, world.pick(NAMES) or "g", [], [stated], inner.initializers)
         outside |= world.used
-        if (branch == "then_branch") == taken:
+        if (branch == "then_branch") == is_true:
             chosen = value
     world.used = outside
     return Value(graph.add("If", [condition], **branches), chosen.element_type, chosen.shape)
