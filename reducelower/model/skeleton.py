@@ -8,6 +8,8 @@ from typing import Any
 from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, TensorProto
 
+from reducelower.model.value_info import clear_sizes_below_zero
+
 __all__ = [
     "DEFAULTS_SINCE",
     "LARGEST_KEPT",
@@ -43,10 +45,7 @@ def skeleton(model: ModelProto) -> ModelProto:
     if model.HasField("graph"):
         bare.graph.MergeFrom(GraphProto(**_fields(model.graph, but="initializer")))
         bare.graph.initializer.extend(map(without_values, model.graph.initializer))
-        for value in (*bare.graph.input, *bare.graph.output, *bare.graph.value_info):
-            for dim in value.type.tensor_type.shape.dim:
-                if dim.dim_value < 0:  # an unknown size, as other frameworks write it
-                    dim.Clear()
+        clear_sizes_below_zero((*bare.graph.input, *bare.graph.output, *bare.graph.value_info))
     return bare
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
-from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto
-
-from reducelower.model.graph import all_nodes, subgraphs
+from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 __all__ = [
     "NOTHING_STATED",
@@ -47,15 +44,10 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
     return kept
 
 
-def clear_sizes_below_zero(model: ModelProto) -> bool:
-    """Take sizes below zero out of what a model states of computed values; whether there were any."""
-    dims = [
-        dim
-        for graph in chain([model.graph], (inner for node in all_nodes(model) for _, _, inner in subgraphs(node)))
-        for value in (*graph.output, *graph.value_info)
-        for dim in value.type.tensor_type.shape.dim
-        if dim.dim_value < 0
-    ]
+def clear_sizes_below_zero(values: Iterable[ValueInfoProto]) -> bool:
+    """Take sizes below zero, which other frameworks write for unknown ones, out of stated types; whether there were
+    any."""
+    dims = [dim for value in values for dim in value.type.tensor_type.shape.dim if dim.dim_value < 0]
     for dim in dims:
         dim.Clear()
     return bool(dims)

@@ -186,11 +186,9 @@ class _Outside:
         if self._scope.element_type(self._name) not in (TensorProto.INT32, TensorProto.INT64):
             return Known()
         value = self._scope.constant(self._name)
-        return Known() if value is None or value.size > LONGEST else _constant(value)
-
-
-def _constant(value: Array) -> Known:
-    return Known.of_constant(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape, value)
+        if value is None or value.size > LONGEST:
+            return Known()
+        return Known.of_constant(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape, value)
 
 
 def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:

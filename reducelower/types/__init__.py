@@ -6,7 +6,7 @@ model. `inference` asks for all values of a model.
 """
 
 from reducelower.types.graphs import Graph, Held
-from reducelower.types.inference import Inference, infer, infer_main, infer_strictly, inference_of
+from reducelower.types.inference import Inference, infer, infer_strictly, inference_of
 from reducelower.types.known import ContradictionError, Known
 from reducelower.types.model_graphs import GraphKey, function_key
 from reducelower.types.resolver import Resolver
@@ -25,7 +25,6 @@ __all__ = [
     "Size",
     "function_key",
     "infer",
-    "infer_main",
     "infer_strictly",
     "inference_of",
 ]

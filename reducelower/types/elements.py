@@ -48,10 +48,6 @@ def _concatenated_elements(call: Call) -> Elements:
     return tuple(found)
 
 
-def _counted(call: Call) -> Elements:
-    return call.shape(0)[call.part()]
-
-
 _Number: TypeAlias = "Callable[[Call, Size, Size], Size | None]"
 
 
@@ -147,12 +143,8 @@ def _total(call: Call) -> Elements:
     return (sum(elements),)
 
 
-def _first(call: Call) -> Elements:
-    return call.elements(0)
-
-
 ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
-    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _first),
+    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), lambda call: call.elements(0)),
     **dict.fromkeys(("ReduceProd", "ReduceSum"), _total),
     "Add": _pairwise(lambda call, left, right: left + right),
     "Cast": _cast,
@@ -167,7 +159,7 @@ ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     "Mod": _pairwise(_remainder),
     "Mul": _pairwise(lambda call, left, right: left * right),
     "Neg": lambda call: tuple(None if each is None else -each for each in call.elements(0)),
-    "Shape": _counted,
+    "Shape": lambda call: call.shape(0)[call.part()],
     "Size": lambda call: (prod(call.shape(0)),),
     "Slice": _sliced_elements,
     "Sub": _pairwise(lambda call, left, right: left - right),

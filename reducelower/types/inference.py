@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reducelower.model.document import Document
     from reducelower.model.numbers import Array
 
-__all__ = ["Inference", "infer", "infer_main", "infer_strictly", "inference_of"]
+__all__ = ["Inference", "infer", "infer_strictly", "inference_of"]
 
 
 class Inference:
@@ -149,12 +149,6 @@ def infer(model: ModelProto) -> ModelProto:
         assert isinstance(graph, GraphProto)
         _state(graph, types)
     return model
-
-
-def infer_main(model: ModelProto) -> GraphProto:
-    """The main graph with the types of its own values alone, stated likewise."""
-    _state(model.graph, Inference(lambda: model).types(()))
-    return model.graph
 
 
 def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:

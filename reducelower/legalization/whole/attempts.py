@@ -18,7 +18,7 @@ from reducelower.legalization.run import folder_of, run
 from reducelower.legalization.whole import Changed, in_terms_of_source
 from reducelower.model.calls import called_without_inputs
 from reducelower.model.document import Document
-from reducelower.model.graph import function_path
+from reducelower.model.graph import function_path, graphs
 from reducelower.model.value_info import clear_sizes_below_zero
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -174,7 +174,7 @@ def _without_sizes_below_zero(tried: _Tried, settings: Settings) -> Changed | No
     if not plan.refusals and not objects_to_stated(made):
         return None
     eased = deepcopy(source.message)
-    if not clear_sizes_below_zero(eased):
+    if not clear_sizes_below_zero(value for _, graph in graphs(eased) for value in (*graph.output, *graph.value_info)):
         return None
     return Changed(source.with_message(eased), (_TAKEN_OUT,), has_to_help=True)
 

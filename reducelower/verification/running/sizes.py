@@ -13,7 +13,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import sizes
-from reducelower.types import ContradictionError, infer_main
+from reducelower.types import ContradictionError, infer
 
 __all__ = ["A_SHAPE", "as_fed", "evaluator_bytes", "inferred", "shape_key"]
 
@@ -31,7 +31,7 @@ def inferred(model: ModelProto, feeds: Mapping[str, Any]) -> GraphProto | None:
         computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output if name)
         if all((shape := shapes.get(name)) is not None and None not in shape for name in computed):
             return graph
-        return infer_main(fed)
+        return infer(fed).graph
     except (ContradictionError, shape_inference.InferenceError):
         return None
 
