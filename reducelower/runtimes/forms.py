@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, TensorProto
@@ -14,7 +13,7 @@ from reducelower.adapters.ops.shaping import without_allowzero
 from reducelower.model.schemas import default_attributes, schema
 from reducelower.runtimes.features import BROADCASTING
 from reducelower.runtimes.recurrences import RECURRENCES
-from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.runtimes.remedies import Remedy, Written, once_more
 from reducelower.runtimes.windows import WINDOWS
 
 __all__ = ["FORMS"]
@@ -45,11 +44,6 @@ _MOST_SLICES = 16
 _COUNTABLE = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64)
 
 
-def _once_more(op: Writer, *inputs: str, **attributes: Any) -> Written:
-    """The same node on other inputs, or with more attributes."""
-    return op.yields(op.node.op_type, *inputs, copied=op.node.attribute, **attributes), op.scope.target_opset
-
-
 def _swap_operands(op: Writer) -> Written:
     return op.yields(_MIRRORED[op.node.op_type], op.input(1), op.input(0)), _OPSET
 
@@ -61,7 +55,7 @@ def _set_factor_apart(op: Writer) -> Written:
         op.add("Identity", name, tail="apart") if computed else name
         for name, computed in zip(op.node.input, is_computed, strict=True)
     ]
-    return _once_more(op, *factors)
+    return once_more(op, *factors)
 
 
 def _swap_branches(op: Writer) -> Written:
@@ -94,7 +88,7 @@ def _reshape_vectors(op: Writer) -> Written | None:
         else name
         for at, name in enumerate(op.node.input)
     ]
-    return _once_more(op, *operands) if op.nodes else None
+    return once_more(op, *operands) if op.nodes else None
 
 
 def _reshape(op: Writer) -> Written | None:
@@ -170,7 +164,7 @@ def _slice_each(op: Writer) -> Written | None:
 
 def _set_apart(op: Writer) -> Written:
     """Put an Identity before it, so that a runtime does not fuse it with the node before."""
-    return _once_more(op, op.add("Identity", op.input(0)), *op.node.input[1:])
+    return once_more(op, op.add("Identity", op.input(0)), *op.node.input[1:])
 
 
 def _set_inputs_apart(op: Writer) -> Written | None:
@@ -179,7 +173,7 @@ def _set_inputs_apart(op: Writer) -> Written | None:
         op.add("Identity", name, tail=f"operand_{at}") if op.scope.written_as(name) == "fed" else name
         for at, name in enumerate(op.node.input)
     ]
-    return _once_more(op, *operands) if op.nodes else None
+    return once_more(op, *operands) if op.nodes else None
 
 
 def _compare_to_zero(op: Writer) -> Written | None:
@@ -204,7 +198,7 @@ def _without_zero_point(op: Writer) -> Written | None:
     if zero is None or np.any(zero):
         return None
     op.scope.release(op.input(2))
-    return _once_more(op, *op.node.input[:2])
+    return once_more(op, *op.node.input[:2])
 
 
 def _add_up_exponentials(op: Writer) -> Written | None:
@@ -231,7 +225,7 @@ def _recast_sizes(op: Writer) -> Written | None:
             number = op.add("Cast", name, tail=f"number_{at}", to=TensorProto.DOUBLE)
             name = op.add("Cast", number, tail=f"size_{at}", to=op.element_type(0))
         inputs.append(name)
-    return _once_more(op, *inputs) if op.nodes else None
+    return once_more(op, *inputs) if op.nodes else None
 
 
 def _in_integers(op: Writer) -> Written | None:
@@ -250,7 +244,7 @@ def _leave_defaults_out(op: Writer) -> Written | None:
     kept = [each for each in op.node.attribute if _bytes(each) not in defaults]
     if len(kept) == len(op.node.attribute):
         return None
-    return op.yields(op.node.op_type, *op.node.input, copied=kept), op.scope.target_opset
+    return once_more(op, *op.node.input, copied=kept)
 
 
 def _multiply_and_add(op: Writer) -> Written | None:
@@ -309,7 +303,7 @@ def _write_defaults(op: Writer) -> Written | None:
         for name, value in default_attributes(op.node.op_type, op.scope.target_opset).items()
         if name not in stated
     }
-    return _once_more(op, *op.node.input, **missing) if missing else None
+    return once_more(op, *op.node.input, **missing) if missing else None
 
 
 def _bytes(attribute: AttributeProto) -> bytes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import AttributeProto, NodeProto, TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
@@ -22,7 +22,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.rulebook import Rule
 from reducelower.runtimes.features import given_axes
 
-__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "once_more"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""
@@ -53,6 +53,13 @@ class Remedy:
         A fact without conditions is true of the operator however it is written.
         """
         return self.alters is None or any(name in self.alters for name in conditions)
+
+
+def once_more(op: Writer, *inputs: str, copied: Iterable[AttributeProto] | None = None, **attributes: Any) -> Written:
+    """The same node on other inputs, or with other attributes; it keeps those that it has unless others are given."""
+    made = op.yields(op.node.op_type, *inputs, copied=op.node.attribute if copied is None else copied, **attributes)
+    made[-1].output[:] = op.node.output
+    return made, op.scope.target_opset
 
 
 _OPSET = 18

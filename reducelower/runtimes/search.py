@@ -17,7 +17,7 @@ from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written, once_more
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
@@ -199,7 +199,7 @@ def _store_operands(op: Writer) -> Written | None:
         for name, value in zip(inputs, values, strict=True)
     ]
     scope.release(*(name for name, value in zip(inputs, values, strict=True) if value is not None))
-    return op.yields(op.node.op_type, *operands, copied=op.node.attribute), scope.target_opset
+    return once_more(op, *operands)
 
 
 def _other_operators(op: Writer) -> Written:

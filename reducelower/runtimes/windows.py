@@ -8,7 +8,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.runtimes.remedies import Remedy, Written, once_more
 
 __all__ = ["WINDOWS"]
 
@@ -41,20 +41,15 @@ def _state_pads(op: Writer) -> Written | None:
         begins.append(total // 2 if upper else total - total // 2)
         ends.append(total - begins[-1])
     kept = _without(op.node, "auto_pad", "pads", "ceil_mode")
-    made = op.yields(op.node.op_type, *op.node.input, copied=kept, pads=[*begins, *ends])
-    made[-1].output[:] = op.node.output
-    return made, op.scope.target_opset
+    return once_more(op, *op.node.input, copied=kept, pads=[*begins, *ends])
 
 
 def _say_valid(op: Writer) -> Written | None:
     """Say by auto_pad that nothing is padded, in place of pads that are zero."""
     if op.attribute("auto_pad", "NOTSET") != "NOTSET" or any(op.attribute("pads", ())) or op.attribute("ceil_mode", 0):
         return None
-    made = op.yields(
-        op.node.op_type, *op.node.input, copied=_without(op.node, "auto_pad", "pads", "ceil_mode"), auto_pad="VALID"
-    )
-    made[-1].output[:] = op.node.output
-    return made, op.scope.target_opset
+    kept = _without(op.node, "auto_pad", "pads", "ceil_mode")
+    return once_more(op, *op.node.input, copied=kept, auto_pad="VALID")
 
 
 def _negate_before(op: Writer) -> Written | None:
@@ -62,9 +57,7 @@ def _negate_before(op: Writer) -> Written | None:
     if op.scope.element_type(op.input(0)) not in _FLOATS:
         return None
     data = op.add("Neg", op.add("Neg", op.input(0), tail="opposite"), tail="apart")
-    made = op.yields(op.node.op_type, data, *op.node.input[1:], copied=op.node.attribute)
-    made[-1].output[:] = op.node.output
-    return made, op.scope.target_opset
+    return once_more(op, data, *op.node.input[1:])
 
 
 def _pad_before(op: Writer) -> Written | None:
@@ -92,9 +85,7 @@ def _state_strides(op: Writer) -> Written | None:
     kernel = op.attribute("kernel_shape")
     if op.attribute("strides") or not kernel:
         return None
-    made = op.yields(op.node.op_type, *op.node.input, copied=op.node.attribute, strides=[1] * len(kernel))
-    made[-1].output[:] = op.node.output
-    return made, op.scope.target_opset
+    return once_more(op, *op.node.input, strides=[1] * len(kernel))
 
 
 def _copy_after(op: Writer) -> Written:
