@@ -17,7 +17,7 @@ from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.names import target_named, unknown
 from reducelower.runtimes.ranges import Ranges, release
 from reducelower.runtimes.runtime import Runtime, combined
-from reducelower.runtimes.structure import HINT, structure
+from reducelower.runtimes.structure import structure
 
 __all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names", "shipped_versions"]
 
@@ -40,19 +40,9 @@ class _About:
 
 @dataclass(frozen=True)
 class _Opsets:
-    """The table ``[opsets]``; None means as in the file that is extended."""
+    """The table ``[opsets]``; None means as in the file that is extended. An entry of ``[versions]`` is one as well."""
 
     reads: Ranges | None = None
-    prefer: int | None = None
-    ir_version: int | None = None
-    ml: int | None = None
-
-
-@dataclass(frozen=True)
-class _Version:
-    """An entry of the table ``[versions]``."""
-
-    reads: Ranges = field(metadata={HINT: 'write the opset versions it reads, such as "7-21"'})
     prefer: int | None = None
     ir_version: int | None = None
     ml: int | None = None
@@ -65,7 +55,7 @@ class _File:
     extends: str | None = None
     runtime: _About = _About()
     opsets: _Opsets = _Opsets()
-    versions: dict[str, _Version] = field(default_factory=dict)
+    versions: dict[str, _Opsets] = field(default_factory=dict)
     fact: tuple[Fact, ...] = ()
 
 
@@ -228,8 +218,9 @@ def _at(runtime: Runtime, file: _File, version: str) -> Runtime:
     """The runtime at a version of the file, its own or one that it has an entry for."""
     if version != runtime.version:
         entry = file.versions[version]
-        prefer = _newest(entry.reads) if entry.prefer is None else entry.prefer
-        runtime = replace(runtime, **{**vars(entry), "version": version, "prefer": prefer})
+        reads = entry.reads or runtime.reads
+        prefer = _newest(reads) if entry.prefer is None else entry.prefer
+        runtime = replace(runtime, **{**vars(entry), "reads": reads, "version": version, "prefer": prefer})
     if not version:
         return runtime
     return replace(
