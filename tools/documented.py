@@ -31,7 +31,7 @@ __all__ = [
     "write",
 ]
 
-MARK = "# From here on made by tools/{script}; change that instead."
+MARK = "# The rest is made by tools/{script}; change that instead."
 
 _TYPES = (
     "float16", "float", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool",
