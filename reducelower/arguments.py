@@ -248,6 +248,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "element_types": _element_types,
     "ranks": _ranks,
     "base_dir": _base_dir,
+    "assume_nonempty": _flag,
     "freeze_defaults": _flag,
     "validate": _flag,
     "inputs": lambda name, value: _mapping(name, value, {"x": "an array"}),

@@ -12,6 +12,7 @@ import click
 
 from reducelower.cli.options import (
     JSON_OPTION,
+    NONEMPTY_OPTION,
     QUIET_OPTION,
     REPORT_OPTION,
     VERIFICATION_OPTIONS,
@@ -39,7 +40,7 @@ __all__ = ["diff", "verify"]
 @click.argument("before", type=FILE, metavar="MODEL")
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @with_options(
-    (*VERIFICATION_OPTIONS, REPORT_OPTION),
+    (*VERIFICATION_OPTIONS, NONEMPTY_OPTION, REPORT_OPTION),
     option("--seed", "Seed for the values of the inputs.", type=Integer(min=0), default=0),
     JSON_OPTION,
 )
@@ -75,7 +76,7 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     from reducelower.pipeline.verifying import require_runtimes
 
     with _models(filter(None, (before, after)), options) as (names, paths):
-        settings = settings_of(Target(), options)
+        settings = settings_of(Target(assume_nonempty=options["assume_nonempty"]), options)
         require_runtimes(settings)
         work = partial(_guarded, partial(_compare, settings=settings, options=options), names)
         again = partial(work, is_isolating=FORKS)  # another process, if possible, since onnxruntime may crash

@@ -162,12 +162,15 @@ def conversion_options(default_rules: str) -> Sequence[Option]:
             "NAME=N",
             "Version that another domain comes to by rules of your own; 0 for no node of it.",
         ),
-        option(
-            "--assume-nonempty",
-            "No dimension is 0 when the model runs: write nothing that asks for it.",
-        ),
+        NONEMPTY_OPTION,
         *MODEL_OPTIONS,
     )
+
+
+NONEMPTY_OPTION: Option = option(
+    "--assume-nonempty",
+    "No dimension is 0 when the model runs: write nothing that asks for it, and try no such inputs.",
+)
 
 
 REPAIR_OPTION: Option = option(

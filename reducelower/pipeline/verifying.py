@@ -58,6 +58,7 @@ def verify_models(
         right,
         data_sets,
         plan=plan,
+        assume_nonempty=settings.target.assume_nonempty,
         seed=seed,
         dims=settings.dims,
         runtimes=runtimes,

@@ -115,6 +115,8 @@ class Tally:
         if _SEVERITY[status] > _SEVERITY[self.status]:
             self.status = status
             self.reason = f"{reason} ({case.label})" if case else reason
+            if status == "different" and case and any(np.size(value) == 0 for value in case.feeds.values()):
+                self.reason += "; with --assume-nonempty, no input without elements is tried"
             self.example = tuple(map(_shown, case.feeds.values())) if case else ()
             self.failing = case if status == "different" else None
 

@@ -57,6 +57,7 @@ def verify(
     on_progress: Callable[[int, int], None] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,
+    assume_nonempty: bool = False,
     provider: str = "",
     keep_failing: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -89,6 +90,7 @@ def verify(
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
         strict: do not say ``equivalent`` if a runtime diverges from the specification.
+        assume_nonempty: feed no inputs without elements, as if no dimension were ever 0.
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU if it is empty.
         keep_failing: a folder for the smallest part of both models that shows their first difference: before.onnx,
             after.onnx, and the inputs in inputs.npz. `Verification.kept` says whether there is one.
@@ -114,7 +116,7 @@ def verify(
     """
     check_arguments(inputs=inputs, expected=expected, seed=seed, dims=dims)
     check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, memory=memory)
-    check_arguments(plan=plan, base_dir=base_dir, provider=provider)
+    check_arguments(plan=plan, base_dir=base_dir, provider=provider, assume_nonempty=assume_nonempty)
     source = _source_of(before, "before", base_dir)
     result = source if after is None else _source_of(after, "after", base_dir)
     if "onnxruntime" in runtimes:
@@ -125,6 +127,7 @@ def verify(
         result,
         [data],
         plan=plan,
+        assume_nonempty=assume_nonempty,
         seed=seed,
         dims=dims or {},
         runtimes=runtimes,
@@ -151,6 +154,7 @@ def compare_models(
     data_sets: Sequence[TestDataSet],
     *,
     plan: Plan | None,
+    assume_nonempty: bool,
     seed: int,
     dims: Mapping[str, int],
     runtimes: Sequence[str],
@@ -182,9 +186,9 @@ def compare_models(
         notes.append("The source leaves open in which order TopK gives what it finds, and was run with that in order.")
     left_runs, clock, regions = SourceRuns(source), Clock(budget), None
     chosen = provider_named(provider) if provider else conditions().provider
-    is_nonempty = plan is not None and plan.assumes_nonempty
+    is_nonempty = assume_nonempty or (plan is not None and plan.assumes_nonempty)
     if is_nonempty:
-        notes.append("No inputs without elements were fed, since the result assumes that no dimension is 0.")
+        notes.append("No inputs without elements were fed, since it is assumed that no dimension is 0.")
     with under(provider=chosen, memory=memory, feeds_empty=not is_nonempty):
         requests = [Request(dict(data.inputs), seed, dict(dims)) for data in data_sets]
         if not interface_mismatch(left, right):
