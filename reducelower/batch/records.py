@@ -132,7 +132,6 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
     # Whether an output, and data beside it, may be replaced is known once the replacement is.
     outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
     if outcome.output:
-        Path(task.record).parent.mkdir(parents=True, exist_ok=True)
         made = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
         write_whole(Path(task.record), json.dumps(asdict(made), indent=1, sort_keys=True) + "\n")
     return outcome

@@ -36,11 +36,12 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
 
 
 def check_place(path: str) -> None:
-    """Refuse, before any work, a file name that is a folder or whose folder does not exist."""
+    """Refuse, before any work, a file name that is a folder or lies in what is no folder; missing folders are made."""
     if path.endswith(("/", os.sep)):
         raise SettingError(f"{path} is the name of a folder; name a file in it")
-    if not Path(path).parent.is_dir():
-        raise SettingError(f"{path}: there is no folder {Path(path).parent}")
+    nearest = next(folder for folder in Path(path).resolve().parents if folder.exists())
+    if not nearest.is_dir():
+        raise SettingError(f"{path}: {os.path.relpath(nearest)} is not a folder")
     if Path(path).is_dir():
         raise SettingError(f"{path} is a folder")
 

@@ -85,6 +85,7 @@ def probe(
         file = None
         if how.keep is not None:
             _end_last_line(how.keep)
+            how.keep.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(how.keep.open("a", encoding="utf-8"))
         for case in missing:
             answer = worker.run(case.model, case.inputs)

@@ -82,8 +82,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """
     suffix = Path(path).suffix.lower()
     if suffix in _COMPRESSED or suffix in _TEXT:
-        what = "compressed; write .onnx, and compress that" if suffix in _COMPRESSED else "from text; write .onnx"
-        raise UnreadableModelError(f"cannot write {os.fspath(path)}: models are not read {what}")
+        what = "compressed; write .onnx, and compress that" if suffix in _COMPRESSED else "as text; write .onnx"
+        raise UnreadableModelError(f"cannot write {os.fspath(path)}: models are not written {what}")
 
 
 def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:

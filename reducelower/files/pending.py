@@ -125,13 +125,15 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Write a text file completely or not at all, following links; characters that UTF-8 cannot hold are escaped.
 
-    Without `overwrite`, an existing file raises FileExistsError.
+    Missing folders are made. Without `overwrite`, an existing file raises FileExistsError.
 
     Raises:
         OSError: it could not be written; the exception names this file, not the temporary one.
     """
+    destination = Path(os.path.realpath(path))
     try:
-        with PendingFile(Path(os.path.realpath(path))) as file:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with PendingFile(destination) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
             file.publish(overwrite=overwrite)
     except OSError as error:

@@ -193,7 +193,7 @@ def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
             absent.append(f"not verified on {target}: {reason}")
         else:
             runtimes = (*runtimes, target)
-    return runtimes, tuple(absent)
+    return runtimes, tuple(dict.fromkeys(absent))  # two versions of a runtime say the same
 
 
 @cache
