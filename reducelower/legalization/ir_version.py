@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache
 from operator import attrgetter
 
@@ -79,7 +79,7 @@ def needed_ir_version(model: ModelProto) -> int:
     if any(field.name == "configuration" for field, _ in model.ListFields()):
         needed = max(needed, 11)
     # At no opset version does Constant take a type of a newer IR version than that opset's own.
-    others = (node for node in model.graph.node if node.op_type != "Constant")
+    others = [node for node in model.graph.node if node.op_type != "Constant"]
     return max(needed, _nodes(others), *(_nodes(function.node) for function in model.functions))
 
 
@@ -117,14 +117,19 @@ def _values(values: Collection[ValueInfoProto]) -> int:
     return max((_TYPE_VERSIONS.get(element_type, 3) for element_type in element_types), default=3)
 
 
-def _nodes(nodes: Iterable[NodeProto]) -> int:
-    return max(map(_node, nodes), default=3)
+def _nodes(nodes: Collection[NodeProto]) -> int:
+    # Large models have few kinds of nodes, and looking at each node takes long.
+    kinds = set(map(_KIND, nodes))
+    holding = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or _may_hold(kind[0])}
+    needed = 10 if any(overload for _, _, overload in kinds) else 3
+    return max([needed, *(_node(node) for node in (nodes if holding else ()) if _KIND(node) in holding)])
+
+
+_KIND = attrgetter("op_type", "domain", "overload")
 
 
 def _node(node: NodeProto) -> int:
-    needed = 10 if node.overload else 3
-    if node.domain in DEFAULT_DOMAINS and not _may_hold(node.op_type):
-        return needed
+    needed = 3
     for attribute in node.attribute:
         kind = attribute.type
         if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):

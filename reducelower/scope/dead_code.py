@@ -53,7 +53,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
 
 def _remove_node(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
     """Remove the node that computes a value, unless another output of it remains; return what it read."""
-    index = home.positions.get(name)
+    index = home.positions.get(name) if home.initializer(name) is None else None
     if index is None or edit.replaced.get(index) == []:
         return []
     node = home.node_list[index]

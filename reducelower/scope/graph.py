@@ -62,6 +62,7 @@ class GraphScope(GraphView):
         super().__init__(ground, opset, key)
         self.edited = edited
         self.node_list = NodeList(edited)
+        self._has_constants = "Constant" in self.node_list.op_types
         self.path = path
         self.is_graph = isinstance(edited, GraphProto)
         """Whether this is a graph, which can state types; a function body cannot."""
@@ -86,6 +87,10 @@ class GraphScope(GraphView):
         around = self.around
         assert isinstance(around, GraphScope)
         return around.home(name)
+
+    def constant_node(self, name: str) -> NodeProto | None:
+        """The Constant node that yields a value; None if none does."""
+        return super().constant_node(name) if self._has_constants else None
 
     # Questions about a value; all answers can be compared
 

@@ -17,11 +17,7 @@ from reducelower.model.value_info import size_of
 from reducelower.types.known import Shape
 from reducelower.types.sizes import Polynomial
 
-__all__ = ["NOTHING", "TENSOR", "Telling", "Told", "can_be_told"]
-
-TENSOR = (None, "tensor_type")
-"""Kinds of types that say nothing but what may be said of a tensor."""
-
+__all__ = ["NOTHING", "Telling", "Told", "can_be_told"]
 
 _TAKES_NAMES_FOR_ZERO = frozenset({"Attention"})
 """Operators for which onnx's inference computes with zero for a size that is not a number (seen with onnx 1.23)."""
@@ -121,7 +117,7 @@ class Telling:
         return made
 
     def _read(self, told: TypeProto, has_types: bool) -> Told:
-        if told.WhichOneof("value") not in TENSOR:
+        if told.WhichOneof("value") not in (None, "tensor_type"):
             return Told(container=told.SerializeToString()) if has_types else NOTHING
         tensor = told.tensor_type
         element_type = tensor.elem_type if has_types else 0
