@@ -151,7 +151,7 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     if not options["operators"]:
         found = _from_models(worker, exporter_cases(), runtime, options)
         runtime, left = found.runtime, (*left, *found.left)
-    distilled = replace(distilled, runtime=runtime, untold=left)
+    distilled = replace(distilled, runtime=runtime, undescribed=left)
     return distilled, as_text(probed, distilled)
 
 
@@ -282,8 +282,9 @@ def _write_target(distilled: Distilled, output: Path, *, overwrite: bool) -> Non
     from reducelower.conformance.target_file import target_text
     from reducelower.files.pending import write_whole
 
+    left = distilled.undescribed
     remarks = [
         "Written by reducelower probe: what was measured, the fewest facts that are true of every failure.",
-        *(f"No fact explains this case, or no equivalent form avoids it: {case.name}" for case in distilled.untold),
+        *(f"No fact explains this case, or no equivalent form avoids it: {case.name}" for case in left),
     ]
     write_whole(output, target_text(distilled.runtime, remarks), overwrite=overwrite)

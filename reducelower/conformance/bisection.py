@@ -1,6 +1,7 @@
 """The smallest part of a model that a runtime gets wrong or refuses, found by cutting the model in halves.
 
-A part is fed what the whole model computes where it was cut, and has to give what the whole model computes next.
+The inputs of a part are the values that the whole model computes where it is cut. Its outputs must equal those of the
+whole model.
 """
 
 from __future__ import annotations
@@ -22,23 +23,22 @@ from reducelower.runtimes.facts import When
 __all__ = ["Inside", "Part", "alone", "smallest_part"]
 
 Inside = Callable[[Sequence[str]], Sequence[Any]]
-"""Values inside a model, by their names, as a runtime that is trusted computes them; an array for each tensor."""
+"""The values of tensors inside a model, by name, as a trusted runtime computes them."""
 
 Run = Callable[[Case], Verdict]
 
 _MOST_NAMED = 6
 
 _MOST_ALIKE = 3
-"""How many nodes are tried of those that no condition tells apart: a right one among them shows that something else
-decides."""
+"""How many nodes to try among those that no condition tells apart. If one of them is right, something else decides."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some nodes of a model as a model of their own, and the verdict on it.
+    """Some nodes of a model as a separate model, and the verdict on it.
 
     Attributes:
-        nodes: the nodes, without the Constants that they read; the last one yields what is compared.
+        nodes: the nodes, without the Constants that they read; the output of the last one is compared.
     """
 
     case: Case
@@ -47,7 +47,7 @@ class Part:
 
     @property
     def names(self) -> str:
-        """The operators, in order; of many the first and the last ones."""
+        """The operators, in order; only the first and the last if there are many."""
         names = [node.op_type for node in self.nodes]
         if len(names) > _MOST_NAMED:
             names[_MOST_NAMED // 2 : -_MOST_NAMED // 2] = [f"{len(names) - _MOST_NAMED} more"]
@@ -55,15 +55,15 @@ class Part:
 
 
 def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:
-    """The smallest part of a model found to fail; None if none does, of which sizes that are not set are one cause.
+    """The smallest failing part of a model that was found, or None.
 
-    A part has inputs of known sizes. Where models are cut, only tensors can be fed. Halves of the nodes are left out as
-    long as what is left fails, then quarters, and in the end single nodes.
+    The sizes of a part's inputs are known, so a failure caused by unknown sizes is not found. Models are cut only at
+    tensors. The search removes halves of the nodes as long as the rest fails, then quarters, and finally single nodes.
     """
     model = _Cuttable(whole, inside)
-    found = _failing(model, range(len(model.nodes)), run)
+    failing = _failing(model, range(len(model.nodes)), run)
     kept, size = list(range(len(model.nodes))), len(model.nodes)
-    while found is not None and size > 1:
+    while failing is not None and size > 1:
         size = (size + 1) // 2
         start = 0
         while start < len(kept) and len(kept) > 1:
@@ -72,12 +72,12 @@ def smallest_part(whole: Case, inside: Inside, run: Run) -> Part | None:
             if smaller is None:
                 start += size
             else:
-                found, kept = smaller, fewer
-    return found
+                failing, kept = smaller, fewer
+    return failing
 
 
 def _failing(model: _Cuttable, kept: Sequence[int], run: Run) -> Part | None:
-    """The part of these nodes, if it fails; one that cannot be cut does not."""
+    """The part with these nodes if it can be cut out and fails."""
     case = model.part(kept)
     verdict = None if case is None else run(case)
     if case is None or verdict is None or verdict.word == "right":
@@ -86,7 +86,7 @@ def _failing(model: _Cuttable, kept: Sequence[int], run: Run) -> Part | None:
 
 
 def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]:
-    """Nodes of an operator of ONNX as parts of their own; a few of those that no condition of a fact tells apart."""
+    """Each node of an ONNX operator as a part; only a few of those that no condition of a fact tells apart."""
     model = _Cuttable(whole, inside)
     tried: Counter[Hashable] = Counter()
     for at, node in enumerate(model.nodes):
@@ -119,17 +119,17 @@ class _Cuttable:
         self._values: dict[str, Any] = dict(whole.inputs)
 
     def part(self, kept: Sequence[int]) -> Case | None:
-        """The part of these nodes, which are in order; None if no tensor leaves it or something else has to be fed."""
-        inner, made = set(kept), {name for at in kept for name in self.nodes[at].output if name}
+        """The part with these nodes, in order; None if no output or not every input is a tensor."""
+        inner, produced = set(kept), {name for at in kept for name in self.nodes[at].output if name}
         read = dict.fromkeys(name for at in kept for name in sorted(self._reads[at]))
-        behind = {name for at, names in enumerate(self._reads) if at not in inner for name in names}
-        left = [name for at in kept for name in self.nodes[at].output if name in behind or name in self._yielded]
-        needed = [name for name in read if name not in made]
-        fed = [name for name in needed if not self._is_known(name)]
-        values = self._known([*fed, *left])
+        read_later = {name for at, names in enumerate(self._reads) if at not in inner for name in names}
+        results = [name for at in kept for name in self.nodes[at].output if name in read_later or name in self._yielded]
+        needed = [name for name in read if name not in produced]
+        fed = [name for name in needed if not self._is_stored(name)]
+        values = self._computed([*fed, *results])
         if not all(isinstance(values[name], np.ndarray) for name in fed):
             return None
-        outputs = [name for name in left if isinstance(values[name], np.ndarray)]
+        outputs = [name for name in results if isinstance(values[name], np.ndarray)]
         if not outputs:
             return None
         cut = ModelProto(ir_version=self._model.ir_version, producer_name=self._model.producer_name)
@@ -140,8 +140,8 @@ class _Cuttable:
         cut.graph.node.extend(self.nodes[at] for at in kept)
         cut.graph.initializer.extend(self._weights[name] for name in needed if name in self._weights)
         cut.graph.sparse_initializer.extend(self._sparse[name] for name in needed if name in self._sparse)
-        cut.graph.input.extend(_stated(name, values[name]) for name in fed)
-        cut.graph.output.extend(_stated(name, values[name]) for name in outputs)
+        cut.graph.input.extend(_value_info(name, values[name]) for name in fed)
+        cut.graph.output.extend(_value_info(name, values[name]) for name in outputs)
         operator = self.nodes[kept[-1]].op_type
         return Case(
             f"{operator} of {self._whole.name}",
@@ -153,16 +153,16 @@ class _Cuttable:
             self._whole.tag,
         )
 
-    def _is_known(self, name: str) -> bool:
-        is_held = name in self._weights or name in self._sparse or name in self._constants
-        return is_held and name not in self._whole.inputs
+    def _is_stored(self, name: str) -> bool:
+        is_stored = name in self._weights or name in self._sparse or name in self._constants
+        return is_stored and name not in self._whole.inputs
 
-    def _known(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def _computed(self, names: Sequence[str]) -> Mapping[str, Any]:
         new = [name for name in dict.fromkeys(names) if name not in self._values]
         if new:
             self._values.update(zip(new, self._inside(new), strict=True))
         return self._values
 
 
-def _stated(name: str, value: Array) -> ValueInfoProto:
+def _value_info(name: str, value: Array) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)

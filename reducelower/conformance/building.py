@@ -21,9 +21,9 @@ def element_type_of(array: Array) -> str:
 
 def takes(operator: str, opset: int, element_type: str) -> bool:
     """Whether an operator takes an element type as its first input at an opset version that has it."""
-    found = schema(operator, opset)
-    assert found is not None
-    return f"tensor({element_type})" in found.inputs[0].types
+    definition = schema(operator, opset)
+    assert definition is not None
+    return f"tensor({element_type})" in definition.inputs[0].types
 
 
 def make_case(
@@ -39,7 +39,7 @@ def make_case(
 ) -> Case:
     """A case for the last node; a Constant node that it reads may come first.
 
-    The name is unique for operator and opset version. Give the ranks of outputs if their sizes are known only at run
+    The name is unique for operator and opset version. Pass `output_ranks` if the outputs' sizes are known only at run
     time.
     """
     node = nodes[-1]

@@ -1,4 +1,4 @@
-"""A conformance case: one small model, its inputs, the expected outputs, and what is known of its node."""
+"""A conformance case: one small model, its inputs, the expected outputs, and the features of its node."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One model of a single node, before which a Constant may stand.
+    """A model of one node, possibly with a Constant before it.
 
     Attributes:
         name: unique in the suite and the same in every run.
-        tag: what is special about values or sizes, which the node does not show: ``huge``, ``tiny``, ``empty`` (a
+        tag: what is special about the values or sizes, since the node does not show it: ``huge``, ``tiny``, ``empty``
+        (a
             dimension of size 0) and so on; empty for ordinary ones.
         expected: the value of each output, from exact arithmetic.
     """
@@ -45,20 +46,20 @@ class Case:
 
     @cached_property
     def features(self) -> CaseFeatures:
-        """What facts may ask of the node (`runtimes.facts.When`); None for what is known only at run time."""
+        """The features that facts test (`runtimes.facts.When`); None for those known only at run time."""
         return CaseFeatures(self.model, self.opset)
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of model, inputs and expected outputs, so that results of another case are not taken for it."""
-        found = hashlib.sha256(self.model)
+        """A hash of model, inputs and expected outputs, so that stored results of a changed case are not reused."""
+        digest = hashlib.sha256(self.model)
         for name, value in self.inputs.items():
-            found.update(f"{name} {value.dtype} {value.shape}".encode())
-            found.update(np.ascontiguousarray(value).tobytes())
+            digest.update(f"{name} {value.dtype} {value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).tobytes())
         for value in self.expected:
-            found.update(f"{value.dtype} {value.shape}".encode())
-            found.update(np.ascontiguousarray(value).tobytes())
-        return found.hexdigest()[:16]
+            digest.update(f"{value.dtype} {value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).tobytes())
+        return digest.hexdigest()[:16]
 
 
 class CaseFeatures:
@@ -78,12 +79,12 @@ class CaseFeatures:
         return Features(graph.node[-1], NodeScope(scope, None))
 
     def __getattr__(self, name: str) -> Any:
-        """A feature; only called for one that was not asked for yet."""
-        if name.startswith("_"):  # such as what copying asks for
+        """Compute a feature on its first use."""
+        if name.startswith("_"):  # for example, `copy` looks up such names
             raise AttributeError(name)
         try:
-            found = getattr(self._node, name)
+            value = getattr(self._node, name)
         except RefusedError:
-            found = None
-        setattr(self, name, found)
-        return found
+            value = None
+        setattr(self, name, value)
+        return value

@@ -1,6 +1,6 @@
-"""The conditions that facts consist of: those to try on cases, and what each costs.
+"""The conditions of facts: which to try on cases, and what each costs.
 
-A condition is an entry of a fact's ``when`` (`runtimes.facts.When`): a feature of nodes, and what it may be.
+A condition is an entry of a fact's ``when`` (`runtimes.facts.When`): a feature of nodes, and its allowed values.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _COSTS = {
     "rank": 5,
     "output_types": 5,
 }
-"""What a condition on a feature costs readers and tools: what the node states is cheap, ranks have to be inferred."""
+"""The cost of a condition for readers and tools: what the node itself states is cheap, ranks have to be inferred."""
 
 FEATURES = (*_COSTS, "data", "rank_second", "vector", "no_values")
-"""All in which nodes of the suite differ."""
+"""All features in which nodes of the suite differ."""
 
 
-def allows(wanted: Any, found: Any) -> bool | None:
-    """Whether a feature may have a value; None if that is known only at run time."""
-    if found is None:
+def allows(allowed: Any, value: Any) -> bool | None:
+    """Whether a condition allows a value; None if the value is known only at run time."""
+    if value is None:
         return None
-    return bool(found is wanted if isinstance(wanted, bool) else found in wanted)
+    return bool(value is allowed if isinstance(allowed, bool) else value in allowed)
 
 
 def holds(when: Iterable[Condition], features: CaseFeatures) -> bool:
@@ -56,9 +56,9 @@ def cost(when: Conditions) -> int:
 
 
 def is_possible(when: Conditions, operator: str, opset: int) -> bool:
-    """Whether an opset version allows such a node: with axes as an input, with noop_with_empty_axes."""
-    found = schema(operator, opset)
-    attributes = frozenset() if found is None else frozenset(found.attributes)
+    """Whether an opset version has such nodes: with axes as an input or attribute, with noop_with_empty_axes."""
+    definition = schema(operator, opset)
+    attributes = frozenset() if definition is None else frozenset(definition.attributes)
     impossible = {
         "axes": {"initializer", "constant", "dynamic", "omitted"} if "axes" in attributes else {"attribute"},
         "noop": set() if "noop_with_empty_axes" in attributes else {"0", "1"},
@@ -66,9 +66,9 @@ def is_possible(when: Conditions, operator: str, opset: int) -> bool:
     return not any(wanted <= impossible[name] for name, wanted in when if name in impossible)
 
 
-def common(found: Sequence[CaseFeatures], name: str) -> Any:
-    """The condition that states a feature of nodes as narrowly as they allow; None if it is unknown or not alike."""
-    values = {getattr(features, name) for features in found}
+def common(nodes: Sequence[CaseFeatures], name: str) -> Any:
+    """The narrowest condition on a feature that is true of all these nodes; None if there is none or it is unknown."""
+    values = {getattr(features, name) for features in nodes}
     if None in values:
         return None
     first = next(iter(values))
@@ -88,7 +88,7 @@ def candidates(cases: Sequence[Case]) -> Iterator[list[Condition]]:
 
 
 def _alternatives(name: str, values: Sequence[Any]) -> Iterator[Any]:
-    """What a feature may be, of these values: one, all but one of those that belong together, or up or down to one."""
+    """Sets of these values to try: one value, all but one of a group, or a range that starts or ends at one."""
     if isinstance(values[0], bool):
         yield from values
         return
@@ -110,4 +110,4 @@ _FORMS = tuple(
     frozenset(forms.split())
     for forms in ("initializer constant", "initializer constant dynamic", "constant dynamic", "absent empty omitted")
 )
-"""Forms of axes that runtimes tell from others."""
+"""Groups of axes forms that runtimes treat alike."""

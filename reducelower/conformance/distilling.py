@@ -21,7 +21,7 @@ from reducelower.runtimes.facts import Evidence, Fact, Is, ModelFeature, When
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["Distilled", "NothingRightError", "distil", "is_told"]
+__all__ = ["Distilled", "NothingRightError", "distil", "is_described"]
 
 _EXTREME = ("huge", "tiny")
 
@@ -32,60 +32,60 @@ class NothingRightError(ValueError):
 
 @dataclass(frozen=True)
 class Distilled:
-    """The facts, and failing cases without a fact."""
+    """The runtime with its facts, and the failing cases that no fact describes."""
 
     runtime: Runtime
-    untold: tuple[Case, ...]
+    undescribed: tuple[Case, ...]
 
 
 def distil(probed: Probed, on: date) -> Distilled:
-    """Find the facts; the date is for the evidence.
+    """Find the facts. The date goes into their evidence.
 
     Raises:
-        NothingRightError: no Reduce operator was right anywhere, or no operator at all if none was tried.
+        NothingRightError: no Reduce operator was ever right or, if none was tried, no operator.
     """
     results = dict(zip((case.name for case in probed.cases), probed.results, strict=True))
-    reads = _read(probed.cases, results)
-    if not reads:
+    opsets = _readable_opsets(probed.cases, results)
+    if not opsets:
         first = next((result.detail for result in probed.results if result.detail), "no detail")
         raise NothingRightError(f"not one case came out right on {probed.runtime}; the first said: {first}")
-    cases = [case for case in probed.cases if case.opset in reads]
+    cases = [case for case in probed.cases if case.opset in opsets]
     evidence = Evidence(measured=f"{probed.runtime} {probed.version}".strip(), on=on)
-    facts = _of_models(cases, results, evidence)
+    facts = _model_facts(cases, results, evidence)
     for reductions in (True, False):
-        of_kind = [case for case in cases if not case.tag and (case.operator in REDUCTIONS) == reductions]
+        ordinary = [case for case in cases if not case.tag and (case.operator in REDUCTIONS) == reductions]
         for word in ("wrong", "refused"):
-            facts += _of_nodes(of_kind, results, word, evidence)
-    facts += _of_extremes([case for case in cases if case.tag in _EXTREME], results, facts, evidence)
+            facts += _node_facts(ordinary, results, word, evidence)
+    facts += _overflow_facts([case for case in cases if case.tag in _EXTREME], results, facts, evidence)
     runtime = Runtime(
         probed.runtime,
         probed.version,
         f"Measured by reducelower probe on {len(probed.cases)} models.",
-        Ranges.of(reads),
+        Ranges.of(opsets),
         _preferred(cases, results),
         tuple(facts),
     )
     failing = [case for case in cases if results[case.name].word != "right" and case.tag != OF_MODEL]
-    return Distilled(runtime, tuple(case for case in failing if not is_told(case, facts)))
+    return Distilled(runtime, tuple(case for case in failing if not is_described(case, facts)))
 
 
-def _of_models(cases: Sequence[Case], results: Mapping[str, Result], evidence: Evidence) -> list[Fact]:
-    """The facts about what models as a whole have: what came out right at no opset version."""
-    found: dict[str, list[Result]] = {}
+def _model_facts(cases: Sequence[Case], results: Mapping[str, Result], evidence: Evidence) -> list[Fact]:
+    """Facts about model features: those that were right at no opset version."""
+    by_feature: dict[str, list[Result]] = {}
     for case in cases:
         if case.tag == OF_MODEL:
-            found.setdefault(case.operator, []).append(results[case.name])
+            by_feature.setdefault(case.operator, []).append(results[case.name])
     facts = []
-    for feature, each in found.items():
-        if not any(result.word == "right" for result in each):
-            outcome: Is = "wrong" if any(result.word == "wrong" for result in each) else "refused"
+    for feature, feature_results in by_feature.items():
+        if not any(result.word == "right" for result in feature_results):
+            outcome: Is = "wrong" if any(result.word == "wrong" for result in feature_results) else "refused"
             says = f"{feature.capitalize()} {'give wrong values' if outcome == 'wrong' else 'are not supported'}."
             facts.append(Fact(says, outcome, evidence, model=frozenset({cast(ModelFeature, feature)})))
     return facts
 
 
-def _of_nodes(cases: Sequence[Case], results: Mapping[str, Result], word: str, evidence: Evidence) -> Iterator[Fact]:
-    """The facts about ordinary values."""
+def _node_facts(cases: Sequence[Case], results: Mapping[str, Result], word: str, evidence: Evidence) -> Iterator[Fact]:
+    """Facts about nodes with ordinary values."""
     verdicts = {case.name: results[case.name].word for case in cases}
     failing = {name: verdict == word for name, verdict in verdicts.items() if verdict in (word, "right")}
     for pattern in learn(cases, failing):
@@ -97,14 +97,14 @@ def _of_nodes(cases: Sequence[Case], results: Mapping[str, Result], word: str, e
         yield Fact(says, outcome, evidence, frozenset(pattern.operators), opsets=opsets, when=when)
 
 
-def _of_extremes(
-    cases: Sequence[Case], results: Mapping[str, Result], told: Sequence[Fact], evidence: Evidence
+def _overflow_facts(
+    cases: Sequence[Case], results: Mapping[str, Result], known_facts: Sequence[Fact], evidence: Evidence
 ) -> Iterator[Fact]:
-    """The facts about values whose result is finite although the obvious computation overflows."""
+    """Facts about values for which the plain computation overflows although the result is finite."""
     failing: dict[tuple[str, int, str], tuple[Case, bool]] = {}
     for case in cases:
         key, word = (case.operator, case.opset, case.features.element_types), results[case.name].word
-        if word == "right" or (word == "wrong" and not is_told(case, told)):
+        if word == "right" or (word == "wrong" and not is_described(case, known_facts)):
             failing[key] = max(failing.get(key, (case, False)), (case, word == "wrong"), key=itemgetter(1))
     for pattern in learn(
         [case for case, _ in failing.values()], {case.name: wrong for case, wrong in failing.values()}
@@ -117,8 +117,8 @@ def _of_extremes(
         yield Fact(says, "overflows", evidence, frozenset(pattern.operators), opsets=opsets, when=when)
 
 
-def is_told(case: Case, facts: Sequence[Fact]) -> bool:
-    """Whether a fact is true of a case; one about overflow is so only of extreme values."""
+def is_described(case: Case, facts: Sequence[Fact]) -> bool:
+    """Whether a fact describes a case; overflow facts describe only extreme values."""
     return any(
         (fact.outcome != "overflows" or case.tag in _EXTREME)
         and fact.concerns(case.operator, case.opset)
@@ -127,7 +127,7 @@ def is_told(case: Case, facts: Sequence[Fact]) -> bool:
     )
 
 
-def _read(cases: Sequence[Case], results: Mapping[str, Result]) -> tuple[int, ...]:
+def _readable_opsets(cases: Sequence[Case], results: Mapping[str, Result]) -> tuple[int, ...]:
     """The opset versions at which a reduction is right, or any operator if no reduction was tried."""
     telling = [case for case in cases if case.operator in REDUCTIONS] or list(cases)
     return tuple(sorted({case.opset for case in telling if results[case.name].word == "right"}))
@@ -136,9 +136,8 @@ def _read(cases: Sequence[Case], results: Mapping[str, Result]) -> tuple[int, ..
 def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
     """The newest opset version at which most plain reductions are right.
 
-    These have axes as an attribute or initializer, none negative, and keepdims written, as conversions write them.
-    Versions with only one form tried do not count. If no reduction was tried, it is the newest at which
-    anything is right.
+    Plain means as conversions write them: axes as an attribute or initializer, none negative, and keepdims written.
+    Versions at which few forms were tried do not count. If no reduction was tried, any operator counts.
     """
     counts: dict[int, list[bool]] = {}
     for case in cases:
@@ -146,7 +145,7 @@ def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
         if case.operator in REDUCTIONS and not case.tag and plain and case.features.keepdims != "unset":
             counts.setdefault(case.opset, []).append(results[case.name].word == "right")
     if not counts:
-        return max(_read(cases, results))
+        return max(_readable_opsets(cases, results))
     most = max(len(flags) for flags in counts.values())
     tried = {opset: flags for opset, flags in counts.items() if len(flags) > most / 4}
     return max(tried, key=lambda opset: (round(sum(tried[opset]) / len(tried[opset]), 3), opset))

@@ -1,4 +1,4 @@
-"""Conformance cases of what a model as a whole may have: functions, sparse weights, sizes with names."""
+"""Conformance cases of features of whole models: functions, sparse weights, sizes with names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _X = np.array([[1.5, -2.25, 3.0], [-0.5, 2.0, 1.0]], np.float32)
 
 
 def feature_cases(opset: int) -> Iterator[Case]:
-    """A case of each feature in `feature_cases.toml`."""
+    """A case for each feature in `feature_cases.toml`."""
     for feature, row in tomllib.loads((files(__package__) / "feature_cases.toml").read_text("utf-8")).items():
         imports = ", ".join([f'"": {opset}', *row.get("imports", ())])
         functions = row.get("functions", "").replace("$opset", str(opset))

@@ -1,7 +1,7 @@
-"""Facts from real models: each is converted by what is known and runs; of what fails, the smallest part is found.
+"""Find facts with real models: convert and run each, and find the smallest failing part.
 
-A fact about that part is added, as narrow as its evidence, and the models are converted again, until all are right, are
-refused with a reason, or fail in a part that no fact describes.
+A fact about that part is added, as narrow as its evidence, and the models are converted again. This ends when every
+model is right, is refused with a reason, or fails in a part that no fact describes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from reducelower.runtimes.runtime import Runtime
 __all__ = ["WHOLE", "FromModels", "facts_from_models"]
 
 WHOLE = "whole model"
-"""The tag of cases that are models of any size, and of their parts."""
+"""The tag of cases that are whole models, and of their parts."""
 
 _ROUNDS = 16
 """How often facts are added and the models converted again."""
 
 Look = Callable[[ModelProto, Case], Inside]
-"""Opens a converted model of a case, for values inside it."""
+"""Opens a converted model of a case, to read values inside it."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class FromModels:
     """What was found.
 
     Attributes:
-        runtime: with the facts added, and without those that are not true of a model.
-        changes: the result for every model, as it is and converted.
+        runtime: with the added facts, and without the untrue ones.
+        changes: the result for every model, original and converted.
         added: the facts that were added.
-        parts: by name of the model, the smallest part of it that was found to fail, at the last look.
-        untrue: facts that refused a model that is right as it is, with its name.
+        parts: the smallest failing part of each model, by the model's name.
+        untrue: facts that refused a model that is right without conversion, with its name.
     """
 
     probed: Probed
@@ -56,7 +56,7 @@ class FromModels:
 
     @property
     def left(self) -> tuple[Case, ...]:
-        """The models that fail, and no fact says so."""
+        """The models that fail although no fact says so."""
         return tuple(change.case for change in self.changes if change.is_bad)
 
 
@@ -71,7 +71,7 @@ def facts_from_models(
     version: str | None = None,
     tolerance: float | None = None,
 ) -> FromModels:
-    """Probe whole models (see `WHOLE`) on a runtime, and add what is found to what is known of it.
+    """Probe whole models (see `WHOLE`) on a runtime, and add the facts found to the known ones.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
@@ -93,8 +93,8 @@ def facts_from_models(
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
             if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-                wrongly = [fact for fact in facts if fact.told in change.after.detail]
-                untrue.update((fact, change.case.name) for fact in wrongly)
+                untrue_facts = [fact for fact in facts if fact.told in change.after.detail]
+                untrue.update((fact, change.case.name) for fact in untrue_facts)
         for whole in _failing(changes):
             key = (whole.name, whole.model)
             if key not in parts:
@@ -109,19 +109,21 @@ def facts_from_models(
         runtime = replace(runtime, facts=kept)
     else:
         changes = compare(worker, probed, fitted(runtime), how, known=verdicts)
-    found = {name: part for (name, _), part in parts.items() if part is not None}
-    return FromModels(probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), found, untrue)
+    failing_parts = {name: part for (name, _), part in parts.items() if part is not None}
+    return FromModels(
+        probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), failing_parts, untrue
+    )
 
 
 def _failing(changes: Sequence[Change]) -> list[Case]:
-    """The models that are not right, as they are converted now, and not refused with a reason."""
+    """The converted models that fail without a stated reason."""
     return [replace(change.case, model=change.made.model) for change in changes if change.is_bad and change.made]
 
 
 def _fact(
     part: Part, whole: Case, inside: Inside, run: Callable[[Case], Verdict], measured: str, on: date
 ) -> Fact | None:
-    """The fact about a part, and about the other nodes of the model that are written like it."""
+    """The fact about a part, and about similar nodes of the model."""
     failing, right = [part], []
     if len(part.nodes) == 1:
         others = list(alone(whole, part.nodes[0].op_type, inside, run))

@@ -19,13 +19,13 @@ __all__ = ["Verdict", "Word", "judge", "judge_whole"]
 Word = Literal["right", "wrong", "refused"]
 
 _RELATIVE = {"float16": 4e-3, "float32": 2e-5, "float64": 2e-5}
-"""The relative error allowed. Double is allowed that of float32: computing it in float32 is coarse, not wrong, and
+"""The allowed relative error. Double has that of float32: computing it in float32 is imprecise, not wrong, and
 `Verdict.kind` says so."""
 
-_IN_DOUBLE = 1e-10
+_DOUBLE_TOLERANCE = 1e-10
 
-_OF_LARGEST = 1e-3
-"""How far values of whole models may be apart, as a part of the largest one: runtimes add up in orders of their own."""
+_LOOSE_TOLERANCE = 1e-3
+"""The allowed error of whole models, relative to the largest value: runtimes add up in different orders."""
 
 _LONGEST = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
@@ -38,8 +38,8 @@ class Verdict:
 
     Attributes:
         kind: for wrong: ``shape``, ``values``, ``overflow`` (infinity or NaN where the result is finite) or
-            ``outputs`` (not as many as there are); for refused: ``error``, ``crash`` or ``hang``; for right: nothing,
-            ``element type`` (the values in another element type) or ``precision`` (double computed in float32).
+            ``outputs`` (not as many as there are); for refused: ``error``, ``crash`` or ``hang``; for right: empty,
+            ``element type`` (the right values in another element type) or ``precision`` (double computed in float32).
         detail: the actual and the expected value, or what the runtime said.
     """
 
@@ -51,22 +51,22 @@ class Verdict:
 def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
     """Compare an answer with what the case expects.
 
-    The tolerance is a relative error allowed for every element type, if it is more than the default for that type; for
-    runtimes that compute in a narrower type.
+    The tolerance is a relative error that is allowed for every element type, unless the type's default is larger. It is
+    for runtimes that compute in a narrower type.
     """
     return _judge(case, answer, partial(_compare, tolerance=tolerance))
 
 
 def judge_whole(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
-    """Compare an answer with what a whole model gives: values may be off by a part of the largest one of the tensor.
+    """Compare an answer with the outputs of a whole model; the allowed error is relative to a tensor's largest value.
 
-    Integers of eight bits may be off by one, since what is rounded to them may be.
+    8-bit integers may be off by one, since they are rounded from values with that error.
     """
     return _judge(case, answer, partial(_compare_loosely, tolerance=tolerance))
 
 
 def _judge(case: Case, answer: Answer, compare: Callable[[Array, Array], Verdict]) -> Verdict:
-    """The first verdict on an output that is wrong, or else that on the first."""
+    """The verdict on the first wrong output, or else on the first output."""
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
@@ -96,7 +96,7 @@ def _compare(got: Array, wanted: Array, tolerance: float) -> Verdict:
         return Verdict("wrong", kind, f"{_number(got[at])}{place}, expected {_number(wanted[at])}")
     if got.dtype != wanted.dtype:
         return Verdict("right", "element type", f"{element_type_of(got)}, expected {element_type_of(wanted)}")
-    if wanted.dtype == np.float64 and not np.allclose(got, wanted, rtol=_IN_DOUBLE, atol=0, equal_nan=True):
+    if wanted.dtype == np.float64 and not np.allclose(got, wanted, rtol=_DOUBLE_TOLERANCE, atol=0, equal_nan=True):
         return Verdict("right", "precision", "the double came with the precision of float")
     return Verdict("right")
 
@@ -109,7 +109,7 @@ def _compare_loosely(got: Array, wanted: Array, tolerance: float) -> Verdict:
     allowed = 1.0 if wanted.dtype.itemsize == 1 and wanted.dtype.kind in "iu" else 0.0
     if wanted.dtype.kind == "f":
         finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
-        allowed = max(tolerance, _OF_LARGEST) * float(finite.max(initial=1e-9))
+        allowed = max(tolerance, _LOOSE_TOLERANCE) * float(finite.max(initial=1e-9))
     with np.errstate(all="ignore"):
         far = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
@@ -128,8 +128,9 @@ def _close(got: Array, wanted: Array, tolerance: float) -> Array:
         return np.asarray(got == wanted)
     relative = max(_RELATIVE[wanted.dtype.name], tolerance)
     with np.errstate(all="ignore"):
-        # Of the magnitudes in the suite none cancels, so the distance counts from the result itself; what is near zero
-        # (the logarithm of nearly one) counts from one unit. Tiny results are told from zero by their own size.
+        # No values in the suite cancel, so the error is relative to the result itself. Results near zero (the logarithm
+        # of nearly one) are compared as if they were one. Tiny results are relative to their own size, to differ from
+        # zero.
         scale = np.abs(wanted.astype(np.float64))
         scale = np.where((scale > 1e-3) & (scale < 1), 1, scale)
         distance = np.abs(got.astype(np.float64) - wanted.astype(np.float64))

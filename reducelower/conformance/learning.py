@@ -1,7 +1,7 @@
 """Find the conditions that are true of failing cases and of no right case.
 
-A greedy cover, operator by operator: of all conjunctions of up to three conditions, each at the opset versions where it
-is true of no right case, take the one that explains most failures, until every failure is explained.
+A greedy cover for each operator: among all conjunctions of up to three conditions, each at the opset versions where it
+is true of no right case, take the one that explains most failures, and repeat until every failure is explained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reducelower.model.schemas import since_version
 __all__ = ["Pattern", "learn"]
 
 _CONDITIONS = (2, 3)
-"""Most conditions of a conjunction; more are tried only on what fewer do not explain."""
+"""The maximum number of conditions: three are tried only for failures that two do not explain."""
 
 Opsets = tuple[int, ...]
 
@@ -26,8 +26,8 @@ class Pattern:
     """What fails: nodes of these operators, in models of these opset versions, under these conditions.
 
     Attributes:
-        operators, opsets: sorted; of the versions those that were probed.
-        explains: names of the failing cases that this is true of.
+        operators, opsets: sorted; only probed versions.
+        explains: names of the failing cases that match.
     """
 
     operators: tuple[str, ...]
@@ -37,23 +37,23 @@ class Pattern:
 
 
 def learn(cases: Sequence[Case], failing: Mapping[str, bool]) -> list[Pattern]:
-    """The patterns of failures, those of several operators together where they are the same.
+    """The patterns of failures; equal patterns of several operators are merged.
 
-    `failing` says by case name whether it failed in this way or was right; cases that failed in another way are not in
-    it. Failures that no condition distinguishes from right cases are left out.
+    `failing` maps case names to whether the case failed in this way (True) or was right (False); cases that failed in
+    another way are not in it. Failures that no condition distinguishes from right cases are left out.
     """
-    found: dict[object, Pattern] = {}
+    patterns: dict[object, Pattern] = {}
     for operator in sorted({case.operator for case in cases}):
         for pattern in _Learner(operator, [case for case in cases if case.operator == operator], failing).patterns():
             key = pattern.opsets, frozenset(pattern.when)
-            same = found.get(key, replace(pattern, operators=(), explains=frozenset()))
-            operators = (*same.operators, operator)
-            found[key] = replace(same, operators=operators, explains=same.explains | pattern.explains)
-    return sorted(found.values(), key=lambda pattern: -len(pattern.explains))
+            merged = patterns.get(key, replace(pattern, operators=(), explains=frozenset()))
+            operators = (*merged.operators, operator)
+            patterns[key] = replace(merged, operators=operators, explains=merged.explains | pattern.explains)
+    return sorted(patterns.values(), key=lambda pattern: -len(pattern.explains))
 
 
 class _Learner:
-    """What is learnt of one operator. Sets of cases are whole numbers, one bit for each case."""
+    """Learns the patterns of one operator. Sets of cases are integers with one bit for each case."""
 
     def __init__(self, operator: str, cases: Sequence[Case], failing: Mapping[str, bool]) -> None:
         self._operator = operator
@@ -69,84 +69,84 @@ class _Learner:
 
     def patterns(self) -> Iterator[Pattern]:
         """The patterns, the one that explains most first."""
-        left = self._failing
+        rest = self._failing
         for most in _CONDITIONS:
-            tried = [self._where(when, bits) for when, bits in self._conjunctions(most)] if left else []
-            while left:
-                when, opsets, bits = max(tried, key=lambda item: (item[2] & left).bit_count() - cost(item[0]) / 100)
-                if not bits & left:
+            tried = [self._at_opsets(when, bits) for when, bits in self._conjunctions(most)] if rest else []
+            while rest:
+                when, opsets, bits = max(tried, key=lambda item: (item[2] & rest).bit_count() - cost(item[0]) / 100)
+                if not bits & rest:
                     break
-                narrow = _narrowed(when, self._in(bits & left))
-                explained = frozenset(case.name for case in self._in(bits) if holds(narrow, case.features))
+                narrow = _narrowed(when, self._cases_of(bits & rest))
+                explained = frozenset(case.name for case in self._cases_of(bits) if holds(narrow, case.features))
                 yield Pattern((self._operator,), opsets, narrow, explained)
-                left &= ~bits
+                rest &= ~bits
 
     def _conjunctions(self, most: int) -> Iterator[tuple[Conditions, int]]:
         """The cheapest conjunction for each set of cases with a failure."""
-        groups = [{self._met(condition): condition for condition in group} for group in candidates(self._cases)]
+        groups = [{self._matching(condition): condition for condition in group} for group in candidates(self._cases)]
         frontier: dict[int, tuple[Conditions, int]] = {(1 << len(self._cases)) - 1: ((), 0)}
-        met = set(frontier)
+        seen = set(frontier)
         for _ in range(most + 1):
             longer: dict[int, tuple[Conditions, int]] = {}
             for bits, (when, start) in sorted(frontier.items(), key=lambda item: cost(item[1][0])):
                 yield when, bits
                 for at in range(start, len(groups) if bits & self._right else start):
-                    for own, condition in groups[at].items():
-                        both = bits & own
-                        if both & self._failing and both not in met:
-                            met.add(both)
+                    for condition_bits, condition in groups[at].items():
+                        both = bits & condition_bits
+                        if both & self._failing and both not in seen:
+                            seen.add(both)
                             longer[both] = (*when, condition), at + 1
             frontier = longer
 
-    def _met(self, condition: tuple[str, object]) -> int:
-        """The cases of which a condition is true, and right ones of which it may be true when they run."""
+    def _matching(self, condition: tuple[str, object]) -> int:
+        """The cases that match a condition, and right ones that may match it at run time."""
         name, wanted = condition
         known = [allows(wanted, getattr(case.features, name)) for case in self._cases]
         return self._bits(flag or (flag is None and self._right >> at & 1) for at, flag in enumerate(known))
 
-    def _where(self, when: Conditions, bits: int) -> tuple[Conditions, Opsets, int]:
+    def _at_opsets(self, when: Conditions, bits: int) -> tuple[Conditions, Opsets, int]:
         """A conjunction, the opset versions at which it is true of failures and of no right case, and the failures."""
         known = {opset: self._verdict(when, bits & cell, cell) for opset, cell in self._cells.items()}
         opsets = _carried(self._operator, known, lambda opset: is_possible(when, self._operator, opset))
         return when, opsets, bits & self._failing & sum(self._cells[opset] for opset in opsets)
 
     def _verdict(self, when: Conditions, bits: int, cell: int) -> bool | None:
-        """Whether a conjunction is true of failures and of no right case; None if an opset version does not tell.
+        """Whether a conjunction is true of failures and of no right case; None if an opset version does not show it.
 
-        Conditions say no more than none do of a single case, so it only continues what is known.
+        With a single case, conditions distinguish nothing, so the verdict of the versions before is kept.
         """
         if not bits:
             return None
         explains = not bits & self._right and bool(bits & self._failing)
         return None if explains and when and cell.bit_count() == 1 else explains
 
-    def _in(self, bits: int) -> list[Case]:
+    def _cases_of(self, bits: int) -> list[Case]:
         return [case for at, case in enumerate(self._cases) if bits >> at & 1]
 
 
-def _carried(operator: str, known: Mapping[int, bool | None], is_possible: Callable[[int], bool]) -> Opsets:
-    """The opset versions at which something is true of an operator, of those that are listed, the oldest first.
+def _carried(operator: str, verdicts: Mapping[int, bool | None], is_possible: Callable[[int], bool]) -> Opsets:
+    """The opset versions, oldest first, at which a verdict is true or can be assumed.
 
-    A version of which nothing is known counts as the one before, since runtimes have one importer for a span of
-    versions; those before the first known one count as it if the operator is the same or no such node is possible.
+    A version without a verdict has the verdict of the one before, since runtimes have one importer for a span of
+    versions. Versions before the first verdict have that one if the operator is the same or no such node is possible.
     """
-    first = next((opset for opset, flag in known.items() if flag is not None), None)
+    first = next((opset for opset, flag in verdicts.items() if flag is not None), None)
     if first is None:
         return ()
-    state: bool | None = None
-    found = []
-    for opset, flag in known.items():
-        state = state if flag is None else flag
-        is_before = state is None and known[first]
-        if state or (
+    verdict: bool | None = None
+    opsets = []
+    for opset, flag in verdicts.items():
+        verdict = verdict if flag is None else flag
+        is_before = verdict is None and verdicts[first]
+        if verdict or (
             is_before and (since_version(operator, opset) == since_version(operator, first) or not is_possible(opset))
         ):
-            found.append(opset)
-    return tuple(found)
+            opsets.append(opset)
+    return tuple(opsets)
 
 
 def _narrowed(when: Conditions, cases: Sequence[Case]) -> Conditions:
-    """The conditions without alternatives that none of these cases has."""
+    """The conditions without values that none of these cases has."""
     return tuple(
         (name, wanted & {getattr(case.features, name) for case in cases} if isinstance(wanted, frozenset) else wanted)
         for name, wanted in when

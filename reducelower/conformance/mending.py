@@ -1,4 +1,4 @@
-"""Run each case after a conversion for the facts found, and exclude forms that are no better from these facts."""
+"""Convert each case by the facts found, run it again, and exclude replacement forms that are no better."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOOL_REFUSED = "refused by the conversion"
 """The kind of verdict on a case that the conversion refused with a reason."""
 
 _ROUNDS = 8
-"""How often forms that are no better are excluded and others tried."""
+"""How often other forms are tried."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Change:
     """One case before and after.
 
     Attributes:
-        after: the result after conversion; ``refused`` with the kind `TOOL_REFUSED` if that was refused.
-        made: what the conversion made of it; None if it was refused.
+        after: the verdict after conversion; ``refused`` with the kind `TOOL_REFUSED` if the conversion refused it.
+        made: the converted model; None if the conversion refused it.
     """
 
     case: Case
@@ -68,7 +68,7 @@ class Change:
 
     @property
     def is_told_wrong(self) -> bool:
-        """Whether it is wrong and the conversion said so."""
+        """Whether the result is wrong and the conversion said so."""
         return self.made is not None and bool(self.made.unmended) and self.after.word == "wrong"
 
     @property
@@ -80,7 +80,7 @@ class Change:
 
 
 def fitted(runtime: Runtime) -> Transform:
-    """What ``--for`` does for a runtime, without verification."""
+    """The conversion that ``--for`` does for a runtime, without verification."""
     target = Target(runtime=runtime)
 
     def transform(model: bytes) -> Converted:
@@ -129,8 +129,9 @@ def compare(
 def mended(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that exclude forms that are no better, and the result for every case.
 
-    A form that breaks right nodes, or fails more nodes than it repairs, is excluded for the nodes of that fact, or for
-    those that one condition distinguishes from the repaired ones. A fact that gets a right node refused is dropped.
+    A form that breaks right nodes, or fails for more nodes than it repairs, is excluded from the fact, or only for
+    nodes that one condition distinguishes from the repaired ones. A fact that causes a right node to be refused is
+    dropped.
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
@@ -143,47 +144,47 @@ def mended(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL
 
 
 def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
-    tried: dict[tuple[Fact, str], tuple[list[CaseFeatures], list[CaseFeatures]]] = {}
+    outcomes: dict[tuple[Fact, str], tuple[list[CaseFeatures], list[CaseFeatures]]] = {}
     breaking: set[tuple[Fact, str]] = set()
-    needless: set[Fact] = set()
+    dropped: set[Fact] = set()
     for change in changes:
         if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-            needless.update(fact for fact in runtime.facts if fact.told in change.after.detail)
+            dropped.update(fact for fact in runtime.facts if fact.told in change.after.detail)
         for site in change.made.sites if change.made is not None else ():
             fact = _reason(runtime, site, change.case.features)
             if fact is not None:
-                way = site.rule.removesuffix(f" for {runtime.name}").split("; ")[-1]
-                tried.setdefault((fact, way), ([], []))[change.after.word == "right"].append(change.case.features)
+                form = site.rule.removesuffix(f" for {runtime.name}").split("; ")[-1]
+                outcomes.setdefault((fact, form), ([], []))[change.after.word == "right"].append(change.case.features)
                 if change.before.word == "right" != change.after.word:
-                    breaking.add((fact, way))
-    corrected: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in needless}
-    for (fact, way), (failing, right) in tried.items():
+                    breaking.add((fact, form))
+    corrected: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in dropped}
+    for (fact, form), (failing, right) in outcomes.items():
         if failing and fact in corrected:
-            *narrow, whole = corrected[fact]
-            when = _telling(fact, failing, right)
-            if when is None and len(failing) <= len(right) and (fact, way) not in breaking:
+            *narrow, general = corrected[fact]
+            when = _narrowed_when(fact, failing, right)
+            if when is None and len(failing) <= len(right) and (fact, form) not in breaking:
                 continue
             if when is None:
-                corrected[fact] = [_without(each, way) for each in (*narrow, whole)]
+                corrected[fact] = [_without(each, form) for each in (*narrow, general)]
             else:
-                same = next((each for each in narrow if each.when == when), None)
-                others = [each for each in narrow if each is not same]
-                corrected[fact] = [_without(same or replace(fact, when=when), way), *others, whole]
+                narrowed = next((each for each in narrow if each.when == when), None)
+                others = [each for each in narrow if each is not narrowed]
+                corrected[fact] = [_without(narrowed or replace(fact, when=when), form), *others, general]
     return tuple(fact for facts in corrected.values() for fact in facts)
 
 
 def _reason(runtime: Runtime, site: Site, features: CaseFeatures) -> Fact | None:
-    """The fact that a site was rewritten for, or one that says the same if axes are written differently now."""
-    said = [fact for fact in runtime.facts if fact.told == site.because and fact.is_about(site.op_type)]
-    return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
+    """The fact that a site was rewritten for, or one with the same text if axes are written differently now."""
+    candidates = [fact for fact in runtime.facts if fact.told == site.because and fact.is_about(site.op_type)]
+    return next((fact for fact in candidates if fact.when.matches(features)), candidates[0] if candidates else None)
 
 
-def _without(fact: Fact, way: str) -> Fact:
-    return replace(fact, not_by=fact.not_by | {way})
+def _without(fact: Fact, form: str) -> Fact:
+    return replace(fact, not_by=fact.not_by | {form})
 
 
-def _telling(fact: Fact, failing: Sequence[CaseFeatures], right: Sequence[CaseFeatures]) -> When | None:
-    """The conditions of a fact, narrowed to nodes that a form fails for, if one feature distinguishes them."""
+def _narrowed_when(fact: Fact, failing: Sequence[CaseFeatures], right: Sequence[CaseFeatures]) -> When | None:
+    """The conditions of a fact, narrowed to the nodes for which a form fails, if one feature distinguishes them."""
     for name in FEATURES if right else ():
         wanted, others = common(failing, name), [getattr(features, name) for features in right]
         if wanted is not None and not any(allows(wanted, value) for value in others):

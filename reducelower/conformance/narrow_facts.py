@@ -1,7 +1,7 @@
-"""A fact about the very form of node that failed in a real model: as narrow as its evidence.
+"""A fact about exactly the form of node that failed in a real model: as narrow as its evidence.
 
-All that the failing nodes have in common is a condition, their attributes, element types and ranks. Where that is true
-of a right node too, whatever else tells them apart is added. Nothing is left out because it probably does not matter.
+Everything that the failing nodes have in common becomes a condition: attributes, element types and ranks. If a right
+node matches as well, the other features that tell them apart are added. Nothing is dropped as probably irrelevant.
 """
 
 from __future__ import annotations
@@ -22,77 +22,79 @@ from reducelower.runtimes.ranges import Ranges
 __all__ = ["narrow_fact"]
 
 _FORM = ("element_types", "second_types", "output_types", "rank", "rank_second", "attributes")
-"""What is always stated, where it is known: the form of a node, as two people would compare it."""
+"""Features that are always stated if known: the form of a node."""
 
-_SAID = ("element_types", "output_types", "attributes", "after")
+_IN_SENTENCE = ("element_types", "output_types", "attributes", "after")
 
 _LONGEST = 60
-"""Of a condition on an attribute; what is longer holds a tensor, and no two models have the same."""
+"""The longest condition on an attribute; longer ones contain a tensor, which no two models share."""
 
 _OTHERS = tuple(field.name for field in fields(When) if field.name not in (*_FORM, "made", "after"))
 
 
 def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Evidence) -> Fact | None:
-    """The fact that is true of failing parts and of no right one; None if no condition tells them apart.
+    """The fact that is true of all failing parts and of no right one; None if no condition tells them apart.
 
-    A part is a node, or a node behind the one that computes its first input; all failing ones are of one operator and
-    opset version, and so are the right ones.
+    A part is a node, possibly preceded by the node that computes its first input. All parts have the same operator and
+    opset version.
     """
     first = failing[0]
     if first.nodes[-1].domain not in DEFAULT_DOMAINS:
         return None  # facts are about ONNX's own operators
     node, opset = first.nodes[-1], first.case.opset
-    found = [part.case.features for part in failing]
-    stated = {name: value for name in _FORM if (value := _stated(found, name)) is not None}
+    nodes = [part.case.features for part in failing]
+    when = {name: value for name in _FORM if (value := _shared(nodes, name)) is not None}
     if len(first.nodes) > 1:
         if len(first.nodes) > 2 or not _reads_first(first):
             return None
-        stated["after"] = frozenset({first.nodes[0].op_type})
+        when["after"] = frozenset({first.nodes[0].op_type})
     for name in _OTHERS:
-        wrongly = [part.case.features for part in right if holds(stated.items(), part.case.features)]
-        value = _stated(found, name)
-        if value is not None and not all(holds([(name, value)], features) for features in wrongly):
-            stated[name] = value
-    if any(holds(stated.items(), part.case.features) for part in right):
+        still_matching = [part.case.features for part in right if holds(when.items(), part.case.features)]
+        value = _shared(nodes, name)
+        if value is not None and not all(holds([(name, value)], features) for features in still_matching):
+            when[name] = value
+    if any(holds(when.items(), part.case.features) for part in right):
         return None
     results = [Result.of(part.case, "", "", part.verdict) for part in failing]
     return Fact(
-        sentence([node.op_type], _worth_saying(stated, found[0]), results),
+        sentence([node.op_type], _for_sentence(when, nodes[0]), results),
         "wrong" if all(part.verdict.word == "wrong" for part in failing) else "refused",
         evidence,
         frozenset({node.op_type}),
         opsets=_same_operator(node.op_type, opset),
-        when=When(**stated),
+        when=When(**when),
     )
 
 
-def _worth_saying(stated: Mapping[str, Any], first: CaseFeatures) -> Conditions:
-    """The conditions for a sentence: without defaults, and without the type of a result that is that of the data."""
-    said = dict(stated)
-    if said.get("output_types") == said.get("element_types"):
-        said.pop("output_types", None)
-    said["attributes"] = [text for text in stated.get("attributes", ()) if text.partition("=")[0] in first.attributes]
-    return tuple((name, frozenset(said[name])) for name in _SAID if said.get(name))
+def _for_sentence(when: Mapping[str, Any], first: CaseFeatures) -> Conditions:
+    """The conditions for a sentence: without defaults, and without an output type that equals the input type."""
+    conditions = dict(when)
+    if conditions.get("output_types") == conditions.get("element_types"):
+        conditions.pop("output_types", None)
+    conditions["attributes"] = [
+        text for text in when.get("attributes", ()) if text.partition("=")[0] in first.attributes
+    ]
+    return tuple((name, frozenset(conditions[name])) for name in _IN_SENTENCE if conditions.get(name))
 
 
 def _reads_first(part: Part) -> bool:
-    """Whether the last node reads a result of the one before as its first input."""
+    """Whether the first input of the last node is an output of the one before."""
     before, last = part.nodes
     return last.input[:1] != [] and last.input[0] in before.output
 
 
-def _stated(found: Sequence[CaseFeatures], name: str) -> Any:
-    """The condition that states a feature of nodes; None if it is unknown, not alike, or there is no such input."""
-    if name == "rank_second" and not all(features.second_types for features in found):
+def _shared(nodes: Sequence[CaseFeatures], name: str) -> Any:
+    """The condition on a feature that all nodes share; None if it is unknown, differs, or there is no such input."""
+    if name == "rank_second" and not all(features.second_types for features in nodes):
         return None
     if name != "attributes":
-        return common(found, name)
-    shared = frozenset.intersection(*(features.attributes or frozenset() for features in found))
+        return common(nodes, name)
+    shared = frozenset.intersection(*(features.attributes or frozenset() for features in nodes))
     return frozenset(text for text in shared if "=" in text and len(text) <= _LONGEST) or None
 
 
 def _same_operator(op_type: str, opset: int) -> Ranges:
-    """The opset versions at which a node means what it means at one: a runtime has one importer for these."""
+    """The opset versions with the same definition of an operator: a runtime has one importer for them."""
     since = since_version(op_type, opset)
     later = min((version for version in versions(op_type) if version > since), default=None)
     return Ranges(((since, None if later is None else later - 1),))

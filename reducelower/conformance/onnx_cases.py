@@ -19,27 +19,27 @@ __all__ = ["cases_of"]
 
 
 def cases_of(op_type: str) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
-    """onnx's cases of one node of the operator, with the values they feed: one of each form.
+    """onnx's single-node cases of the operator, with their input values: one for each form.
 
-    Of a form are those of the same attributes, and of inputs of the same element types, ranks and whole numbers.
+    Cases have the same form if their attributes, the element types and ranks of inputs, and int64 inputs are equal.
     """
-    met = set[object]()
+    seen = set[object]()
     for case in _cases(op_type):
-        model, (given, _) = case.model, case.data_sets[0]
+        model, (inputs, _) = case.model, case.data_sets[0]
         node = model.graph.node[0]
-        if not is_repeatable(node) or not all(isinstance(value, np.ndarray) for value in given):
+        if not is_repeatable(node) or not all(isinstance(value, np.ndarray) for value in inputs):
             continue
         attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)
-        inputs = [(value.dtype, value.ndim, value.tolist() if value.dtype == np.int64 else ()) for value in given]
-        form = repr((opset_of(model), attributes, [bool(name) for name in (*node.input, *node.output)], inputs))
-        if form not in met:
-            met.add(form)
-            yield case.name, model, dict(zip([value.name for value in model.graph.input], given, strict=True))
+        input_forms = [(value.dtype, value.ndim, value.tolist() if value.dtype == np.int64 else ()) for value in inputs]
+        form = repr((opset_of(model), attributes, [bool(name) for name in (*node.input, *node.output)], input_forms))
+        if form not in seen:
+            seen.add(form)
+            yield case.name, model, dict(zip([value.name for value in model.graph.input], inputs, strict=True))
 
 
 @cache
 def _cases(op_type: str) -> list[Any]:
-    """Those in modules that are named like the operator: they are computed when loaded, for which all take seconds."""
+    """The cases in modules named like the operator. Loading a module computes its cases; all of them take seconds."""
     from onnx.backend.test.case import node
 
     with warnings.catch_warnings():

@@ -26,7 +26,8 @@ _FOUR = ("float", "double", "int32", "int64")
 _MIXED = np.array([[1.5, -2.25, 3.0, -0.5], [2.0, 1.0, -1.0, 4.0], [0.25, -3.5, 2.5, 1.25]])
 _OTHER = np.array([[1.5, 2.0, -1.0, 0.5], [2.0, -1.0, 3.0, 4.0], [0.5, 1.75, 2.5, -1.25]])
 _CLOSE = np.array([[1.5, -1.0, 4.0, -0.75], [2.0, -1.0, -2.0, -4.0], [0.5, -3.5, -2.5, 1.0]])
-"""Some are equal to the first values, and of two negative ones each is sometimes the larger."""
+"""Some values equal those of `_MIXED`; among pairs of negative ones, sometimes the first and sometimes the other is
+larger."""
 _POSITIVE = np.abs(_MIXED)
 _NOT_ZERO = np.where(np.abs(_OTHER) < 1, 2.0, _OTHER)
 _INFINITE = np.array([[np.inf, -2.25, 3.0, -np.inf], [2.0, 1.0, -np.inf, 4.0], [0.25, -3.5, np.inf, 1.25]])
@@ -42,7 +43,7 @@ def _dtype(element_type: str) -> np.dtype[np.generic]:
 
 
 def _typed(value: Any, element_type: str) -> Any:
-    """A value in double in another element type; any other as it is."""
+    """A double array cast to an element type; any other value unchanged."""
     if not isinstance(value, np.ndarray) or value.dtype != np.float64:
         return value
     return value > 0 if element_type == "bool" else value.astype(_dtype(element_type))
@@ -50,12 +51,12 @@ def _typed(value: Any, element_type: str) -> Any:
 
 @dataclass(frozen=True)
 class _Form:
-    """A node, and what it reads.
+    """A form of a node and its inputs.
 
     Attributes:
-        fed: its first inputs.
-        others: the inputs after these, which are constant, by name, and attributes that are numbers.
-        gives: the element type of a result that is not of the first input's type.
+        fed: its first inputs, which are graph inputs.
+        others: by name, the constant inputs after these, and numeric attributes.
+        gives: the element type of the result if it differs from the first input's.
     """
 
     name: str
@@ -65,7 +66,7 @@ class _Form:
 
 
 def _of(types: Sequence[str], *fed: Array, name: str = "", **others: Any) -> list[_Form]:
-    """A form for each element type, which takes the place of double."""
+    """The form in each of these element types; double arrays are cast to it."""
     return [
         _Form(
             f"{kind} {name}".strip(),
@@ -77,7 +78,7 @@ def _of(types: Sequence[str], *fed: Array, name: str = "", **others: Any) -> lis
 
 
 def _pairs(first: Array, other: Array, types: Sequence[str] = _NUMBERS) -> list[_Form]:
-    """Forms of two inputs, of which the second is one row as well."""
+    """Forms with two inputs of the same shape, and forms where the second is a single row."""
     few = [kind for kind in ("float", "int64") if kind in types]
     return [*_of(types, first, other), *_of(few, first, other[1], name="broadcast")]
 
@@ -101,7 +102,7 @@ def _resized(one: Array, several: Array, scalar: Array) -> list[_Form]:
 
 
 def _shaped(data: Array, *sizes: int) -> list[_Form]:
-    """Forms of Reshape and Expand, by a constant shape and by one that is fed."""
+    """Forms of Reshape and Expand, with a constant shape and with one that is a graph input."""
     shape = np.array(sizes)
     return [*_of(_FOUR, data, name="constant", shape=shape), *_of(["float"], data, shape, name="fed")]
 
@@ -161,7 +162,7 @@ PARTS = tuple(sorted(_FORMS))
 
 
 def part_cases(operator: str, opset: int) -> Iterator[Case]:
-    """The cases of an operator at an opset version; none if the version lacks operator or type."""
+    """The cases of an operator at an opset version, without types that the version lacks."""
     if schema(operator, opset) is None:
         return
     for form in _FORMS[operator]:
@@ -181,15 +182,15 @@ def _case(form: _Form, operator: str, opset: int) -> Case:
         nodes.insert(0, helper.make_node("Greater", ["a", "b"], ["condition"]))
         node.input.insert(0, "condition")
         inputs = {"a": _typed(_MIXED, "float"), "b": _typed(_OTHER, "float"), **inputs}
-    found = _computed(nodes, opset, {**inputs, **constants})
-    if found.dtype == np.float64:
-        found = found.astype(_dtype(form.gives) if form.gives else form.fed[0].dtype)
+    expected = _computed(nodes, opset, {**inputs, **constants})
+    if expected.dtype == np.float64:
+        expected = expected.astype(_dtype(form.gives) if form.gives else form.fed[0].dtype)
     tag = "huge" if "huge" in form.name else ""
-    return make_case(form.name, nodes, opset, inputs, [found], initializers=constants, tag=tag)
+    return make_case(form.name, nodes, opset, inputs, [expected], initializers=constants, tag=tag)
 
 
 def _computed(nodes: Sequence[NodeProto], opset: int, values: Mapping[str, Array]) -> Array:
-    """The result of nodes, floats in double."""
+    """The result of the nodes, with floats computed in double."""
     from onnx.reference import ReferenceEvaluator  # slow to import
 
     graph = helper.make_graph(nodes, "part", [ValueInfoProto(name=name) for name in values], [])

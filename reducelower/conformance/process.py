@@ -1,4 +1,4 @@
-"""A worker process that runs models, and is started again if a model ends it."""
+"""A worker process that runs models, and starts again if a model crashes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reducelower.conformance.runtimes import adapter
 __all__ = ["Answer", "Subject", "UnusableError", "Worker", "status_text"]
 
 _STARTING = 120.0
-"""Seconds that a worker may take to import its runtime; compilers of several gigabytes do take that long."""
+"""Seconds that a worker may take to import its runtime; compilers of several gigabytes take that long."""
 
 
 class UnusableError(Exception):
@@ -33,7 +33,7 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is probed: a name for the results, the arguments of the worker, and its Python."""
+    """What to probe: a name for the results, the worker's arguments, and its Python interpreter."""
 
     name: str
     arguments: tuple[str, ...]
@@ -41,10 +41,10 @@ class Subject:
 
     @classmethod
     def of_runtime(cls, name: str, interpreter: str | None = None) -> Subject:
-        """A runtime that there is an adapter for.
+        """A runtime that has an adapter.
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: there is no adapter of that name.
         """
         return cls(name, ("--adapter", str(adapter(name))), interpreter or sys.executable)
 
@@ -74,20 +74,20 @@ class Answer:
 class Worker(contextlib.AbstractContextManager["Worker"]):
     """A process that answers one request after another.
 
-    It starts with the first request, and again after one that ended it. As a context manager, it ends its whole process
-    group, with everything that a runtime started.
+    It starts with the first request, and again after a request that ended it. At the exit of the context, its whole
+    process group ends, including everything that the runtime started.
 
     Attributes:
         name: that of the runtime.
-        version: its version, and the tolerance that its adapter asks for, once it has started.
-        tolerance: see `judging.judge`.
+        version: the runtime's version, once it has started.
+        tolerance: what its adapter asks for, once it has started; see `judging.judge`.
     """
 
     def __init__(self, subject: Subject, time_limit: float) -> None:
         self._subject = subject
         self._time_limit = time_limit
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
         self.name = subject.name
         self.version = ""
         self.tolerance = 0.0
@@ -103,14 +103,14 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         """
         if self._process is not None:
             return
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         command = [self._subject.interpreter, worker.__file__, *self._subject.arguments]
         try:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._said,
+                stderr=self._stderr,
                 start_new_session=True,
                 env={**os.environ, "PYTHONHASHSEED": "0"},
             )
@@ -126,7 +126,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.tolerance = float(answer["tolerance"])
 
     def run(self, model: bytes, inputs: Mapping[str, Array], time_limit: float | None = None) -> Answer:
-        """Run one model, within another time limit than that of the worker if one is given.
+        """Run one model, within `time_limit` seconds or else the time limit of the worker.
 
         Raises:
             UnusableError: the process does not start.
@@ -143,7 +143,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return Answer("outputs", tuple(outputs))
 
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any] | Answer:
-        """Send a request, if any, and read one message; a process that does not answer is ended."""
+        """Send a request, if any, and read one message; end a process that does not answer."""
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -169,18 +169,18 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         # Its output may be closed some time before it ends.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1.0)
-        status, said = process.poll(), self._last_words()
+        status, said = process.poll(), self._last_error()
         self._end()
         if late.is_set():
             return Answer("hang", text=f"no answer within {seconds:g} s")
         return Answer("crash", text=": ".join(filter(None, (status_text(status), said))))
 
-    def _last_words(self) -> str:
+    def _last_error(self) -> str:
         """The last line that the process printed."""
-        assert self._said is not None
-        size = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(size - 4000, 0))
-        lines = [line for line in self._said.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        assert self._stderr is not None
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(size - 4000, 0))
+        lines = [line for line in self._stderr.read().decode("utf-8", "replace").splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower() or "assert" in line.lower()]
         return (errors or lines or [""])[-1].strip()
 
@@ -193,9 +193,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
-        if self._said is not None:
-            self._said.close()
-            self._said = None
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -208,7 +208,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def status_text(status: int | None) -> str:
-    """How a process ended, by its status as `subprocess` gives it; None where it has not."""
+    """How a process ended, from its status in `subprocess`; None if it has not ended."""
     if status is None:
         return "it stopped answering"
     if status >= 0:
@@ -220,7 +220,7 @@ def status_text(status: int | None) -> str:
 
 
 def _with_type(answer: Mapping[str, Any], name: str) -> Array:
-    """An output in its own element type, which numpy alone may not know."""
+    """An output in its element type, which numpy may lack."""
     value = np.asarray(answer[name])
     kind = answer.get(f"type:{name}")
     if kind is None:

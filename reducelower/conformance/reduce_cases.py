@@ -1,6 +1,6 @@
 """Conformance cases of the ten Reduce operators: axes forms, keepdims, noop, ranks, element types, extremes.
 
-Forms and extreme values stand in `reduce_cases.toml`. Expected values are exact (`numerics.truth`), rounded once to the
+Forms and extreme values are in `reduce_cases.toml`. Expected values are exact (`numerics.truth`), rounded once to the
 element type.
 """
 
@@ -28,7 +28,7 @@ Depth = Literal["plain", "brief", "thorough"]
 """How much to try: one form; each form once and the usual element types; all combinations."""
 
 NEGATIVE_FROM = 11
-"""First opset version at which axes may be negative, on the operators' pages."""
+"""First opset version at which axes may be negative, according to the operators' pages."""
 
 _EMPTY_FROM = {"ReduceMax": 20, "ReduceMin": 20}
 _EMPTY_ELSE = 18
@@ -39,7 +39,7 @@ _SHAPE = (2, 3, 4)
 
 @dataclass(frozen=True)
 class _Form:
-    """How a node is written, in the terms of facts, over which axes."""
+    """How a node is written, in the words of facts, and its axes (`values`)."""
 
     axes: str = "absent"
     values: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class _Form:
 
 
 def _read(rows: Iterable[tuple[str, Sequence[int], str, str]]) -> list[_Form]:
-    """The forms that rows of the table stand for."""
+    """The forms in rows of the table."""
     return [
         _Form(axes, tuple(values), keepdims, noop) for axes, values, each, noop in rows for keepdims in each.split()
     ]
@@ -72,25 +72,25 @@ def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
             yield _case(operator, opset, _ordinary(operator, "float", _SHAPE), form)
     if depth == "plain":
         return
-    given = "initializer" if takes_input else "attribute"
+    axes_form = "initializer" if takes_input else "attribute"
     for shape, axes, keepdims in _TABLE["ranks"] if thorough else ():
-        form = _Form(given if axes else "absent", tuple(axes), keepdims)
+        form = _Form(axes_form if axes else "absent", tuple(axes), keepdims)
         yield _case(operator, opset, _ordinary(operator, "float", tuple(shape)), form)
     typed = _read(_TABLE["typed_input" if takes_input else "typed_attribute"])
     for element_type in _ELEMENT_TYPES if thorough else _USUAL_TYPES:
         if takes(operator, opset, element_type):
             data = _ordinary(operator, element_type, _SHAPE)
             for form in typed if thorough else typed[:1]:
-                # The logarithm of the exponential of an integer is cut to the next lower one by any rounding.
+                # Any rounding error cuts the logarithm of the exponential of an integer to the next lower integer.
                 if not (operator == "ReduceLogSumExp" and form.noop == "1" and data.dtype.kind in "iu"):
                     yield _case(operator, opset, data, form)
-    row = _Form(given, (2,), "1")
+    row = _Form(axes_form, (2,), "1")
     for tag, element_type, values in _TABLE["extremes"].get(operator, ()):
         yield _case(operator, opset, np.array([[values]], element_type), row, tag)
     if thorough and takes_input and opset >= _EMPTY_FROM.get(operator, _EMPTY_ELSE):
         # The mean of nothing is undefined.
-        reduced = [] if operator == "ReduceMean" else [_Form(given, (1,), "1"), _Form("absent", (), "0")]
-        for form in [*reduced, _Form(given, (0,), "0")]:
+        reduced = [] if operator == "ReduceMean" else [_Form(axes_form, (1,), "1"), _Form("absent", (), "0")]
+        for form in [*reduced, _Form(axes_form, (0,), "0")]:
             yield _case(operator, opset, np.zeros((2, 0, 3), np.float32), form, "empty")
 
 
@@ -99,9 +99,9 @@ _ELEMENT_TYPES = (*_USUAL_TYPES, "int8", "uint8", "uint32", "bool")
 
 
 def _attributes(operator: str, opset: int) -> frozenset[str]:
-    found = schema(operator, opset)
-    assert found is not None
-    return frozenset(found.attributes)
+    definition = schema(operator, opset)
+    assert definition is not None
+    return frozenset(definition.attributes)
 
 
 @cache
@@ -110,14 +110,14 @@ def _ordinary(operator: str, element_type: str, shape: tuple[int, ...]) -> Array
     dtype = helper.tensor_dtype_to_np_dtype(parse_element_type(element_type))
     seed = zlib.crc32(f"{operator} {element_type} {shape}".encode())
     for attempt in range(1000):
-        data = _drawn(operator, dtype, shape, np.random.default_rng([seed, attempt]))
-        if dtype.kind not in "iu" or _is_telling(operator, data):
+        data = _random_values(operator, dtype, shape, np.random.default_rng([seed, attempt]))
+        if dtype.kind not in "iu" or _shows_truncation(operator, data):
             return data
     raise AssertionError(f"no integers tell how {operator} rounds")
 
 
-def _is_telling(operator: str, data: Array) -> bool:
-    """Whether integers show that a result is cut and not rounded: over all of them and over some."""
+def _shows_truncation(operator: str, data: Array) -> bool:
+    """Whether integers show that the result is truncated and not rounded, over all of them and over one group."""
     if operator not in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"):
         return True
     groups = [data.ravel().tolist(), data[0, :, 0].tolist()]
@@ -125,7 +125,7 @@ def _is_telling(operator: str, data: Array) -> bool:
     return all(value is not None and 0.6 < abs(value) % 1 < 0.95 for value in exact)
 
 
-def _drawn(operator: str, dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator) -> Array:
+def _random_values(operator: str, dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator) -> Array:
     if dtype == np.bool_:
         return random.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":

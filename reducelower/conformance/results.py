@@ -1,4 +1,4 @@
-"""Results of a probe, one line of JSON each, so that a probe can be resumed."""
+"""Results of a probe, as lines of JSON, so that a probe can be resumed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Result", "read_results", "results_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Verdict):
-    """The verdict on a case, on one version of a runtime, and the tolerance that it was judged with.
+    """The verdict on a case for one version of a runtime, and the tolerance used.
 
-    The digest is a fingerprint of the case's model and values.
+    The digest is `Case.digest`.
     """
 
     case: str
@@ -29,8 +29,8 @@ class Result(Verdict):
     @classmethod
     def of(cls, case: Case, runtime: str, version: str, verdict: Verdict, tolerance: float = 0.0) -> Result:
         """The result of a case."""
-        said = {"case": case.name, "digest": case.digest, "runtime": runtime, "version": version}
-        return cls(verdict.word, verdict.kind, verdict.detail, **said, tolerance=tolerance)
+        identity = {"case": case.name, "digest": case.digest, "runtime": runtime, "version": version}
+        return cls(verdict.word, verdict.kind, verdict.detail, **identity, tolerance=tolerance)
 
     def line(self) -> str:
         """The result as a line of JSON."""
@@ -38,7 +38,7 @@ class Result(Verdict):
 
 
 def read_results(path: Path) -> Iterator[Result]:
-    """The results in a file; a last line that was cut off in writing is left out.
+    """The results in a file; an incomplete last line is left out.
 
     Raises:
         ValueError: a whole line is not a result.
@@ -54,13 +54,13 @@ def read_results(path: Path) -> Iterator[Result]:
 
 
 def results_of(
-    cases: Iterable[Case], runtime: str, version: str, found: Iterable[Result], tolerance: float = 0.0
+    cases: Iterable[Case], runtime: str, version: str, results: Iterable[Result], tolerance: float = 0.0
 ) -> Mapping[str, Result]:
-    """The results for these cases as they are now, this version of the runtime and this tolerance."""
-    known = {case.name: case.digest for case in cases}
+    """The results of these cases, unchanged since, for this version of the runtime and this tolerance."""
+    digests = {case.name: case.digest for case in cases}
     return {
         result.case: result
-        for result in found
+        for result in results
         if (result.runtime, result.version, result.tolerance) == (runtime, version, tolerance)
-        and result.digest == known.get(result.case)
+        and result.digest == digests.get(result.case)
     }

@@ -17,10 +17,10 @@ __all__ = ["AS_USUAL", "How", "Probed", "probe"]
 
 @dataclass(frozen=True)
 class How:
-    """What is done with the answers.
+    """What to do with the answers.
 
     Attributes:
-        keep: file that results are added to; cases that it has results for are not run again.
+        keep: a file to add results to; cases with results in it are not run again.
         advance: called with the number of models done and the total.
         judge: decides whether an answer is right.
     """
@@ -64,21 +64,21 @@ def probe(
     Args:
         worker: runs the runtime.
         cases: the cases.
-        how: what is done with the answers.
-        version: its version, if the runtime does not say it.
+        how: what to do with the answers.
+        version: the version of a runtime that does not report it.
         tolerance: see `judge`; None for what the runtime's adapter asks for.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
-        ValueError: the file of results holds something else.
+        ValueError: the file does not contain results.
         OSError: the file cannot be read or written.
     """
     worker.start()
     version = version or worker.version
     tolerance = worker.tolerance if tolerance is None else tolerance
-    kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
-    known = dict(results_of(cases, worker.name, version, kept, tolerance))
-    missing = [case for case in cases if case.name not in known]
+    stored = read_results(how.keep) if how.keep and how.keep.exists() else ()
+    results = dict(results_of(cases, worker.name, version, stored, tolerance))
+    missing = [case for case in cases if case.name not in results]
     done = len(cases) - len(missing)
     how.advance(done, len(cases))
     with ExitStack() as stack:
@@ -90,17 +90,17 @@ def probe(
         for case in missing:
             answer = worker.run(case.model, case.inputs)
             result = Result.of(case, worker.name, version, how.judge(case, answer, tolerance), tolerance)
-            known[case.name] = result
+            results[case.name] = result
             if file is not None:
                 file.write(result.line())
                 file.flush()
             done += 1
             how.advance(done, len(cases))
-    return Probed(worker.name, version, tuple(cases), tuple(known[case.name] for case in cases))
+    return Probed(worker.name, version, tuple(cases), tuple(results[case.name] for case in cases))
 
 
 def _end_last_line(path: Path) -> None:
-    """Cut off an unfinished last line."""
+    """Cut off an incomplete last line."""
     if not path.exists():
         return
     data = path.read_bytes()

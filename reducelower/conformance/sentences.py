@@ -35,12 +35,12 @@ def sentence(operators: Sequence[str], when: Conditions, results: Sequence[Resul
     subject = f"{listed(operators)} ({conditions})" if conditions else listed(operators)
     kinds = {result.kind for result in results}
     if results[0].word == "wrong":
-        found = _WRONG[kinds.pop()] if len(kinds) == 1 else "come out wrong"
-        return f"{_number(subject, operators, found)}."
+        verb = _WRONG[kinds.pop()] if len(kinds) == 1 else "come out wrong"
+        return f"{_number(subject, operators, verb)}."
     most = Counter(result.kind for result in results).most_common()
     kind = min(name for name, count in most if count == most[0][1])
-    said = Counter(_impersonal(result, operators) for result in results if result.kind == kind)
-    detail = min(said, key=lambda text: (-said[text], text))
+    texts = Counter(_impersonal(result, operators) for result in results if result.kind == kind)
+    detail = min(texts, key=lambda text: (-texts[text], text))
     quoted = f": {_cut(detail)}" if kind != "hang" and detail else ""
     return f"{_number(subject, operators, _REFUSED[kind])}{quoted}".rstrip(".") + "."
 

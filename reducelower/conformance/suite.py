@@ -15,10 +15,10 @@ from reducelower.model.schemas import REDUCTIONS, latest_opset
 __all__ = ["OLDEST", "newest_official_opset", "suite"]
 
 OLDEST = 7
-"""The opset version that today's runtimes claim to read from."""
+"""The oldest opset version that today's runtimes claim to read."""
 
-# The Reduce operators changed at 11, 13 and 18 (all of them) and at 12 and 20 (Max and Min). In between, a runtime may
-# still have an importer per version; the plain form shows that.
+# The Reduce operators changed at 11, 13 and 18 (all of them) and at 12 and 20 (Max and Min). A runtime may still have
+# an importer for each version in between; the plain form shows that.
 _DEPTHS: dict[int, Depth] = {11: "thorough", 13: "thorough", 18: "thorough", 9: "brief", 17: "brief", 20: "brief"}
 
 _PART_OPSETS = (11, 13, 18, 20)
@@ -32,7 +32,7 @@ def newest_official_opset() -> int:
 
 
 def suite(operators: Collection[str] | None = None) -> list[Case]:
-    """Every case of some operators, by default of all, in the order in which they run."""
+    """Every case of some operators (by default all), in the order in which they run."""
     wanted = frozenset((*REDUCTIONS, *PARTS) if operators is None else operators)
     cases: list[Case] = []
     for opset in range(OLDEST, newest_official_opset() + 1):

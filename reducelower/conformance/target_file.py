@@ -16,7 +16,7 @@ def target_text(runtime: Runtime, remarks: Sequence[str] = ()) -> str:
     """The text of a target file.
 
     Args:
-        runtime: what is known.
+        runtime: what to write.
         remarks: comments for the top of the file.
     """
     lines = [*(f"# {remark}" for remark in remarks), *([""] if remarks else []), "[runtime]"]
@@ -29,10 +29,15 @@ def target_text(runtime: Runtime, remarks: Sequence[str] = ()) -> str:
 
 
 def fact_lines(fact: Fact) -> list[str]:
-    """The lines of a fact, as a target file has them."""
+    """The lines of a fact in a target file."""
     about = {"operators": fact.operators, "model": fact.model, "opsets": fact.opsets, "is": fact.outcome}
-    found = fact.evidence
-    evidence = {"measured": found.measured, "documented": found.documented, "release": found.release, "on": found.on}
+    source = fact.evidence
+    evidence = {
+        "measured": source.measured,
+        "documented": source.documented,
+        "release": source.release,
+        "on": source.on,
+    }
     return [
         "[[fact]]",
         *_entries(says=fact.says, **about, when=dict(fact.when.conditions), versions=fact.versions),
@@ -41,7 +46,7 @@ def fact_lines(fact: Fact) -> list[str]:
 
 
 def _entries(**entries: object) -> list[str]:
-    """A line for each entry that there is."""
+    """A line for each entry that is set."""
     return [f"{name} = {_value(value)}" for name, value in entries.items() if value or value is False]
 
 

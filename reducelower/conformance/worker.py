@@ -4,11 +4,12 @@
     PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER]
     PYTHON worker.py --command 'runner {model} {inputs} {outputs}'
 
-This file runs by its path in whatever Python (3.8 or newer) has the runtime, and needs numpy and nothing else.
+This file is run by its path, in the Python (3.8 or newer) that has the runtime. It needs only numpy.
 
 Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version``
 and ``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with one
-``output:N`` for each output or with ``error``. What libraries print goes to stderr, never among the messages.
+``output:N`` for each output or with ``error``. The output of libraries goes to stderr, so that it does not mix with
+messages.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def pack(entries: Arrays) -> bytes:
 
 
 def unpack(data: bytes) -> Arrays:
-    """What `pack` packed."""
+    """The inverse of `pack`."""
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -85,7 +86,7 @@ def _of_adapter(path: Path) -> tuple[Runner, str, float]:
 
 
 def _version(module: Any) -> str:
-    """Import the runtime of an adapter and say its version."""
+    """Import the runtime of an adapter and return its version."""
     if hasattr(module, "version"):
         return str(module.version())
     for name in module.MODULES:
@@ -116,9 +117,11 @@ def _of_command(template: str) -> tuple[Runner, str]:
                 words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
             )
             if done.returncode:
-                said = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+                printed = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
                 status = "exit status" if done.returncode > 0 else "signal"
-                raise RuntimeError(f"{status} {abs(done.returncode)}: {said[-1] if said else 'it said nothing'}")
+                raise RuntimeError(
+                    f"{status} {abs(done.returncode)}: {printed[-1] if printed else 'it printed nothing'}"
+                )
             if not files["outputs.npz"].exists():
                 raise RuntimeError("the command ended well but wrote no outputs")
             with np.load(files["outputs.npz"], allow_pickle=False) as archive:
@@ -154,10 +157,10 @@ def _serve(requests: IO[bytes], answers: IO[bytes], arguments: argparse.Namespac
         model = request["model"].tobytes()
         inputs = {name[len("input:") :]: value for name, value in request.items() if name.startswith("input:")}
         try:
-            found = run(model, inputs)
-            if not isinstance(found, (list, tuple)):
-                raise TypeError(f"it returned a {type(found).__name__}, not a list of arrays")
-            answer = {f"output:{at}": np.asarray(value) for at, value in enumerate(found)}
+            results = run(model, inputs)
+            if not isinstance(results, (list, tuple)):
+                raise TypeError(f"it returned a {type(results).__name__}, not a list of arrays")
+            answer = {f"output:{at}": np.asarray(value) for at, value in enumerate(results)}
             if any(value.dtype == object for value in answer.values()):
                 raise TypeError("an output is not an array")
         except BaseException as error:
@@ -177,7 +180,7 @@ def main() -> None:
     parser.add_argument("--path")
     arguments = parser.parse_args()
     here = Path(__file__).resolve().parent
-    # This folder's modules are named after what they do; no runtime's import may find them in place of its own.
+    # A runtime must not import this folder's modules in place of its own modules of the same name.
     sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -32,10 +32,10 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
         lines += ["", "Facts"]
         for fact in runtime.facts:
             lines.append(f"  {fact.outcome:9} {shown(fact.says)}{f' (opset {fact.opsets})' if fact.opsets else ''}")
-    if untold := distilled.untold:
+    if undescribed := distilled.undescribed:
         lines += ["", "Failing, and no fact explains it or no equivalent form avoids it"]
-        lines += [f"  {case.name}" for case in untold[:_FEW]]
-        lines += [f"  and {len(untold) - _FEW} more"] if len(untold) > _FEW else []
+        lines += [f"  {case.name}" for case in undescribed[:_FEW]]
+        lines += [f"  and {len(undescribed) - _FEW} more"] if len(undescribed) > _FEW else []
     return "\n".join(lines)
 
 

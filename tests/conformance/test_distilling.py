@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.conditions import Condition, allows, candidates
-from reducelower.conformance.distilling import Distilled, NothingRightError, distil, is_told
+from reducelower.conformance.distilling import Distilled, NothingRightError, distil, is_described
 from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
 from reducelower.conformance.judging import Verdict
 from reducelower.runtimes.facts import Fact
@@ -34,7 +34,7 @@ def plain(fact: Fact) -> tuple[Any, ...]:
 
 def overcast(found: Distilled, cases: Sequence[Case], fails: Callable[[Case], bool]) -> list[Case]:
     """The right cases of which a fact is true."""
-    return [case for case in cases if not case.tag and not fails(case) and is_told(case, found.runtime.facts)]
+    return [case for case in cases if not case.tag and not fails(case) and is_described(case, found.runtime.facts)]
 
 
 AXES_OF_NONE = ("absent", "empty", "omitted")
@@ -76,7 +76,7 @@ BROKEN: dict[str, tuple[Callable[[Case], bool], Verdict, list[tuple[Any, ...]]]]
 def test_what_is_broken_becomes_just_its_facts(what: str) -> None:
     fails, failure, expected = BROKEN[what]
     found = distilled(reductions(*FOUR), lambda case: not case.tag and fails(case), failure)
-    assert (found.untold, overcast(found, reductions(*FOUR), fails)) == ((), [])
+    assert (found.undescribed, overcast(found, reductions(*FOUR), fails)) == ((), [])
     assert sorted(map(plain, found.runtime.facts), key=str) == expected
 
 
@@ -110,7 +110,7 @@ def test_versions_of_which_one_form_was_tried_show_no_condition() -> None:
         return REFUSED if case.opset in (15, 16) else WRONG
 
     found = distil(probed(reductions(*FOUR), verdict), DAY)
-    assert {case.name for case in found.untold} == set()
+    assert {case.name for case in found.undescribed} == set()
     facts = {fact.outcome: plain(fact) for fact in found.runtime.facts}
     assert facts["refused"][2] == "15-16"
     assert facts["wrong"][3] == {"keepdims": ["0"]}
@@ -133,13 +133,13 @@ def test_overflow_is_a_fact_about_values() -> None:
     assert [plain(fact) for fact in found.runtime.facts] == [
         (["ReduceLogSumExp"], "overflows", None, {"element_types": ["float"]})
     ]
-    assert found.untold == ()
+    assert found.undescribed == ()
 
 
 def test_sizes_of_zero_cannot_be_told() -> None:
     found = distilled(reductions("ReduceProd"), lambda case: case.tag == "empty")
     assert found.runtime.facts == ()
-    assert {case.tag for case in found.untold} == {"empty"}
+    assert {case.tag for case in found.undescribed} == {"empty"}
 
 
 def test_parts_are_told_by_what_they_yield() -> None:
@@ -155,7 +155,7 @@ def test_parts_that_no_condition_tells_from_right_ones_are_listed() -> None:
         (["Less"], "wrong", None, {"broadcast": True}),
         (["Reshape"], "wrong", None, {"fed": True}),
     ]
-    assert {case.name.partition(" ")[2] for case in found.untold} == {"float again"}
+    assert {case.name.partition(" ")[2] for case in found.undescribed} == {"float again"}
 
 
 def test_sentences_say_what_and_when() -> None:
@@ -217,7 +217,7 @@ def test_whatever_is_broken_is_covered_and_little_else(
         return
     found = distilled(cases, broken)
     # What is known at run time only is the one thing that facts cannot say.
-    unknown = [case for case in found.untold if all(getattr(case.features, name) is not None for name, _ in when)]
+    unknown = [case for case in found.undescribed if all(getattr(case.features, name) is not None for name, _ in when)]
     assert unknown == []
     assert overcast(found, [case for case in cases if case.opset in found.runtime.reads], broken) == []
 

@@ -1,8 +1,8 @@
 """One module per runtime, loaded by its path in the Python that has the runtime, and never imported by reducelower.
 
-Each has ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. Before the first model the
-``MODULES`` are imported, so that missing ones are reported, and the version is that of the ``PACKAGE``; a function
-``version()`` replaces both. The modules import nothing of reducelower; some need onnx.
+Each has ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. Before the first model, the
+worker imports the ``MODULES``, to report missing ones, and reads the version of the ``PACKAGE``. A function
+``version()`` replaces both. The modules do not import reducelower; some need onnx.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def adapter(name: str) -> Path:
     """The file of a runtime's adapter.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no adapter of that name.
     """
     if name not in RUNTIMES:
         raise KeyError(name)

@@ -27,7 +27,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
             raise RuntimeError("iree-import-onnx failed")
         program = str(Path(sysconfig.get_path("scripts"), "iree-compile"))
         flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
-        # By default double is demoted to float, and double inputs then do not fit.
+        # By default double is demoted to float, and double inputs are then refused.
         flags += ["--iree-llvmcpu-target-cpu=generic", "--iree-input-demote-f64-to-f32=false"]
         _call([program, *flags, str(imported), "-o", str(compiled)])
         config = iree.runtime.Config("local-sync")
@@ -43,6 +43,6 @@ def _call(command: list[str]) -> None:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error:" in line.lower()]
         status = f"crashed with signal {-done.returncode}" if done.returncode < 0 else "failed"
-        said = (lines or done.stderr.splitlines()[-1:] or ["it said nothing"])[0]
-        # The place in a temporary file means nothing to a reader.
-        raise RuntimeError(f"{Path(command[0]).name} {status}: {said.partition('error:')[2].strip() or said}")
+        message = (lines or done.stderr.splitlines()[-1:] or ["it said nothing"])[0]
+        # A position in a temporary file means nothing to the user.
+        raise RuntimeError(f"{Path(command[0]).name} {status}: {message.partition('error:')[2].strip() or message}")

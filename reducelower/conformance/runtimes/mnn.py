@@ -14,14 +14,14 @@ def version() -> str:
     """The version installed."""
     import MNN.nn
 
-    found = str(MNN.version())
-    import _tools  # noqa: F401  # its converter; by this name nobody would know what is missing
+    number = str(MNN.version())
+    import _tools  # noqa: F401  # its converter; its name alone would not tell the user what is missing
 
-    return found
+    return number
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-    """Convert and run a model; inputs are handed over in float32 or int32, the only ones that MNN computes in."""
+    """Convert and run a model; inputs are cast to float32 or int32, the only types in which MNN computes."""
     import _tools
     import MNN.nn
     import numpy as np
@@ -38,12 +38,12 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
         if not goal.exists():
             raise RuntimeError("the converter wrote no model")
         module = MNN.nn.load_module_from_file(str(goal), names, results)
-        found = module.forward([_variable(inputs[name]) for name in names])
-        given = found if isinstance(found, (tuple, list)) else [found]
-        if len(given) != len(results):
+        answer = module.forward([_variable(inputs[name]) for name in names])
+        outputs = answer if isinstance(answer, (tuple, list)) else [answer]
+        if len(outputs) != len(results):
             raise RuntimeError("the module was loaded but gave no outputs")
-        # What holds nothing cannot be read.
-        return [np.array(value.read()) if all(value.shape) else np.zeros(value.shape, np.float32) for value in given]
+        # A value without elements cannot be read.
+        return [np.array(value.read()) if all(value.shape) else np.zeros(value.shape, np.float32) for value in outputs]
 
 
 def _variable(value: Any) -> Any:

@@ -20,7 +20,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    # Up to release 1.2 there is nothing to choose from.
+    # Up to release 1.2 there are no providers to choose from.
     choice = {"providers": ["CPUExecutionProvider"]} if _chooses(onnxruntime) else {}
     session = onnxruntime.InferenceSession(model, options, **choice)
     return list(session.run(None, inputs))

@@ -1,4 +1,4 @@
-"""onnxruntime-web: its WebAssembly kernels, run by Node.js, which has the package installed in the current folder.
+"""onnxruntime-web: its WebAssembly kernels, run by Node.js with the package installed in the current folder.
 
 The environment variable ORT_WEB_FOLDER names another folder whose ``node_modules`` has it. ORT_WEB_PROVIDER=webgpu runs
 its WebGPU kernels, and those of WebAssembly for what they lack; Node.js needs the package webgpu for that.
@@ -20,7 +20,7 @@ if (provider === 'webgpu') {
   const {create, globals} = require('webgpu');
   Object.assign(globalThis, globals);
   Object.defineProperty(globalThis, 'navigator', {value: {gpu: create([])}, configurable: true});
-  // The package takes no memory that threads share, which is what WebAssembly's is.
+  // The package does not accept memory shared by threads, such as that of WebAssembly.
   const write = GPUQueue.prototype.writeBuffer;
   GPUQueue.prototype.writeBuffer = function (buffer, at, data, ...part) {
     return write.call(this, buffer, at, data.slice(), ...part);
@@ -79,7 +79,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
     (node,) = _started
     assert node.stdin is not None
-    given = {
+    feeds = {
         name: {
             "type": value.dtype.name,
             "dims": list(value.shape),
@@ -87,11 +87,11 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
         }
         for name, value in inputs.items()
     }
-    node.stdin.write(json.dumps({"model": _text(model), "inputs": given}) + "\n")
+    node.stdin.write(json.dumps({"model": _text(model), "inputs": feeds}) + "\n")
     node.stdin.flush()
     answer = _read(node)
     if answer is None:
-        # The worker ends as well, so that the next model finds a new one.
+        # End the worker as well, so that the next model gets a new one.
         os._exit(1)
     if "error" in answer:
         raise RuntimeError(answer["error"])
@@ -106,7 +106,7 @@ def _text(data: bytes) -> str:
 
 
 def _read(node: subprocess.Popen[str]) -> dict[str, Any] | None:
-    """The next answer, or None where Node.js has ended; what the package prints between is passed over."""
+    """The next answer, or None if Node.js has ended; other output of the package is skipped."""
     assert node.stdout is not None
     for line in node.stdout:
         if line.startswith("{"):

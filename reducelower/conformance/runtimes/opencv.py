@@ -1,7 +1,7 @@
 """OpenCV's dnn module on the CPU, with the engine that it chooses itself.
 
-Up to OpenCV 4 a matrix has two dimensions at least: what is declared with fewer comes with ones at the end, which are
-taken off here, as whoever uses OpenCV does. What becomes of them inside a graph is the runtime's.
+Up to OpenCV 4, a matrix has at least two dimensions: an output declared with fewer has dimensions of size 1 at the end.
+They are removed here, as users of OpenCV do. How they change results inside a graph is up to the runtime.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
     network = cv2.dnn.readNetFromONNX(np.frombuffer(model, np.uint8))
     for name, value in inputs.items():
-        # Else releases before 4.11 take the last of three dimensions for channels.
+        # Otherwise releases before 4.11 interpret the last of three dimensions as channels.
         network.setInput(cv2.Mat(value, wrap_channels=False), name)
     outputs = onnx.load_from_string(model).graph.output
-    # They are listed in an order of their own, by names that may have the layer's in front, which none is asked for by.
+    # OpenCV lists outputs in its own order. Their names may have the layer's name in front.
     names = {name.rpartition("!")[2]: name for name in network.getUnconnectedOutLayersNames()}
     wanted = [names.get(output.name, "") for output in outputs]
-    found = network.forward(wanted) if all(wanted) and len(wanted) > 1 else [network.forward()]
+    results = network.forward(wanted) if all(wanted) and len(wanted) > 1 else [network.forward()]
     shapes = [[dimension.dim_value for dimension in output.type.tensor_type.shape.dim] for output in outputs]
-    # What holds nothing is handed over as None.
+    # An output without elements is returned as None.
     return [
         np.zeros(shape, np.float32) if value is None else _with_rank(np.array(value), len(shape))
-        for value, shape in zip(found, shapes)  # noqa: B905  # Python 3.9 has none
+        for value, shape in zip(results, shapes)  # noqa: B905  # Python 3.9 has none
     ]
 
 

@@ -23,7 +23,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
 
 def _module() -> Any:
-    """Where its classes are: up to release 2023.0 in a module inside the package."""
+    """The module with its classes; up to release 2023.0 it was inside the package."""
     import openvino
 
     if hasattr(openvino, "Core"):

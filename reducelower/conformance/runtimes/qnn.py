@@ -23,7 +23,7 @@ def version() -> str:
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-    """Run a model on QNN alone: what is left to onnxruntime's own kernels counts as refused."""
+    """Run a model on QNN alone: a model that needs onnxruntime's own kernels counts as refused."""
     import onnxruntime
     import onnxruntime_qnn
 

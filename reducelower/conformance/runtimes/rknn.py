@@ -20,8 +20,8 @@ TOLERANCE = 4e-3
 _PLATFORM = "rk3588"
 
 _NOT_LOWERED = re.compile(rb"No lowering found for: [^,]*, node type = (\w+)")
-"""What the compiler says of an operator that the NPU's runtime lacks; it builds the model all the same, and the
-simulator, which computes everything on the PC, runs it."""
+"""The compiler's message about an operator that the NPU's runtime lacks. It builds the model nevertheless, and the
+simulator runs it, since it computes everything on the PC."""
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
@@ -29,22 +29,22 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     import numpy as np
     from rknn.api import RKNN
 
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file = Path(folder, "model.onnx")
         file.write_bytes(model)
         npu = RKNN(verbose=False)
-        held.callback(npu.release)
-        _succeeds(npu.config(target_platform=_PLATFORM), "config")
-        _succeeds(npu.load_onnx(model=str(file)), "load_onnx")
-        with _listening() as said:
-            _succeeds(npu.build(do_quantization=False), "build")
+        stack.callback(npu.release)
+        _check(npu.config(target_platform=_PLATFORM), "config")
+        _check(npu.load_onnx(model=str(file)), "load_onnx")
+        with _captured_output() as output:
+            _check(npu.build(do_quantization=False), "build")
             ctypes.CDLL(None).fflush(None)
-            said.seek(0)
-            missing = sorted({name.decode() for name in _NOT_LOWERED.findall(said.read())})
+            output.seek(0)
+            missing = sorted({name.decode() for name in _NOT_LOWERED.findall(output.read())})
         if missing:
             raise RuntimeError(f"no lowering found for {', '.join(missing)}")
-        _succeeds(npu.init_runtime(), "init_runtime")
-        # The layout is asked of every input and heeded where there are four dimensions.
+        _check(npu.init_runtime(), "init_runtime")
+        # The layout is required for every input, and used for inputs with four dimensions.
         values = [np.ascontiguousarray(value) for value in inputs.values()]
         results = npu.inference(inputs=values, data_format=["nchw"] * len(values))
         if results is None:
@@ -53,20 +53,20 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _listening() -> Iterator[IO[bytes]]:
-    """A file of what is printed on either stream, by native code too."""
-    kept = os.dup(1), os.dup(2)
-    with tempfile.TemporaryFile() as said:
+def _captured_output() -> Iterator[IO[bytes]]:
+    """A file with everything printed to stdout or stderr, also by native code."""
+    originals = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile() as output:
         for stream in (1, 2):
-            os.dup2(said.fileno(), stream)
+            os.dup2(output.fileno(), stream)
         try:
-            yield said
+            yield output
         finally:
-            for stream, before in zip((1, 2), kept, strict=True):
-                os.dup2(before, stream)
-                os.close(before)
+            for stream, original in zip((1, 2), originals, strict=True):
+                os.dup2(original, stream)
+                os.close(original)
 
 
-def _succeeds(status: int, step: str) -> None:
+def _check(status: int, step: str) -> None:
     if status:
         raise RuntimeError(f"RKNN-Toolkit2: {step} failed with status {status}")

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-PACKAGE = "onnx2tf"  # which decides what becomes of a model
+PACKAGE = "onnx2tf"  # it decides how a model is translated
 MODULES = ("onnx2tf", "ai_edge_litert.interpreter")
 
 
@@ -33,7 +33,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
         )
         interpreter = Interpreter(str(Path(folder, "model_float32.tflite")))
         interpreter.allocate_tensors()
-    # Names are the model's own in its signature only.
+    # Only the signature has the model's own names.
     runner = interpreter.get_signature_runner()
     kinds = {name: detail["dtype"] for name, detail in runner.get_input_details().items()}
     found = runner(**{name: value.astype(kinds[name]) for name, value in inputs.items()})

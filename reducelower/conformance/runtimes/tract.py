@@ -28,7 +28,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A tensor in a type that the binding hands over: 64-bit integers may come as dimensions, which it does not."""
+    """A tensor in a type that the binding can return: 64-bit integers may be dimensions, which it cannot."""
     import tract
 
     try:
