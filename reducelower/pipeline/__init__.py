@@ -1,4 +1,4 @@
-"""One model's way, from a file to an outcome: read, check, legalize, check, verify, and write last.
+"""The steps for one model, from a file to an outcome: read, check, legalize, check, verify, and write.
 
-The command line, batches and reports of what is in a model all go this way.
+The command line, batches and model reports all use them.
 """

@@ -1,4 +1,4 @@
-"""Say what a conversion of one local model would do; nothing is written."""
+"""Report what a conversion of one local model would do, without writing anything."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["check_here"]
 
 
 def check_here(path: str, settings: Settings) -> Outcome:
-    """Say what a conversion of a local model would do; errors are in the outcome."""
+    """Report what a conversion of a local model would do; errors are in the outcome."""
     source = None
     try:
         source = read_model(path)
         settings = for_model(settings, source.document)
-        source, notes, wrong = sound(source)
-        if wrong:
-            return refused(path, wrong)
+        source, notes, defect = sound(source)
+        if defect:
+            return refused(path, defect)
         plan = check(source.model, **settings.for_engine(), base_dir=source.place)
         plan = replace(plan, notes=(*notes, *plan.notes))
         verdict: Verdict = "refused" if plan.refusals else "fits" if plan.changes_nothing and not notes else "rewrite"

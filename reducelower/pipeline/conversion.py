@@ -19,7 +19,7 @@ from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_source
 from reducelower.pipeline.named import for_model
 from reducelower.pipeline.raising import legalized_and_raised
-from reducelower.pipeline.soundness import alive, repaired, what_would_help
+from reducelower.pipeline.soundness import repaired, what_would_help, without_dead
 from reducelower.pipeline.task import OnStep, Task
 from reducelower.plan import CHOSEN, Plan
 from reducelower.plan import Task as PlanTask
@@ -39,7 +39,7 @@ def convert_here(
 ) -> Outcome:
     """Convert one local model, regardless of records; errors are in the outcome.
 
-    `on_complete` gets the descriptor of the complete output before it has its name, and the source model.
+    `on_complete` gets the descriptor of the complete output before the file gets its name, and the source model.
     """
     source = None
     begin = on_step or (lambda step, done, total: None)
@@ -52,19 +52,19 @@ def convert_here(
 
 
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
-    """The outcome of a model that raised an exception; call it in the handler.
+    """The outcome for a model that raised an exception; call it in the exception handler.
 
     If the model is invalid, the outcome says so instead of reporting a fault of reducelower.
     """
     problems, status = describe(error, source)
-    if status == FAULT and model is not None and (odd := find_defect(model.model)):
-        return refused(source, odd)
+    if status == FAULT and model is not None and (defect := find_defect(model.model)):
+        return refused(source, defect)
     refusals = error.refusals if isinstance(error, ConversionError) else ()
     return Outcome(source, stopped(status), refusals=refusals, problems=problems)
 
 
 def refused(source: str, reason: str) -> Outcome:
-    """The outcome of a model that cannot be converted."""
+    """The outcome for a model that cannot be converted."""
     return Outcome(source, "refused", problems=(f"{source}: {reason}",))
 
 
@@ -75,17 +75,17 @@ def _convert(
     on_step: OnStep,
     on_complete: Callable[[int, LoadedModel], object] | None,
 ) -> Outcome:
-    rights: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
-    resolve_destination(task.output, **rights)
+    write_options: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
+    resolve_destination(task.output, **write_options)
     external = source.is_partial
     notes: tuple[str, ...] = ()
     if settings.repair:
         from reducelower.legalization.repair import repair
 
         source, notes = repaired(source, repair(source.model))
-    of_functions = inlined(source.document) if settings.inline else Changed(source.document)
-    fit = fitted(of_functions.document, settings.target.runtime, settings)
-    if refusals := (*of_functions.refusals, *fit.refusals):
+    inlining = inlined(source.document) if settings.inline else Changed(source.document)
+    fitting = fitted(inlining.document, settings.target.runtime, settings)
+    if refusals := (*inlining.refusals, *fitting.refusals):
         raise ConversionError(refusals)
     free = {name: size for name, size in settings.dims.items() if name not in settings.set_sizes}
     settings = replace(settings, set_sizes={}, dims=free)
@@ -93,18 +93,18 @@ def _convert(
     if settings.verify:
         from reducelower.pipeline.verifying import read_data_sets
 
-        data_sets = read_data_sets(settings, fit.document.message)
-    source, notes = replace(source, document=fit.document), (*notes, *of_functions.done, *fit.done)
-    source, gone, wrong = alive(source)
-    notes = (*notes, *gone)
-    if wrong:
-        return refused(task.source, wrong + ("" if settings.repair else what_would_help(source)))
+        data_sets = read_data_sets(settings, fitting.document.message)
+    source, notes = replace(source, document=fitting.document), (*notes, *inlining.done, *fitting.done)
+    source, dropped, defect = without_dead(source)
+    notes = (*notes, *dropped)
+    if defect:
+        return refused(task.source, defect + ("" if settings.repair else what_would_help(source)))
     on_step("rewrite", 0, 0)
     made, plan = legalized_and_raised(source, settings)
     on_step("check", 0, 0)
-    # Where nothing has to be legal, the result keeps what runtimes run although the checker refuses it.
+    # Without a target, the result may keep operators that runtimes run although the checker refuses them.
     check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
-    if wrong := check_result(made, external=external, full=True):
+    if defect := check_result(made, external=external, full=True):
         from reducelower.legalization.whole.stated_types import drop_stale
 
         mended = drop_stale(source.model)
@@ -112,28 +112,28 @@ def _convert(
             # Runtimes ignore the stated types of inner values, so the model runs as it is.
             source, notes = repaired(source, mended, notes)
             made, plan = legalized_and_raised(source, settings)
-            wrong = check_result(made, external=external, full=True)
-    if wrong:
-        return _invalid_result(task, settings, source, wrong)
+            defect = check_result(made, external=external, full=True)
+    if defect:
+        return _invalid_result(task, settings, source, defect)
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
     verification = None
     verdict: Verdict = "fits" if plan.changes_nothing and not notes else "converted"
     on_step("verify", 0, 0)
-    if settings.verify and (verdict != "fits" or _asks_of_itself(settings)):
+    if settings.verify and (verdict != "fits" or _verifies_unchanged(settings)):
         from reducelower.pipeline.verifying import verify_models
 
         verification = verify_models(
             source, made, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
         )
     else:
-        plan = _with_what_was_not_seen(plan, source, made)
-    # What the proof rests on holds models, which are not to outlast it.
+        plan = _with_losses(plan, source, made)
+    # The steps of the proof hold models, which should be freed now.
     outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
     outcome = with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
-        what = _SHORT_OF[verification.verdict]
-        why = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
-        problem = f"{task.source}: the converted model {what}, so it was not written: {why}"
+        summary = _SUMMARIES[verification.verdict]
+        reason = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
+        problem = f"{task.source}: the converted model {summary}, so it was not written: {reason}"
         verdict = "different" if verification.verdict == "different" else "not shown"
         return replace(outcome, verdict=verdict, problems=(problem,))
     if verdict == "fits" and settings.in_place:
@@ -144,27 +144,27 @@ def _convert(
         task.output,
         external_data=settings.external_data,
         on_complete=on_complete,
-        **rights,
+        **write_options,
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
 
 
 def _task_of(settings: Settings) -> PlanTask:
-    """What a command is for that leaves the opset version as it is."""
+    """The task of a command: raise and repair only count as such if nothing else was asked for."""
     if settings.target != Target() or settings.inline:
         return "do"
     return "raise" if settings.raised is not None else "repair" if settings.repair else "do"
 
 
-def _asks_of_itself(settings: Settings) -> bool:
-    """Whether verifying a model that stays as it is tells something: how it does in a runtime, or on test data."""
+def _verifies_unchanged(settings: Settings) -> bool:
+    """Whether to verify even an unchanged model: in another runtime, with a provider, or on test data."""
     is_elsewhere = settings.target.runtime is not None or tuple(settings.runtimes) != ("onnxruntime",)
     return is_elsewhere or bool(settings.test_data or settings.provider)
 
 
-def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
-    """The plan of a conversion without verification, with notes that verifying would give without running anything."""
+def _with_losses(plan: Plan, source: LoadedModel, made: Document) -> Plan:
+    """Add the losses of a conversion without verification, which are found without running anything."""
     if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
         return plan
     from reducelower.verification.checking.sites import losses
@@ -172,7 +172,7 @@ def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> 
     return replace(plan, losses=losses(source.model, made.message, plan))
 
 
-_SHORT_OF = {
+_SUMMARIES = {
     "different": "does not compute the same",
     "not shown": "could not be verified",
     "equivalent": "computes the same, but not in a runtime that diverges from the specification",
@@ -194,10 +194,12 @@ def with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made
     return replace(outcome, details=describe_models(source.model, made.message, outcome.plan, outcome.verification))
 
 
-def _invalid_result(task: Task, settings: Settings, source: LoadedModel, wrong: str) -> Outcome:
-    """Refuse an invalid result: mostly the input is wrong in a way that only another opset version looks at."""
+def _invalid_result(task: Task, settings: Settings, source: LoadedModel, defect: str) -> Outcome:
+    """Refuse an invalid result: usually the source has a defect that only shows at another opset version."""
     help_ = "" if settings.repair else what_would_help(source)
-    if already := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(source.model):
-        return refused(task.source, already + help_)
+    if source_defect := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(
+        source.model
+    ):
+        return refused(task.source, source_defect + help_)
     hint = help_ or "; if the model and what is said of it (--type, --rank, --ir-version) are right, please report this"
-    return refused(task.source, f"the result is not valid: {wrong}{hint}")
+    return refused(task.source, f"the result is not valid: {defect}{hint}")

@@ -41,13 +41,13 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
     compare them with the stated ones.
     """
     model = document.message
-    data = document.searchable  # nearly always the bytes tell that there are none
+    data = document.searchable  # the bytes nearly always show that there are none
     is_plain = data is not None and not any(name.encode() in data for name in EXPERIMENTAL)
-    eased = None if is_plain else _with_foreign(model, lambda node, _: node.op_type in EXPERIMENTAL)
-    if eased is not None:
-        # The checker would print a warning, and inference as well.
-        model, document = eased, Document.of_message(eased)
-    # Checker and inference would recurse without end, or take forever.
+    without_experimental = None if is_plain else _in_ignored_domain(model, lambda node, _: node.op_type in EXPERIMENTAL)
+    if without_experimental is not None:
+        # Otherwise both the checker and inference would print a warning.
+        model, document = without_experimental, Document.of_message(without_experimental)
+    # With such a call, checker and inference would recurse without end, or take forever.
     if problem := find_call_defect(model):
         return problem
     try:
@@ -57,7 +57,7 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
             whole = document if isinstance(checkable, bytes) else Document.of_message(checkable)
             whole.inferred  # noqa: B018
     except (checker.ValidationError, InferenceError) as error:
-        return _plainly(str(error), model)
+        return _explained(str(error), model)
     except UnicodeDecodeError:
         return "it holds a name or text that is not UTF-8"
     except (ValueError, RuntimeError, TypeError) as error:
@@ -66,35 +66,35 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
 
 
 def what_is_wrong_with_source(document: Document, *, external: bool = False, full: bool = False) -> str:
-    """As `what_is_wrong`, for a source model, which may have operators that onnxruntime adds, or that exporters write
-    although they were withdrawn as soon as they came."""
+    """Like `what_is_wrong`, but accept operators that onnxruntime adds, and those that exporters write although they
+    were deprecated from the start."""
     wrong = what_is_wrong(document, external=external, full=full)
-    eased = _with_foreign(document.message, _is_run_all_the_same) if wrong else None
-    return wrong if eased is None else what_is_wrong(Document.of_message(eased), external=external, full=full)
+    accepted = _in_ignored_domain(document.message, _runtimes_run) if wrong else None
+    return wrong if accepted is None else what_is_wrong(Document.of_message(accepted), external=external, full=full)
 
 
-def _is_run_all_the_same(node: NodeProto, opset: int) -> bool:
+def _runtimes_run(node: NodeProto, opset: int) -> bool:
     """Whether runtimes run a node that the checker refuses."""
     return bool(first_version(node.op_type, opset)) or any(
         (is_runtime_name(node.op_type), deprecated_from_start(node.op_type, opset))
     )
 
 
-def _with_foreign(model: ModelProto, is_such: Callable[[NodeProto, int], bool]) -> ModelProto | None:
-    """A copy in which such nodes stand in a domain that the checker does not look into; None if there are none."""
+def _in_ignored_domain(model: ModelProto, matches: Callable[[NodeProto, int], bool]) -> ModelProto | None:
+    """A copy with the matching nodes moved to a domain that the checker ignores; None if no node matches."""
     opset = opset_of(model)
-    found = [
+    places = [
         (number, index)
         for number, (_, graph) in enumerate(graphs(model))
         for index, node in enumerate(graph.node)
-        if node.domain in DEFAULT_DOMAINS and is_such(node, opset)
+        if node.domain in DEFAULT_DOMAINS and matches(node, opset)
     ]
-    if not found:
+    if not places:
         return None
     copy = deepcopy(model)
-    held = [graph for _, graph in graphs(copy)]
-    for number, index in found:
-        held[number].node[index].domain = "onnxruntime"
+    copied_graphs = [graph for _, graph in graphs(copy)]
+    for number, index in places:
+        copied_graphs[number].node[index].domain = "onnxruntime"
     for imports in (copy.opset_import, *(function.opset_import for function in copy.functions)):
         imports.add(domain="onnxruntime", version=1)
     return copy
@@ -108,27 +108,27 @@ def _checkable(document: Document, external: bool) -> bytes | ModelProto:
     return bare if external else document.data
 
 
-def _plainly(text: str, model: ModelProto) -> str:
-    if elsewhere := _written_elsewhere(model):
-        return elsewhere
-    if found := _UNKNOWN_OPERATOR.search(text):
-        return _unknown_operator(found[1], int(found[2]))
-    if found := _UNDEFINED.search(text):
-        value, node, operator = found.groups()
+def _explained(text: str, model: ModelProto) -> str:
+    if other_opset := _written_for_other_opset(model):
+        return other_opset
+    if match := _UNKNOWN_OPERATOR.search(text):
+        return _unknown_operator(match[1], int(match[2]))
+    if match := _UNDEFINED.search(text):
+        value, node, operator = match.groups()
         where = f"{operator} {node!r}" if node else operator
         if any(value in other.output for other in model.graph.node):
             return f"{where} uses {value!r} before it is computed: its nodes are out of order or form a cycle"
         return f"{where} uses {value!r}, which nothing defines"
-    if found := _DEFINED_TWICE.search(text):
-        return f"{found[1]!r} is defined more than once"
+    if match := _DEFINED_TWICE.search(text):
+        return f"{match[1]!r} is defined more than once"
     if "must specify opset_import" in text:
         return "it does not say which opset it is written for (no opset_import)"
-    where = f" ({found[2]} {found[1]!r})" if (found := _NODE.search(text)) else ""
+    where = f" ({match[2]} {match[1]!r})" if (match := _NODE.search(text)) else ""
     return f"the ONNX checker refuses it: {_first_line(text)}{where}"
 
 
-def _written_elsewhere(model: ModelProto) -> str:
-    """A node in the form that its operator has at another opset version, which repair moves; empty if there is none."""
+def _written_for_other_opset(model: ModelProto) -> str:
+    """A sentence about a node written for another opset version, which repair mends; empty if there is none."""
     opset = opset_of(model)
     for _, graph in graphs(model):
         for node in graph.node:
@@ -142,10 +142,10 @@ def _written_elsewhere(model: ModelProto) -> str:
 def _unknown_operator(operator: str, opset: int) -> str:
     if opset < 1:
         return f"it imports opset {opset}, and there is no such opset; correct opset_import"
-    if known := versions(operator):
+    if opsets := versions(operator):
         return (
-            f"{operator} does not exist at opset {opset}; it came with opset {known[0]}: export the model again, or "
-            f"correct opset_import if it is of opset {known[0]} or newer"
+            f"{operator} does not exist at opset {opset}; it came with opset {opsets[0]}: export the model again, or "
+            f"correct opset_import if it is of opset {opsets[0]} or newer"
         )
     return f"ONNX has no operator {operator!r}{did_you_mean(operator, all_operators())}"
 

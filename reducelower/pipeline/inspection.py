@@ -29,12 +29,12 @@ __all__ = ["Inspected", "Stated", "inspect_file"]
 
 @dataclass(frozen=True)
 class Stated:
-    """What a model states of an input or output.
+    """The declaration of an input or output.
 
     Attributes:
         name: its name.
-        element_type: ONNX name of the element type; of anything but a tensor its type in ONNX's text syntax.
-        shape: sizes, the names of symbolic ones, and None for unknown ones; None if the rank is not stated.
+        element_type: ONNX name of the element type; for anything but a tensor, its type in ONNX's text syntax.
+        shape: each size as a number, a symbolic name, or None if unknown; None if the rank is unknown.
     """
 
     name: str
@@ -48,19 +48,19 @@ class Stated:
 
 @dataclass(frozen=True)
 class Inspected:
-    """What is in a model.
+    """The contents of a model.
 
     Attributes:
         opsets: opset versions by domain; the default domain is ``ai.onnx``.
         size: bytes of the model file, without external data.
         external: size in bytes of each file with external data, by location.
-        operators: how many nodes of each operator there are, in subgraphs and functions too.
-        weights: how many elements initializers have, by element type.
+        operators: the number of nodes of each operator, including subgraphs and functions.
+        weights: the number of elements of all initializers, by element type.
         inputs, outputs: each with name, element type and shape.
-        reaches: opset versions that the whole model can be converted to.
-        runtimes: what is known of it on each runtime.
+        reaches: opset versions to which the whole model can be converted.
+        runtimes: whether it runs on each runtime.
         blocked: for the opset versions next to those, the first reason why it cannot be converted to them.
-        problem: what the ONNX checker says against it; empty for a valid model.
+        problem: the objection of the ONNX checker; empty for a valid model.
     """
 
     path: str
@@ -82,37 +82,37 @@ class Inspected:
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
     """Inspect a model file; its weights are not read.
 
-    `runtimes` names those to look at, such as ``opencv`` or ``opencv@4.12``; by default all.
+    `runtimes`: names such as ``opencv`` or ``opencv@4.12``; by default all.
 
     Raises:
         UnreadableModelError: it cannot be read.
     """
     source = read_model(path)
-    found = _content(path, source, source.model)
-    source, _, wrong = sound(source)
-    if wrong:
-        return replace(found, problem=wrong)
+    inspected = _content(path, source, source.model)
+    source, _, defect = sound(source)
+    if defect:
+        return replace(inspected, problem=defect)
     try:
         with explain_failures(source.document):
-            return _on_its_way(found, source.document, runtimes)
+            return _with_reach(inspected, source.document, runtimes)
     except ConversionError as error:
-        return replace(found, problem=error.refusals[0].reason)
+        return replace(inspected, problem=error.refusals[0].reason)
 
 
-def _on_its_way(found: Inspected, document: Document, runtimes: Iterable[str] | None) -> Inspected:
-    """What was found, and where the model can go."""
+def _with_reach(inspected: Inspected, document: Document, runtimes: Iterable[str] | None) -> Inspected:
+    """Add the reachable opset versions and the runtimes."""
     document = document.for_trials()  # all attempts share the types that inference finds
     opset = opset_of(document.message)
     is_legal = fits(document, Target(), Settings())
     reaches = tuple(filter(is_legal, range(1, latest_opset() + 1))) if opset else ()
-    near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
-    beyond = {
+    adjacent = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
+    adjacent_refusals = {
         number: planned(document, Target(number), Settings()).refusals
-        for number in sorted(near)
+        for number in sorted(adjacent)
         if 1 <= number <= latest_opset()
     }
-    blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
-    return replace(found, reaches=reaches, blocked=blocked, runtimes=where(document, runtimes))
+    blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in adjacent_refusals.items()}
+    return replace(inspected, reaches=reaches, blocked=blocked, runtimes=where(document, runtimes))
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
@@ -121,8 +121,8 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
     for _, graph in graphs(model):
         for tensor in graph.initializer:
             weights[element_type_name(tensor.data_type)] += prod(tensor.dims)
-    held = {tensor.name for tensor in model.graph.initializer}
-    fed = [value for value in model.graph.input if value.name not in held]
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in initialized]
     return Inspected(
         path,
         {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
@@ -132,7 +132,7 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
         {file.location: file.size for file in source.external},
         dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
         dict(weights.most_common()),
-        tuple(map(_stated, fed)),
+        tuple(map(_stated, inputs)),
         tuple(map(_stated, model.graph.output)),
     )
 

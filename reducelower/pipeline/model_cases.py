@@ -1,4 +1,4 @@
-"""Models as conformance cases: inputs that they take, and what they give for these where they are run as written."""
+"""Models as conformance cases: generated inputs, and the outputs that a trusted runtime computes from them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def read_case(path: str) -> Case:
 
     Raises:
         UnreadableModelError: it cannot be read.
-        CannotRunError: it is larger than 2 GiB, no inputs are found that it takes, or it gives no tensors.
+        CannotRunError: it is larger than 2 GiB, no accepted inputs were found, or an output is not a tensor.
     """
-    found = read_model(path)
-    return case_of(path, Source.of(found.document, found.place))
+    loaded = read_model(path)
+    return case_of(path, Source.of(loaded.document, loaded.place))
 
 
 def case_of(name: str, source: Source) -> Case:
@@ -57,20 +57,21 @@ def exporter_cases() -> list[Case]:
 
 
 def inside(model: ModelProto, case: Case) -> Inside:
-    """Values inside a model on the inputs of a case, as onnxruntime gives them; None for each if it does not run it.
+    """Values inside a model for the inputs of a case, computed by onnxruntime; None for each if it cannot run the
+    model.
 
-    The model runs once, when the first are asked for, and gives all: many are asked for one after the other.
+    The model runs once, on the first request, and returns all values, since many requests follow.
     """
     names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
-    taken = {value.name for value in model.graph.input}
-    feeds = {name: value for name, value in case.inputs.items() if name in taken}
+    input_names = {value.name for value in model.graph.input}
+    feeds = {name: value for name, value in case.inputs.items() if name in input_names}
 
     @cache
-    def known() -> dict[str, Any]:
+    def computed() -> dict[str, Any]:
         try:
             results = OnnxRuntime().load(Source(with_outputs(model, names))).run(feeds, _SECONDS)
         except CannotRunError:
             return {}
         return dict(zip(names, results, strict=True))
 
-    return lambda wanted: [known().get(name) for name in wanted]
+    return lambda requested: [computed().get(name) for name in requested]

@@ -1,4 +1,4 @@
-"""Settings by names of values and sizes: those of a configuration file hold for models that have the names."""
+"""Settings for named values and sizes: those in a configuration file apply only to models that have the names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["for_model"]
 
 
 def for_model(settings: Settings, document: Document) -> Settings:
-    """The settings without what a configuration says of names that the model lacks."""
+    """The settings, without entries of a configuration file for names that the model lacks."""
     kept: dict[str, Any] = {}
     for field in settings.optional & _NAMES.keys():
-        given: Mapping[str, Any] = getattr(settings, field) or {}
-        known = _NAMES[field](document.message) if given else ()
-        kept[field] = {name: value for name, value in given.items() if name in known}
+        entries: Mapping[str, Any] = getattr(settings, field) or {}
+        names = _NAMES[field](document.message) if entries else ()
+        kept[field] = {name: value for name, value in entries.items() if name in names}
     return replace(settings, **kept)
 
 
@@ -38,4 +38,4 @@ _NAMES: Mapping[str, Callable[[ModelProto], Collection[str]]] = {
     "element_types": names_in,
     "ranks": names_in,
 }
-"""The names that a model has for what a setting is about; files with inputs hold names that are seen when read."""
+"""By setting, the names that a model has. (Files with inputs are checked when they are read.)"""

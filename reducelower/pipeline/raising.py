@@ -1,4 +1,4 @@
-"""What a conversion makes of a model: legal, and what it spells out raised into operators where that is asked for."""
+"""Legalize a model and, if asked, raise what it spells out into operators."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def legalized_and_raised(source: LoadedModel, settings: Settings) -> tuple[Docum
 
 
 def _raised_for(document: Document, settings: Settings, target: Target) -> tuple[Document, Plan]:
-    """A legal model, raised where it stays legal; a note names what the runtime would get wrong."""
+    """A legal model, raised as far as it stays legal; notes name operators that the runtime would get wrong."""
     from reducelower.recompose import known_operators
 
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
-    # Rewriting removes values of which something was declared.
+    # Legalizing may have removed values that settings declare.
     settings = replace(settings, optional=settings.optional | {"element_types", "ranks"})
     settings = for_model(settings, document)
     raised, plan = _raised(document, settings, sorted(wanted))
-    # Parts of a form that is not raised may look like other operators, which are not reported.
-    notes, wrong = list(plan.notes), dict[str, str]()
+    # Without an operator, parts of its form may match others; only operators of the first attempt are reported.
+    notes, not_raised = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
-        asked = {**for_model(settings, raised).for_engine(), "target": target}
-        again = check(raised.message, **asked, base_dir=settings.base_dir)
-        found = {site.op_type: f"on {target.runtime}: {site.because}" for site in again.sites}
-        found |= {refusal.operator: refusal.reason for refusal in again.refusals}
-        found = {site.op_type: found[site.op_type] for site in plan.sites if site.op_type in found}
-        if not found:
+        options = {**for_model(settings, raised).for_engine(), "target": target}
+        check_plan = check(raised.message, **options, base_dir=settings.base_dir)
+        unfit = {site.op_type: f"on {target.runtime}: {site.because}" for site in check_plan.sites}
+        unfit |= {refusal.operator: refusal.reason for refusal in check_plan.refusals}
+        unfit = {site.op_type: unfit[site.op_type] for site in plan.sites if site.op_type in unfit}
+        if not unfit:
             break
-        wrong |= found
-        raised, plan = _raised(document, settings, sorted(wanted - wrong.keys()))
-    notes += [f"{name} was not raised: {why}" for name, why in sorted(wrong.items())]
+        not_raised |= unfit
+        raised, plan = _raised(document, settings, sorted(wanted - not_raised.keys()))
+    notes += [f"{name} was not raised: {why}" for name, why in sorted(not_raised.items())]
     return raised, replace(plan, notes=tuple(notes))
 
 

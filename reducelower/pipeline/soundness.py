@@ -1,4 +1,4 @@
-"""A source model as a conversion takes it, and what --repair would do to one that is not valid."""
+"""Prepare a source model for conversion, and say what --repair would do to an invalid one."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from reducelower.pipeline.diagnosis import what_is_wrong_with_source
 if TYPE_CHECKING:
     from reducelower.legalization.repair import Repaired
 
-__all__ = ["alive", "repaired", "sound", "what_would_help"]
+__all__ = ["repaired", "sound", "what_would_help", "without_dead"]
 
 _NEVER_TAKEN = "Put branches that are taken in the place of those that never are, which the checker refuses."
 
 
 def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
-    """A model as a conversion takes it, what was repaired for that, and what is wrong with it all the same.
+    """The model to convert, notes about repairs, and the remaining defect (or "").
 
-    Runtimes ignore the types that a model states of inner values, so those that contradict its nodes are dropped.
+    Runtimes ignore the stated types of inner values, so types that contradict the nodes are dropped.
     """
-    source, gone, wrong = alive(source, full=True)
-    if not wrong:
-        return source, gone, ""
+    source, dropped, defect = without_dead(source, full=True)
+    if not defect:
+        return source, dropped, ""
     from reducelower.legalization.whole.stated_types import drop_stale
 
-    mended, notes = repaired(source, drop_stale(source.model), gone)
-    if len(notes) > len(gone) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
+    mended, notes = repaired(source, drop_stale(source.model), dropped)
+    if len(notes) > len(dropped) and not what_is_wrong_with_source(
+        mended.document, external=source.is_partial, full=True
+    ):
         return mended, notes, ""
-    return source, (), wrong + what_would_help(source)
+    return source, (), defect + what_would_help(source)
 
 
-def alive(source: LoadedModel, *, full: bool = False) -> tuple[LoadedModel, tuple[str, ...], str]:
-    """A model without branches that it never takes, if the checker refuses only these; the note; and what is wrong."""
-    wrong = what_is_wrong_with_source(source.document, external=source.is_partial, full=full)
-    living = without_dead_branches(source.model) if wrong else None
-    if living is None:
-        return source, (), wrong
-    taken = replace(source, document=source.document.with_message(living))
-    if what_is_wrong_with_source(taken.document, external=source.is_partial, full=full):
-        return source, (), wrong
-    return taken, (_NEVER_TAKEN,), ""
+def without_dead(source: LoadedModel, *, full: bool = False) -> tuple[LoadedModel, tuple[str, ...], str]:
+    """The model without never-taken branches if the checker refuses only these, the notes, and the remaining defect."""
+    defect = what_is_wrong_with_source(source.document, external=source.is_partial, full=full)
+    pruned = without_dead_branches(source.model) if defect else None
+    if pruned is None:
+        return source, (), defect
+    candidate = replace(source, document=source.document.with_message(pruned))
+    if what_is_wrong_with_source(candidate.document, external=source.is_partial, full=full):
+        return source, (), defect
+    return candidate, (_NEVER_TAKEN,), ""
 
 
 def repaired(source: LoadedModel, mended: Repaired, notes: tuple[str, ...] = ()) -> tuple[LoadedModel, tuple[str, ...]]:
-    """A repaired model in the place of the source, and the notes with what was done."""
+    """The repaired model in place of the source, and the notes with the repairs added."""
     return replace(source, document=Document.of_message(mended.model)), (
         *notes,
         *(f"Repaired: {done}." for done in mended.done),

@@ -1,8 +1,8 @@
 """Stand-ins for parts that ONNX's checker cannot handle, so that it can check the rest of a model.
 
-The checker looks for external data in files and does not find it behind offsets, links or another working directory; it
-knows nothing of references to the model's own file. All it needs of these tensors is type and shape. It also requires
-stated shapes of inputs and outputs, which runtimes and onnx's own converter do not.
+The checker looks for external data in files. It does not find data behind links or in another folder, and does not
+know references to the model's own file. It only needs type and shape of these tensors. It also requires shapes for
+inputs and outputs, unlike runtimes and onnx's own converter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DOMAIN = "reducelower.stand_in"
 
 
 def states_every_shape(model: ModelProto) -> bool:
-    """Whether every graph input and output has the type and the shape that the checker asks for."""
+    """Whether every graph input and output has the type and shape that the checker requires."""
     return all(map(_is_stated, (*model.graph.input, *model.graph.output)))
 
 
@@ -38,7 +38,7 @@ def _is_stated(value: ValueInfoProto) -> bool:
 
 
 def with_every_shape_stated(model: ModelProto) -> ModelProto:
-    """A copy in which nodes of an unknown operator compute the inputs and read the outputs that lack a stated shape.
+    """A copy in which nodes of an unknown operator replace the inputs and outputs that lack a shape.
 
     The checker accepts any output of such a node, but checks that its inputs are defined.
     """
@@ -60,18 +60,18 @@ def with_every_shape_stated(model: ModelProto) -> ModelProto:
 def without_external_tensors(model: ModelProto) -> ModelProto:
     """A copy with graph inputs in place of external initializers and constants: the checker needs type and shape."""
     copy = deepcopy(model)
-    known = {value.name for value in copy.graph.input}
+    input_names = {value.name for value in copy.graph.input}
     for _, graph in list(graphs(copy)):
         external = {tensor.name: tensor for tensor in graph.initializer if _is_external(tensor)}
         external |= {node.output[0]: node.attribute[0].t for node in graph.node if _is_external_constant(node)}
         for name, tensor in external.items():
-            if name not in known:
+            if name not in input_names:
                 tensor_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
                 copy.graph.input.append(ValueInfoProto(name=name, type=tensor_type))
-                known.add(name)
+                input_names.add(name)
         _keep(graph.initializer, lambda tensor: not _is_external(tensor))
         _keep(graph.node, lambda node: not _is_external_constant(node))
-    for tensor in external_tensors(copy):  # those of other attributes
+    for tensor in external_tensors(copy):  # the rest are in other attributes
         size = math.prod(tensor.dims) * _LARGEST_ELEMENT
         if size > _LARGEST_STAND_IN:
             tensor.dims[:], size = [0], 0
@@ -81,12 +81,12 @@ def without_external_tensors(model: ModelProto) -> ModelProto:
     return copy
 
 
-def _keep(held: Any, wanted: Callable[[Any], bool]) -> None:
-    """Leave out items of a repeated field."""
-    kept = list(filter(wanted, held))
-    if len(kept) < len(held):
-        del held[:]
-        held.extend(kept)
+def _keep(items: Any, matches: Callable[[Any], bool]) -> None:
+    """Keep only the matching items of a repeated field."""
+    kept = list(filter(matches, items))
+    if len(kept) < len(items):
+        del items[:]
+        items.extend(kept)
 
 
 def _is_external(tensor: TensorProto) -> bool:

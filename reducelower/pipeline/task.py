@@ -10,13 +10,13 @@ from typing import Literal, TypeAlias
 __all__ = ["FORKS", "OnStep", "Step", "Task"]
 
 FORKS = sys.platform == "linux"
-"""Whether processes are forked, which saves importing onnx again; that is only safe on Linux."""
+"""Whether workers are forked, which saves importing onnx again; this is only safe on Linux."""
 
 Step = Literal["read", "rewrite", "check", "verify", "write"]
 """The steps of a conversion, in order."""
 
 OnStep: TypeAlias = Callable[[Step, int, int], None]
-"""Called with the step, how much of it is done, and its total; both are 0 if nothing is counted."""
+"""Called with the step, the amount done, and the total; both are 0 for a step without counts."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Try rules on cases: what they make of a model is verified, as any conversion is.
+"""Try rules on cases: convert a model with them and verify the result, as for any conversion.
 
-Rules that expand an operator are tried on every form of the call, of every element type that they are for. Rules of
-version boundaries are tried on onnx's own cases: each is brought to the near side, and over the boundary to every opset
-version from there on. What no rule has a part in goes over as the schemas and the shipped rules say.
+Rules that expand an operator are tried on every form of the node and every element type that they support. Rules for
+version boundaries are tried on onnx's own cases: each is converted to the near side, then across the boundary to every
+opset version from there on. Nodes without such a rule are converted by the schemas and the shipped rules.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from reducelower.verification import verify
 __all__ = ["Trial", "try_boundaries", "try_expansion"]
 
 _IR_VERSION = 10
-"""One that allows all that a rule may write."""
+"""An IR version that allows everything that a rule may write."""
 
 _OLDEST = 7
-"""The oldest opset version that onnxruntime runs, and that cases are tried at."""
+"""The oldest opset version that onnxruntime runs, and at which cases are tried."""
 
 _NEAREST = {"absent": 0, "lacking": -1}
-"""Below which version of an operator something of it may be absent."""
+"""By way, the index of the operator's version below which the rule applies."""
 
 
 @dataclass
 class Trial:
-    """How rules fared.
+    """The result of trying rules.
 
     Attributes:
         rule: the rule, or the operator of rules for a boundary.
         tried: the element type, or the boundary.
-        outcome: what came of it, for people.
-        wrong: a sentence for each result that is wrong.
+        outcome: a sentence for people.
+        wrong: a sentence for each wrong result.
     """
 
     rule: str
@@ -57,12 +57,12 @@ class Trial:
 
 
 def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> Iterator[Trial]:
-    """Verify what the rules of a book make of an operator, on each element type that they are for.
+    """Verify the expansions of an operator by the rules of a book, on each element type that they support.
 
     Args:
         book: the rule book.
-        op_type: an operator that it has rules for.
-        kinds: names of the only element types to try; all where there are none.
+        op_type: an operator with rules in the book.
+        kinds: names of the element types to try; all if empty.
 
     Raises:
         RuleError: a rule is invalid.
@@ -78,7 +78,7 @@ def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> 
 
 def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[tuple[int, ModelProto]]) -> Trial:
     trial = Trial(rule.name, element_type_name(element_type))
-    # What an attribute means may hang on whether the data are floats, as of Mod.
+    # The meaning of an attribute may depend on whether the data are floats, as for Mod.
     forms = [form for form in forms if (form[0] in FLOATS) == (element_type in FLOATS)] or forms
     if not forms:
         trial.outcome = "not tried: onnx has no case of it"
@@ -104,10 +104,10 @@ def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[tup
 
 
 def _forms(op_type: str, opset: int) -> list[tuple[int, ModelProto]]:
-    """Each form of the call once, of floats and of others: the element type of the data, and a model of the node.
+    """Each form of the node once for floats and once for other types: the data's element type, and a model of the node.
 
-    They are as the suite has reductions, or onnx's cases of one node. Of the values that come with them none is used
-    but those that say where, as axes do: these are constants.
+    They come from the suite's cases for reductions, else from onnx's single-node cases. Inputs of other types than the
+    data's, such as axes, become constants; other values of the cases are not used.
     """
     cases: Iterator[tuple[ModelProto, Mapping[str, Any]]]
     if op_type in REDUCTIONS:
@@ -115,7 +115,7 @@ def _forms(op_type: str, opset: int) -> list[tuple[int, ModelProto]]:
         cases = ((ModelProto.FromString(case.model), case.inputs) for case in made if not case.tag)
     else:
         cases = ((model, feeds) for _, model, feeds in cases_of(op_type))
-    found: dict[object, tuple[int, ModelProto]] = {}
+    forms: dict[object, tuple[int, ModelProto]] = {}
     for case, feeds in cases:
         model = ModelProto.FromString(case.SerializeToString())
         graph = model.graph
@@ -123,24 +123,24 @@ def _forms(op_type: str, opset: int) -> list[tuple[int, ModelProto]]:
             continue
         types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.output)}
         kind = types[graph.node[0].input[0]].elem_type
-        held = {name: np.asarray(value) for name, value in feeds.items() if types[name].elem_type != kind}
-        graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items())
-        fed = [value for value in graph.input if value.name not in held]
+        constant_inputs = {name: np.asarray(value) for name, value in feeds.items() if types[name].elem_type != kind}
+        graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constant_inputs.items())
+        inputs = [value for value in graph.input if value.name not in constant_inputs]
         del graph.input[:]
-        graph.input.extend(fed)
-        said = sorted(attribute.SerializeToString() for attribute in graph.node[0].attribute)
+        graph.input.extend(inputs)
+        attributes = sorted(attribute.SerializeToString() for attribute in graph.node[0].attribute)
         ranks = [len(types[name].shape.dim) if name in types else -1 for name in graph.node[0].input]
         constants = [numpy_helper.to_array(tensor).tolist() for tensor in graph.initializer]
-        key = repr((said, ranks, constants, kind in FLOATS))
-        if key not in found or kind == TensorProto.FLOAT:
-            found[key] = kind, model
-    return list(found.values())
+        key = repr((attributes, ranks, constants, kind in FLOATS))
+        if key not in forms or kind == TensorProto.FLOAT:
+            forms[key] = kind, model
+    return list(forms.values())
 
 
 def _of_type(model: ModelProto, kind: int, element_type: int, rule: Rule) -> ModelProto:
-    """A form on data of another element type and of open sizes, of which those that are the same stay so, as 1 does.
+    """A form with another element type of the data and symbolic sizes: equal sizes get the same name, and 1 stays 1.
 
-    A rule for targets that lack a type has no outputs of that type, as statistics beside the first one are.
+    For a rule for targets that lack a type, only the first output is kept: others may have that type.
     """
     form = ModelProto.FromString(model.SerializeToString())
     (node,) = form.graph.node
@@ -158,7 +158,7 @@ def _of_type(model: ModelProto, kind: int, element_type: int, rule: Rule) -> Mod
 
 
 def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
-    """A model with the nodes of all forms, side by side."""
+    """One model with the nodes of all forms."""
     made = helper.make_graph([], "forms", [], [])
     for at, form in enumerate(forms):
         graph = compose.add_prefix(form, f"{at}/").graph
@@ -173,28 +173,26 @@ def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
 def try_boundaries(
     book: RuleBook, own: Boundaries, operator: str | None = None, *, at_every_opset: bool = True
 ) -> Iterator[Trial]:
-    """Yield how the rules of each operator fared at each of their boundaries.
+    """Try the rules of each operator at each of their boundaries.
 
     Args:
         book: the rule book of the conversions.
         own: its boundary rules.
         operator: the only operator to try.
-        at_every_opset: whether cases go on to every opset version behind the boundary.
+        at_every_opset: whether to convert to every opset version beyond the boundary, or only to the first.
     """
     for op_type in own.operators if operator is None else (operator,):
         known = versions(op_type)
         for way, boundary in sorted({(each.way, each.boundary(op_type)) for each in own.occasions(op_type)}):
             at = known[_NEAREST[way]] if way in _NEAREST and known else boundary
-            yield _crossed(book, own, op_type, at, down=way != "from", at_every_opset=at_every_opset)
+            yield _across(book, own, op_type, at, down=way != "from", at_every_opset=at_every_opset)
     for domain, rules in own.of_domains.items() if operator is None else ():
         for op_type in rules.operators:
-            for said in dict.fromkeys(f"{each.way} {each.at}".strip() for each in rules.occasions(op_type)):
-                yield Trial(f"{book.name}/{domain}.{op_type}", said, _in_words(Counter(), 0))
+            for boundary_text in dict.fromkeys(f"{each.way} {each.at}".strip() for each in rules.occasions(op_type)):
+                yield Trial(f"{book.name}/{domain}.{op_type}", boundary_text, _in_words(Counter(), 0))
 
 
-def _crossed(
-    book: RuleBook, own: Boundaries, op_type: str, boundary: int, *, down: bool, at_every_opset: bool
-) -> Trial:
+def _across(book: RuleBook, own: Boundaries, op_type: str, boundary: int, *, down: bool, at_every_opset: bool) -> Trial:
     way = f"{boundary} to {boundary - 1}" if down else f"{boundary - 1} to {boundary}"
     trial, counts = Trial(f"{book.name}/{op_type}", way), Counter[str]()
     goals = range(boundary - 1, _OLDEST - 1, -1) if down else range(boundary, defs.onnx_opset_version() + 1)
@@ -202,17 +200,17 @@ def _crossed(
         near = max(boundary, opset_of(model)) if down else boundary - 1
         source = model if opset_of(model) == near else _by_shipped_rules(model, near)
         if source is None:
-            continue  # the near side cannot say it
+            continue  # the near side cannot express it
         for goal in goals if at_every_opset else goals[:1]:
-            what, wrong = _converted(book, source, goal, is_shipped=not own.name)
-            counts[what] += 1
-            trial.wrong += [f"{name}, from opset {opset_of(source)} to {goal}: {wrong}"] if what == "wrong" else []
+            result, wrong = _converted(book, source, goal, is_shipped=not own.name)
+            counts[result] += 1
+            trial.wrong += [f"{name}, from opset {opset_of(source)} to {goal}: {wrong}"] if result == "wrong" else []
     trial.outcome = _in_words(counts, len(trial.wrong))
     return trial
 
 
 def _converted(book: RuleBook, source: ModelProto, goal: int, *, is_shipped: bool) -> tuple[str, str]:
-    """What came of a conversion, and what is wrong; rules of a user are held against what comes of it without them."""
+    """The result of a conversion, and what is wrong. Rules of a user are compared with a conversion without them."""
     try:
         outcome = legalize(source, Target(goal), rules=book)
     except ConversionError as error:
@@ -221,29 +219,29 @@ def _converted(book: RuleBook, source: ModelProto, goal: int, *, is_shipped: boo
         return "wrong", f"refused, {error.refusals[0].reason if error.refusals else error}"
     except RuleError as error:
         return "wrong", error.reason
-    has_part = is_shipped or any(book.name in site.rule for site in outcome.plan.sites)
-    if not has_part and outcome.model == _by_shipped_rules(source, goal):
+    is_used = is_shipped or any(book.name in site.rule for site in outcome.plan.sites)
+    if not is_used and outcome.model == _by_shipped_rules(source, goal):
         return "passed by", ""
-    found = verify(source, outcome.model, plan=outcome.plan)
-    return {"equivalent": "taken", "different": "wrong"}.get(found.verdict, "not shown"), found.why
+    verification = verify(source, outcome.model, plan=outcome.plan)
+    return {"equivalent": "taken", "different": "wrong"}.get(verification.verdict, "not shown"), verification.why
 
 
 def _in_words(counts: Counter[str], wrong: int) -> str:
     taken, others = counts["taken"], counts["passed by"]
-    said = f"right in {taken} conversions by a rule, {others} others"
+    text = f"right in {taken} conversions by a rule, {others} others"
     if not taken:
-        said = (
+        text = (
             f"not tried: no case of onnx took a rule, {others} others"
             if others
             else "not tried: onnx has no case of it"
         )
     if wrong:
-        said = f"wrong in {wrong} of {taken + others + wrong} conversions"
-    return f"{said}, {counts['refused']} refused" if counts["refused"] else said
+        text = f"wrong in {wrong} of {taken + others + wrong} conversions"
+    return f"{text}, {counts['refused']} refused" if counts["refused"] else text
 
 
 def _by_shipped_rules(source: ModelProto, goal: int) -> ModelProto | None:
-    """What comes of a conversion by the rules that come with the package; None if they refuse it."""
+    """The result of a conversion by the shipped rules; None if they refuse it."""
     try:
         return convert_version(source, goal)
     except ConversionError:

@@ -1,4 +1,4 @@
-"""Verifies a conversion: reads what it runs on, then runs every distinct rewrite, then the whole models."""
+"""Verify a conversion: read the inputs, run every distinct rewrite, then the whole models."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def verify_models(
     on_progress: OnProgress | None = None,
     keep_failing: str | None = None,
 ) -> Verification:
-    """Compare two models as the settings say, or one in the runtimes that they name.
+    """Compare two models, or run one model, in the runtimes of the settings.
 
-    With a plan, every distinct rewrite is verified by itself, and `on_progress` hears of each. Outputs that come with
-    the data sets are compared too. The part that shows their first difference is written to a folder, if one is given.
+    With a plan, every distinct rewrite is verified separately, and `on_progress` is called for each. Outputs in the
+    data sets are compared too. The part with the first difference is written to the folder `keep_failing`, if given.
     """
     from reducelower.verification import compare_models
     from reducelower.verification.checking.cache import default_folder
@@ -69,11 +69,11 @@ def verify_models(
         on_progress=on_progress,
         keep_failing=keep_failing,
         cache=default_folder() if settings.cache else None,
-        protos=(_as_settled(left.proto, settings), _as_settled(right.proto, settings)),
+        protos=(_with_settings(left.proto, settings), _with_settings(right.proto, settings)),
     )
     if not settings.strict or not absent:
         return replace(whole, absent=absent)
-    # Strictly, a model is shown to be right for a runtime only in that runtime.
+    # With `strict`, a model is verified for a runtime only if it ran there.
     verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
     return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
 
@@ -88,27 +88,27 @@ def _as_fed(model: Document, settings: Settings) -> Document:
     return Document.of_message(declared)
 
 
-def _as_settled(model: ModelProto, settings: Settings) -> ModelProto:
-    """The model with all that the user said of it: types and ranks, and defaults that no caller overrides."""
+def _with_settings(model: ModelProto, settings: Settings) -> ModelProto:
+    """The model with the user's settings applied: declared types and ranks, and fixed defaults."""
     if not settings.element_types and not settings.ranks and not settings.freeze_defaults:
         return model
-    settled = deepcopy(model)
+    changed = deepcopy(model)
     types = {name: parse_element_type(kind) for name, kind in (settings.element_types or {}).items()}
-    declare(settled.graph, types, settings.ranks or {})
+    declare(changed.graph, types, settings.ranks or {})
     if settings.freeze_defaults:
-        held = {tensor.name for tensor in settled.graph.initializer}
-        given = [value for value in settled.graph.input if value.name not in held]
-        del settled.graph.input[:]
-        settled.graph.input.extend(given)
-    return settled
+        initialized = {tensor.name for tensor in changed.graph.initializer}
+        inputs = [value for value in changed.graph.input if value.name not in initialized]
+        del changed.graph.input[:]
+        changed.graph.input.extend(inputs)
+    return changed
 
 
 def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:
-    """Read all sets of inputs that models run on; one set without values if none are given.
+    """Read all sets of inputs; one set without values if none are given.
 
     Raises:
-        UnreadableModelError: a file holds no array, or a folder no test data.
-        SettingError: the model has no input or no symbolic dimension of a name, or a value does not fit its input.
+        UnreadableModelError: a file has no array, or a folder no test data.
+        SettingError: the model lacks an input or symbolic dimension of a name, or a value does not fit its input.
     """
     from reducelower.verification import TestDataSet, free_sizes, load_test_data
 
@@ -116,16 +116,16 @@ def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, 
         _check_names(settings.dims, free_sizes(model), "symbolic dimension")
     values = _read_inputs(settings, model)
     if not settings.test_data:
-        return (_fitting(TestDataSet("", values, ()), settings, model),)
-    # An output belongs to the inputs beside it, and says nothing about others.
+        return (_checked(TestDataSet("", values, ()), settings, model),)
+    # Expected outputs are only valid for the inputs of the same data set.
     return tuple(
-        _fitting(TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs), settings, model)
+        _checked(TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs), settings, model)
         for item in load_test_data(settings.test_data, model)
     )
 
 
-def _fitting(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDataSet:
-    """A set of values that fits the model's inputs: another type or shape is a mistake, and not to be run."""
+def _checked(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDataSet:
+    """Check that values fit the model's inputs: another type or shape is a mistake of the user."""
     from reducelower.verification import check_given
 
     try:
@@ -137,38 +137,38 @@ def _fitting(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDa
 
 
 def _read_inputs(settings: Settings, model: ModelProto) -> dict[str, Any]:
-    """Read the arrays for a model's inputs; a ``.npz`` file, which holds them by name, stands under its own name."""
+    """Read the arrays for a model's inputs; a ``.npz`` file, with arrays by name, has its own path as its name."""
     if not settings.inputs:
         return {}
     from reducelower.verification import load_arrays, load_value
 
     kinds, is_optional = {value.name: value.type for value in model.graph.input}, "inputs" in settings.optional
     names = list(kinds)
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, path in settings.inputs.items():
         if name == path:
-            found |= load_arrays(path)
+            arrays |= load_arrays(path)
         elif name in names or not is_optional:
             _check_names([name], names, "input")
-            found[name] = load_value(path, kinds[name], name)
+            arrays[name] = load_value(path, kinds[name], name)
     if is_optional:
-        return {name: value for name, value in found.items() if name in names}
-    _check_names(found, names, "input")
-    return found
+        return {name: value for name, value in arrays.items() if name in names}
+    _check_names(arrays, names, "input")
+    return arrays
 
 
-def _check_names(given: Iterable[str], names: list[str], what: str) -> None:
-    for name in given:
+def _check_names(names_given: Iterable[str], names: list[str], kind: str) -> None:
+    for name in names_given:
         if name not in names:
             hint = did_you_mean(name, names) or f"; the model has {', '.join(map(repr, names)) or 'none'}"
-            raise SettingError(f"there is no {what} {name!r}{hint}")
+            raise SettingError(f"there is no {kind} {name!r}{hint}")
 
 
 def require_runtimes(settings: Settings) -> None:
-    """Make sure before any work that the runtime that verifies models is installed.
+    """Check before any work that the verifying runtime is installed.
 
     Raises:
-        SettingError: there is no onnxruntime, or it lacks the execution provider.
+        SettingError: onnxruntime is not installed, or lacks the execution provider.
     """
     if settings.verify and "onnxruntime" in settings.runtimes:
         from reducelower.verification.running.providers import provider_named, require_onnxruntime
@@ -179,7 +179,7 @@ def require_runtimes(settings: Settings) -> None:
 
 
 def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Where the result is run, the runtimes it is for among them where they are installed, and a sentence where not."""
+    """The runtimes to verify in, including installed ones of the target, and a sentence for each missing one."""
     from reducelower.verification.running.foreign import is_foreign
 
     goal, runtimes, absent = settings.target.runtime, tuple(settings.runtimes), list[str]()
@@ -198,14 +198,14 @@ def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @cache
 def _why_unusable(runtime: str) -> str:
-    """Why a runtime cannot be used here: asked once, since starting one takes seconds."""
+    """Why a runtime cannot be used here; cached, since starting one takes seconds."""
     from reducelower.verification.running.foreign import why_unusable
 
     return why_unusable(runtime)
 
 
 def _other_onnxruntime(version: str) -> str:
-    """The onnxruntime that is installed, where it is not of the release that a model is for."""
+    """The installed version of onnxruntime, if it is another release than the target's."""
     import onnxruntime
 
     from reducelower.runtimes.ranges import release

@@ -1,4 +1,4 @@
-"""Where a model runs: on every runtime that is known, by version, as it is and after it was fitted to it."""
+"""Where a model runs: on every known runtime, by version, unchanged and after fitting."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from reducelower.runtimes import Fact, Is, Runtime, load_runtime, shipped_names,
 __all__ = ["Fault", "OnRuntime", "OnVersion", "Word", "where"]
 
 Word = Literal["runs", "nothing known against it", "runs after --for", "does not run"]
-"""What is known of a model on a version of a runtime. It runs where every operator was measured and no fact is true."""
+"""How a model fares on a version of a runtime. For "runs", every operator was measured and no fact applies."""
 
 _AS_IT_IS: frozenset[Word] = frozenset({"runs", "nothing known against it"})
 
 _WHAT_WAS_DONE = re.compile(r" (?:was|were) ")
-"""Comes after the feature in a sentence about what was done to the model as a whole."""
+"""Follows the feature in a sentence about a change of the whole model."""
 
 _TOLERABLE = frozenset({"overflows", "elsewhere", "misshapen"})
-"""Outcomes of what runs all the same."""
+"""Outcomes with which a model still runs."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that is known against a model on a runtime.
+    """A known problem of a model on a runtime.
 
     Attributes:
         kind: how it fails; see `reducelower.runtimes.Is`.
         says: a sentence.
-        operators: the operators that it happens to; none if the model as a whole is meant.
-        feature: what the model as a whole has, such as ``opset 20``; empty where operators are meant.
-        nodes: how many nodes it happens to, and the first of them.
-        first: the first of them.
+        operators: the operators that have it; empty for a problem of the whole model.
+        feature: the feature of the whole model, such as ``opset 20``; empty for a problem of operators.
+        nodes: the number of nodes that have it.
+        first: the first of these nodes.
     """
 
     kind: Is
@@ -55,14 +55,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class OnVersion:
-    """What is known of a model on one version of a runtime.
+    """How a model fares on one version of a runtime.
 
     Attributes:
-        version: the version; empty where the facts are about none in particular.
+        version: the version; empty if the facts are not about a particular one.
         word: whether it runs.
-        faults: what is known against it as it is.
+        faults: the known problems of the unchanged model.
         left: why it does not run after ``--for``, in sentences.
-        note: a sentence where the facts are those of other versions.
+        note: a sentence if the facts are from other versions.
     """
 
     version: str
@@ -74,15 +74,15 @@ class OnVersion:
 
 @dataclass(frozen=True)
 class OnRuntime:
-    """What is known of a model on a runtime.
+    """How a model fares on a runtime.
 
     Attributes:
         name: the name of the target.
-        newest: on its newest version, or on the one that was asked for.
-        words: by version, the oldest first.
-        is_documented: whether nobody measured what is known against it there, or anything of it.
-        oldest_as_it_is: the oldest version that runs it as it is, as far as is known; empty if none does.
-        oldest_after: the oldest that runs it after ``--for``, or as it is.
+        newest: the result on its newest version, or on the requested one.
+        words: the result by version, oldest first.
+        is_documented: whether all known problems come from documents and none was measured.
+        oldest_as_it_is: the oldest version known to run the unchanged model; empty if none does.
+        oldest_after: the oldest version that runs it unchanged or after ``--for``.
     """
 
     name: str
@@ -94,7 +94,7 @@ class OnRuntime:
 
 
 def where(model: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
-    """What is known of a model on runtimes, by default on every shipped one in all versions.
+    """How a model fares on runtimes, by default on every shipped one in all versions.
 
     Args:
         model: a document for trials.
@@ -106,7 +106,7 @@ def where(model: Document, names: Iterable[str] | None = None) -> tuple[OnRuntim
 
 @dataclass(frozen=True)
 class _Covered:
-    """Which models the measurements of runtimes cover: those of plain nodes, and on most runtimes of known sizes."""
+    """Whether measurements of runtimes cover a model: they cover plain nodes, and on most runtimes only known sizes."""
 
     plain: bool
     sized: bool
@@ -121,7 +121,7 @@ class _Covered:
         return cls(plain, all(dim.HasField("dim_value") for shape in shapes for dim in shape.dim))
 
     def by(self, runtime: Runtime) -> bool:
-        """Whether what was measured on a runtime says something of the model."""
+        """Whether the measurements of a runtime cover the model."""
         return runtime.measures_operators and self.plain and (self.sized or runtime.name.startswith("onnxruntime"))
 
 
@@ -148,11 +148,11 @@ def _on_runtime(model: Document, covered: _Covered, name: str) -> OnRuntime:
 
 
 def _is_documented(runtime: Runtime, faults: Iterable[Fault]) -> bool:
-    """Whether nobody measured what is known against a model there, or anything of a runtime."""
+    """Whether all known problems come from documents, or nothing of the runtime was measured."""
     documented = {fact.told for fact in runtime.facts if fact.evidence.documented}
-    said = {fault.says for fault in faults}
+    sentences = {fault.says for fault in faults}
     is_measured = any(fact.evidence.measured for fact in runtime.facts)
-    return bool(documented) and (not is_measured or (bool(said) and said <= documented))
+    return bool(documented) and (not is_measured or (bool(sentences) and sentences <= documented))
 
 
 def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVersion:
@@ -162,15 +162,15 @@ def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVe
     if opset not in runtime.reads:
         faults.append(Fault("refused", f"It reads opsets {runtime.reads}.", feature=f"opset {opset}"))
     if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
-        says = f"It reads IR versions up to {runtime.ir_version}."
-        faults.append(Fault("refused", says, feature=f"IR version {model.ir_version}"))
+        sentence = f"It reads IR versions up to {runtime.ir_version}."
+        faults.append(Fault("refused", sentence, feature=f"IR version {model.ir_version}"))
     ml = max((entry.version for entry in ml_imports(model)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
         faults.append(Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}"))
     plan = planned(document, Target(runtime=runtime), Settings())
-    own = plan.as_it_is or (plan if plan.target.opset == opset else None)
-    faults += [Fault("refused", said, feature=_WHAT_WAS_DONE.split(said)[0]) for said in plan.fitted]
-    faults += [] if own is None else _faults(document, own, runtime)
+    unchanged_plan = plan.as_it_is or (plan if plan.target.opset == opset else None)
+    faults += [Fault("refused", change, feature=_WHAT_WAS_DONE.split(change)[0]) for change in plan.fitted]
+    faults += [] if unchanged_plan is None else _faults(document, unchanged_plan, runtime)
     if all(fault.kind in _TOLERABLE for fault in faults):
         return OnVersion(runtime.version, "runs" if covered.by(runtime) else "nothing known against it", tuple(faults))
     left = tuple(dict.fromkeys(map(str, plan.refusals)))
@@ -178,36 +178,36 @@ def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVe
 
 
 _MOST_NAMED = 3
-"""A fact about more operators of a model is told of the model."""
+"""A fact about more operators of a model than this is reported for the whole model."""
 
 
 def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
-    """What would have to be rewritten or is refused, by its sentence, and what stays."""
+    """The problems in a plan: rewritten, refused and unmended nodes, grouped by sentence."""
     by_sentence = {fact.told: fact for fact in runtime.facts}
     places: dict[str, list[tuple[str, str]]] = {}
     for site in plan.sites:
         if site.because:
             places.setdefault(site.because, []).append((site.op_type, site.node))
     for refusal in plan.refusals:
-        says = next((told for told in by_sentence if told in refusal.reason), refusal.reason)
+        says = next((sentence for sentence in by_sentence if sentence in refusal.reason), refusal.reason)
         places.setdefault(says, []).append((refusal.operator, refusal.node))
     for said in plan.unmended:
-        says = next((told for told in by_sentence if told in said), "")
+        says = next((sentence for sentence in by_sentence if sentence in said), "")
         if not says:
             continue
         fact = by_sentence[says]
-        named = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
-        if named and named not in document.operators:
-            continue  # it is said of the form that takes a node's place
-        operators = [named] if named else sorted(filter(fact.is_about, document.operators))
+        operator_name = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
+        if operator_name and operator_name not in document.operators:
+            continue  # it is about the form that replaces a node
+        operators = [operator_name] if operator_name else sorted(filter(fact.is_about, document.operators))
         places.setdefault(says, []).extend((operator, "") for operator in operators if len(operators) <= _MOST_NAMED)
-    return [_fault(says, found, by_sentence.get(says)) for says, found in places.items()]
+    return [_fault(says, nodes, by_sentence.get(says)) for says, nodes in places.items()]
 
 
-def _fault(says: str, found: list[tuple[str, str]], fact: Fact | None) -> Fault:
-    operators = tuple(sorted({operator for operator, _ in found if operator}))
-    nodes = [node for _, node in found if node]
+def _fault(says: str, places: list[tuple[str, str]], fact: Fact | None) -> Fault:
+    operators = tuple(sorted({operator for operator, _ in places if operator}))
+    nodes = [node for _, node in places if node]
     kind: Is = "refused" if fact is None else fact.outcome
     feature = "" if operators else "model"
-    told = says if says.endswith(".") else f"{says}."
-    return Fault(kind, told, operators, feature, len(nodes), nodes[0] if nodes else "")
+    sentence = says if says.endswith(".") else f"{says}."
+    return Fault(kind, sentence, operators, feature, len(nodes), nodes[0] if nodes else "")
