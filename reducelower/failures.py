@@ -71,7 +71,8 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     if isinstance(error, RecursionError):
         return (f"{place}it nests subgraphs or functions deeper than can be followed",), REFUSED
     if isinstance(error, OSError) and error.strerror:
-        return (f"{place}{error.filename or _nameless()}: {error.strerror}",), BAD_USAGE
+        file = str(error.filename or _nameless())
+        return (f"{'' if file == source else place}{file}: {error.strerror}",), BAD_USAGE
     kind = type(error).__name__
     about = f"{kind}: {error}" if str(error) else kind
     said = f"{place}reducelower itself failed ({about}); please report this together with the model; "

@@ -36,12 +36,17 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
 
 
 def check_place(path: str) -> None:
-    """Refuse, before any work, a file name that is a folder or lies in what is no folder; missing folders are made."""
+    """Refuse, before any work, a file name that is a folder, or that cannot be written where it is.
+
+    Missing folders are made.
+    """
     if path.endswith(("/", os.sep)):
         raise SettingError(f"{path} is the name of a folder; name a file in it")
     nearest = next(folder for folder in Path(path).resolve().parents if folder.exists())
     if not nearest.is_dir():
         raise SettingError(f"{path}: {os.path.relpath(nearest)} is not a folder")
+    if not os.access(nearest, os.W_OK):
+        raise SettingError(f"cannot write {path}: Permission denied")
     if Path(path).is_dir():
         raise SettingError(f"{path} is a folder")
 

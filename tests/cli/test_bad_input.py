@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from onnx import ModelProto, TensorProto, parser
 
 from reducelower.batch import Settings, Task
+from reducelower.failures import describe
 from reducelower.options import Target
 from reducelower.pipeline.conversion import convert_here
 
@@ -41,14 +43,26 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_read_only_folder_is_one_sentence(cli: Callable[..., Any], tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir(mode=0o555)
-    model = tmp_path / "in.onnx"
-    model.write_bytes(MODEL)
+@pytest.mark.parametrize(
+    ("output", "more"),
+    [("folder/out.onnx", ()), ("out.onnx", ("--report", "folder/r.md")), ("out.onnx", ("--report", "folder/new/r.md"))],
+    ids=("model", "report", "report in a new folder"),
+)
+def test_a_read_only_folder_is_one_sentence(
+    cli: Callable[..., Any], tmp_path: Path, output: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir(mode=0o555)
+    Path("in.onnx").write_bytes(MODEL)
     before = content(tmp_path)
-    ran = cli("convert", model, "-o", folder / "out.onnx", "--opset", 13)
-    assert_refused(ran, 2, "cannot write", tmp_path, before)
+    ran = cli("convert", "in.onnx", "-o", output, "--opset", 13, *more)
+    assert_refused(ran, 2, "cannot write folder/", tmp_path, before)
+
+
+def test_what_the_system_says_of_a_model_names_it_once() -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", "m.onnx")
+    assert describe(error, "m.onnx") == (("m.onnx: Permission denied",), 2)
+    assert describe(error, "other.onnx") == (("other.onnx: m.onnx: Permission denied",), 2)
 
 
 def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], tmp_path: Path) -> None:
