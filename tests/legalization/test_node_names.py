@@ -17,7 +17,7 @@ OPERATORS = {
     "Dropout": "a, b = Dropout (x)",
     "Attention": "a, , , b = Attention <qk_matmul_output_mode = 1> (u, u, u)",
     "DynamicQuantizeLinear": "a, b, c = DynamicQuantizeLinear (x)",
-    "QuantizeLinear": "a = QuantizeLinear <output_dtype = 22> (x, q)  b = Cast <to = 1> (a)",
+    "QuantizeLinear": "a = QuantizeLinear <output_dtype = 3> (x, q)  b = Cast <to = 1> (a)",
 }
 
 
