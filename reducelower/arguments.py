@@ -191,9 +191,10 @@ def _ir_version(name: str, value: Any) -> None:
         raise (ValueError if isinstance(value, str) else TypeError)(
             f"{name} must be 'auto', 'keep' or an int such as 8, not {said(value)}"
         )
-    if not 1 <= int(value) <= IR_VERSION:
+    if not 3 <= int(value) <= IR_VERSION:
         raise ValueError(
-            f"{name} must be from 1 to {IR_VERSION}, the newest that the installed onnx knows, not {value}"
+            f"{name} must be from 3, the oldest in which models state their opset version, to {IR_VERSION}, the newest "
+            f"that the installed onnx knows, not {value}"
         )
 
 

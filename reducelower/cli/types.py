@@ -185,8 +185,11 @@ def _ir_version(text: str) -> str | int:
     from onnx import IR_VERSION
 
     number = _integer(text, "is neither 'auto' nor 'keep' nor a number")
-    if not 1 <= number <= IR_VERSION:
-        raise ValueError(f"there is no IR version {number}; the onnx installed knows 1 to {IR_VERSION}")
+    if not 3 <= number <= IR_VERSION:
+        raise ValueError(
+            f"IR version {number} cannot be written; give one from 3, the oldest in which models state their opset "
+            f"version, to {IR_VERSION}, the newest that the installed onnx knows"
+        )
     return number
 
 

@@ -44,8 +44,8 @@ def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
     words = [(change.before.word, change.after.word) for change in found.changes]
     lines = [
         f"{found.probed.runtime} {found.probed.version}: {counted(len(words), 'model')}, "
-        f"{sum(before == 'right' for before, _ in words)} right as they are, "
-        f"{sum(after == 'right' for _, after in words)} when converted"
+        f"{sum(before == 'right' for before, _ in words)} right before conversion, "
+        f"{sum(after == 'right' for _, after in words)} after it"
     ]
     for change in found.changes:
         if change.after.word != "right":

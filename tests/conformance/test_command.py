@@ -141,7 +141,7 @@ def test_real_models_add_facts_and_leave_their_smallest_failing_part(cli: Cli, t
     arguments = ("--known", known, "--keep-failing", kept, "-o", output)
     ran = cli("probe", folder, "--python", "fakes:without_hard_swish", *arguments)
     assert ran.status == 0, ran.err
-    assert ran.out.startswith("phone 1.0: 2 models, 1 right as they are, 2 when converted\n")
+    assert ran.out.startswith("phone 1.0: 2 models, 1 right before conversion, 2 after it\n")
     assert "broken.onnx: not run" in ran.out
     assert "Facts added\n  HardSwish (element types float) is refused: NotImplementedError: no HardSwish" in ran.out
     (fact,) = read_runtime(output.read_text()).facts
@@ -167,7 +167,7 @@ def test_models_of_one_name_in_two_folders_are_kept_apart(cli: Cli, tmp_path: Pa
     arguments = ("--known", known, "--keep-failing", kept, "-o", tmp_path / "phone.toml")
     ran = cli("probe", *folders, "--python", "fakes:without_hard_swish", *arguments)
     assert ran.status == 0, ran.err
-    assert ran.out.startswith("phone 1.0: 3 models, 1 right as they are, 3 when converted\n")
+    assert ran.out.startswith("phone 1.0: 3 models, 1 right before conversion, 3 after it\n")
     assert sorted(path.parent.name for path in kept.rglob("model.onnx")) == ["one", "two"]
     assert sorted(path.parent.name for path in kept.rglob("model.npz")) == ["one", "two"]
 
