@@ -1,4 +1,4 @@
-"""`reducelower rules` and `targets`: the content of rule books, and what is known of runtimes."""
+"""`reducelower rules` and `targets`: show rule books and the facts about runtimes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["rules", "targets"]
 
 _MOST_SHOWN = 3
-"""Most wrong results shown per rule and element type."""
+"""The maximum number of wrong results shown for each rule and element type."""
 
 
 @click.command("rules")
@@ -60,26 +60,26 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
         return _try(book, operator, as_json=as_json)
     at_boundaries = list(boundaries(operator)) if operator else []
     if operator is None:
-        wanted = [rule for name in book.operators for rule in book.rules(name)]
+        shown_rules = [rule for name in book.operators for rule in book.rules(name)]
     elif at_boundaries and book_name == "spec":
-        wanted = [*book.rules(operator)]
+        shown_rules = [*book.rules(operator)]
     else:
-        wanted = [*_rules_for(book, operator)]
+        shown_rules = [*_rules_for(book, operator)]
     if as_json:
         from reducelower.report.plain import rule_line
 
-        for rule in wanted:
+        for rule in shown_rules:
             data_result(rule_line(rule))
         for each in at_boundaries:
             data_result(json.dumps({"operator": operator, **asdict(each)}))
         return 0
     if operator is None:
-        for line in columns((rule.name, rule.element_types, rule.identity) for rule in wanted):
+        for line in columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules):
             result(line)
         return 0
     from onnx.printer import to_text
 
-    for rule in wanted:
+    for rule in shown_rules:
         result(to_text(rule.function))
     for line in columns((each.way, each.origin, each.says) for each in at_boundaries):
         result(line)
@@ -90,30 +90,30 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
 
 
 def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
-    found = book.rules(operator)
-    if not found:
+    own_rules = book.rules(operator)
+    if not own_rules:
         raise click.UsageError(
             f"the rule book {book.name!r} has no rule for {operator}{did_you_mean(operator, book.operators)}"
         )
-    return found
+    return own_rules
 
 
 def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
-    """Run rules and print how each fared; return 1 if a result was wrong."""
-    tried = list(_tried(book, operator))
+    """Try rules and print the result of each; return 1 if one was wrong."""
+    trials = list(_trials(book, operator))
     if as_json:
-        for each in tried:
+        for each in trials:
             data_result(json.dumps(asdict(each)))
     else:
-        for line in columns((each.rule, each.tried, each.outcome) for each in tried):
+        for line in columns((each.rule, each.tried, each.outcome) for each in trials):
             result(line)
-    for each in tried:
+    for each in trials:
         for sentence in each.wrong[:_MOST_SHOWN]:
             problem(f"{each.rule}, {each.tried}: {sentence}")
-    return int(any(each.wrong for each in tried))
+    return int(any(each.wrong for each in trials))
 
 
-def _tried(book: RuleBook, operator: str | None) -> Iterator[Trial]:
+def _trials(book: RuleBook, operator: str | None) -> Iterator[Trial]:
     from reducelower.pipeline.trials import try_boundaries, try_expansion
     from reducelower.rulebook.boundaries import boundaries_of
 
@@ -160,7 +160,7 @@ def targets(runtime: Any, as_json: bool) -> int:
         result(runtime.note)
     if runtime.name in shipped_names():
         versions = [load_runtime(f"{runtime.name}@{each}") for each in filter(None, shipped_versions(runtime.name))]
-        for line in columns((f"  {each}", f"opsets {each.reads}", _known(each)) for each in versions):
+        for line in columns((f"  {each}", f"opsets {each.reads}", _fact_counts(each)) for each in versions):
             result(line)
     for fact in runtime.facts:
         result("")
@@ -174,17 +174,17 @@ def _row(runtime: Runtime) -> tuple[str, ...]:
 
     versions = shipped_versions(runtime.name)
     span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-    return runtime.name, span, f"opsets {runtime.reads}", _known(runtime), runtime.about
+    return runtime.name, span, f"opsets {runtime.reads}", _fact_counts(runtime), runtime.about
 
 
-def _known(runtime: Runtime) -> str:
-    """How many facts there are, how they are known, and of which date the newest is."""
+def _fact_counts(runtime: Runtime) -> str:
+    """The number of facts, how they were found, and the date of the newest."""
     if not runtime.facts:
         return "no facts"
     counts = Counter("measured" if fact.evidence.measured else "documented" for fact in runtime.facts)
     last = max((fact.evidence.on for fact in runtime.facts if fact.evidence.on), default=None)
-    said = " and ".join(f"{counts[how]} {how}" for how in ("measured", "documented") if counts[how])
-    return f"{said}, {last}" if last else said
+    text = " and ".join(f"{counts[how]} {how}" for how in ("measured", "documented") if counts[how])
+    return f"{text}, {last}" if last else text
 
 
 def _lines(fact: Fact) -> list[str]:

@@ -75,7 +75,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
 
 
 def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:
-    """Check every model that the command line names, report, and return the exit status."""
+    """Check the models, report, and return the exit status."""
     from reducelower.batch.inputs import find_models
     from reducelower.batch.many import check_file, crashed
     from reducelower.cli.conversion import outcomes_of
@@ -93,8 +93,8 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
         work = partial(check_file, settings=settings)
 
         def text(outcome: Outcome) -> str:
-            is_told = options["verbose"] or len(paths) == 1 or outcome.verdict != "fits"
-            return full_text(outcome, verbose=options["verbose"]) if is_told and outcome.plan is not None else ""
+            is_shown = options["verbose"] or len(paths) == 1 or outcome.verdict != "fits"
+            return full_text(outcome, verbose=options["verbose"]) if is_shown and outcome.plan is not None else ""
 
-        with closing(outcomes_of(paths, options, work=work, crashed=crashed)) as found:
-            return tell("check", map(files.named, found), len(paths), options, text)
+        with closing(outcomes_of(paths, options, work=work, crashed=crashed)) as outcomes:
+            return tell("check", map(files.named, outcomes), len(paths), options, text)

@@ -16,11 +16,11 @@ __all__ = ["NEVER", "defaults", "find", "find_here"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
 NEVER = frozenset({"in_place", "overwrite", "output"})
-"""Parameters that a file may not set: the user has to give them each time, since they replace files."""
+"""Parameters that a file cannot set: the user has to give them each time, since they replace files."""
 
 
 def find_here() -> tuple[Path, Mapping[str, Any]] | None:
-    """The configuration file of the working directory; none where that was removed. See `find`."""
+    """The configuration file for the working directory; None if that was removed. See `find`."""
     try:
         folder = Path.cwd()
     except FileNotFoundError:
@@ -29,7 +29,7 @@ def find_here() -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """The nearest configuration file in a folder or above it, and its content; None if there is none.
+    """The nearest configuration file in a folder or one above it, and its content; None if there is none.
 
     Raises:
         SettingError: a file cannot be read or is not TOML.
@@ -37,8 +37,8 @@ def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     for place in (folder, *folder.parents):
         for name in (_OWN, _SHARED):
             path = place / name
-            if path.is_file() and (said := _read(path)) is not None:
-                return path, said
+            if path.is_file() and (content := _read(path)) is not None:
+                return path, content
     return None
 
 
@@ -67,23 +67,25 @@ def _read(path: Path) -> Mapping[str, Any] | None:
     return content
 
 
-def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:
-    """The defaults in a configuration, for each command by the names of its parameters.
+def defaults(
+    path: Path, content: Mapping[str, Any], commands: Mapping[str, click.Command]
+) -> dict[str, dict[str, Any]]:
+    """The defaults from a configuration: for each command, values by parameter name.
 
-    A key is the name of an option without its dashes, such as ``opset`` or ``without-type``. It holds for every command
-    that has the option; under the name of a command, such as ``[tool.reducelower.convert]``, for that one alone.
+    A key is the name of an option without its dashes, such as ``opset`` or ``without-type``. It applies to every
+    command with that option or, in a table such as ``[tool.reducelower.convert]``, only to that command.
 
     Raises:
-        SettingError: no command has an option of a name, or an option cannot be set by a file, or is set twice.
+        SettingError: an option does not exist, cannot be set by a file, or has the wrong kind of value.
     """
-    found: dict[str, dict[str, Any]] = {name: {} for name in commands}
-    for key, value in said.items():
+    by_command: dict[str, dict[str, Any]] = {name: {} for name in commands}
+    for key, value in content.items():
         if key in commands and isinstance(value, dict):
             for inner, its_value in value.items():
-                _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, found)
+                _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, by_command)
         else:
-            _set(path, key, key, value, commands, found)
-    return found
+            _set(path, key, key, value, commands, by_command)
+    return by_command
 
 
 def _set(
@@ -92,36 +94,36 @@ def _set(
     key: str,
     value: Any,
     commands: Mapping[str, click.Command],
-    found: dict[str, dict[str, Any]],
+    by_command: dict[str, dict[str, Any]],
 ) -> None:
     flag = f"--{key.replace('_', '-')}"
-    known = is_taken = False
+    exists = is_accepted = False
     for name, option in _options(commands):
         if flag not in option.opts:
             continue
-        known = True
+        exists = True
         if option.name in NEVER:
             raise SettingError(f"{path}: {place} cannot be set by a file; give {flag} on the command line")
-        given = _value(value, option, path.parent)
-        if isinstance(given, list) and not option.multiple:
+        converted = _value(value, option, path.parent)
+        if isinstance(converted, list) and not option.multiple:
             continue  # another command may take several
-        is_taken = True
-        if option.is_flag and not isinstance(given, bool | str):
-            raise SettingError(f"{path}: {place} is either true or false, and not {given}")
+        is_accepted = True
+        if option.is_flag and not isinstance(converted, bool | str):
+            raise SettingError(f"{path}: {place} is either true or false, and not {converted}")
         assert option.name is not None
-        found[name][option.name] = given
-    if known and not is_taken:
+        by_command[name][option.name] = converted
+    if exists and not is_accepted:
         raise SettingError(f"{path}: {place} takes one value, not several")
-    # Some commands have the name of an option; then the option is meant.
-    if not known and key in commands:
+    # If a command and an option have the same name, the option is meant.
+    if not exists and key in commands:
         raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
-    if not known:
+    if not exists:
         flags = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
         raise SettingError(f"{path}: there is no option {place!r}{did_you_mean(key, flags)}")
 
 
 def _value(value: Any, option: click.Option, folder: Path) -> Any:
-    """A value in the form that the option reads: a table as pairs, a single value of a repeatable option as a list."""
+    """A value as the option reads it: a table becomes pairs, and a single value of a repeatable option a list."""
     if isinstance(value, dict):
         value = [f"{name}={given}" for name, given in value.items()]
     several = value if isinstance(value, list) else [value]

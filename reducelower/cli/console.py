@@ -1,4 +1,4 @@
-"""What the user sees: results on standard output, messages on standard error."""
+"""The console: results on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ __all__ = [
 
 _WIDEST = 100
 _ELSEWHERE = 80
-"""Columns for text where there is no terminal."""
+"""Columns for text without a terminal."""
 
 _COLOURS: Mapping[Tone, str] = {"good": "green", "warning": "yellow", "bad": "red"}
 _is_free = False
 _is_closed = False
 _lost = ""
-"""Why results were lost on the way to standard output."""
+"""Why results could not be written to standard output."""
 
 
 def prepare() -> None:
@@ -53,8 +53,8 @@ def prepare() -> None:
 
 
 def own_standard_output() -> None:
-    """Keep standard output for results: what libraries print there past Python, such as a warning of onnx's checker
-    between two lines of JSON, goes nowhere from now on."""
+    """Keep standard output for results: discard what native code prints there, such as a warning of onnx's checker
+    between two lines of JSON."""
     stream = sys.__stdout__
     if stream is None or stream is not sys.stdout:
         return
@@ -72,7 +72,7 @@ def _nowhere() -> TextIO:
 
 
 def keep_standard_output_free() -> None:
-    """Send results for people to standard error, because standard output gets a model, a report or JSON.
+    """Send results for people to standard error, since standard output gets a model, a report or JSON.
 
     Raises:
         click.UsageError: standard output was closed at the start, so the output would be lost.
@@ -90,13 +90,13 @@ def result(text: str) -> None:
 
 def data_result(text: str) -> None:
     """Print a result for programs to standard output, without wrapping lines."""
-    with _given_up(sys.stdout):
+    with _discarding(sys.stdout):
         sys.stdout.write(text + "\n")
 
 
 def binary_result(data: bytes) -> None:
     """Write bytes to standard output."""
-    with _given_up(sys.stdout):
+    with _discarding(sys.stdout):
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -108,7 +108,7 @@ def width() -> int:
 
 
 def _columns(terminal: TextIO) -> int:
-    """The columns of a terminal: of this very one, since standard output may lead elsewhere while libraries run."""
+    """The columns of this terminal; file descriptor 1 may lead elsewhere (see `own_standard_output`)."""
     with contextlib.suppress(ValueError):
         return int(os.environ.get("COLUMNS", ""))
     with contextlib.suppress(OSError, ValueError):
@@ -117,7 +117,7 @@ def _columns(terminal: TextIO) -> int:
 
 
 def styled(text: str, tone: Tone) -> str:
-    """A result for people in the colour of its tone, where the stream that it goes to shows colours."""
+    """A result for people in the colour of its tone, if its stream shows colours."""
     return _coloured(text, tone, sys.stderr if _is_free else sys.stdout)
 
 
@@ -126,7 +126,7 @@ def _coloured(text: str, tone: Tone, stream: TextIO) -> str:
 
 
 def _shows_colours(stream: TextIO) -> bool:
-    """Whether to colour, as rich decides it: by NO_COLOR, FORCE_COLOR and the terminal."""
+    """Whether to use colours, by NO_COLOR, FORCE_COLOR and the terminal, like rich."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -150,24 +150,24 @@ def warning(sentence: str) -> None:
 
 
 def finish() -> bool:
-    """Flush both streams; whether standard output took all results, which a message says otherwise."""
-    with _given_up(sys.stdout):
+    """Flush both streams; return whether standard output took all results, and print an error otherwise."""
+    with _discarding(sys.stdout):
         sys.stdout.flush()
     if _lost:
         problem(f"cannot write to standard output: {_lost}")
-    with _given_up(sys.stderr):
+    with _discarding(sys.stderr):
         sys.stderr.flush()
     return not _lost
 
 
 def _print(text: str, stream: TextIO) -> None:
-    with _given_up(stream):
+    with _discarding(stream):
         stream.write(text + "\n")
 
 
 @contextlib.contextmanager
-def _given_up(stream: TextIO) -> Iterator[None]:
-    """Discard what a stream does not take. Whoever closed a pipe has seen enough; on a full disk, results are lost."""
+def _discarding(stream: TextIO) -> Iterator[None]:
+    """Discard output that a stream does not take. A closed pipe is no error; with a full disk, results are lost."""
     global _lost
     try:
         yield

@@ -1,4 +1,4 @@
-"""What `convert`, `expand`, `raise` and `repair` have in common: many models, one set of settings, one report."""
+"""The common part of `convert`, `expand`, `raise` and `repair`: many models, one set of settings, one report."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 def convert_all(
     command: ConversionCommand, models: Sequence[str], settings: Settings, options: Mapping[str, Any]
 ) -> int:
-    """Convert every model that the command line names, report, and return the exit status."""
+    """Convert the models, report, and return the exit status."""
     if STREAM in models and settings.in_place:
         raise SettingError("standard input cannot be replaced; give -o OUT")
     models, output = _with_output(models, options)
-    if output == STREAM:  # which no external data can lie beside
+    if output == STREAM:  # standard output has no folder for external data
         settings = replace(settings, external_data="keep")
     on_standard_output(options)
     with staged(models, output) as files:
@@ -39,9 +39,9 @@ def convert_all(
 
 
 def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
-    """The models and the output: of two models, a second that is not there yet is what the first is to become."""
-    says_where = options["output"] or options["output_dir"] or options["in_place"]
-    if says_where or len(models) != 2 or not models[1].endswith(".onnx"):
+    """The models and the output: if the second of two models does not exist, it is the output of the first."""
+    has_output = options["output"] or options["output_dir"] or options["in_place"]
+    if has_output or len(models) != 2 or not models[1].endswith(".onnx"):
         return models, options["output"]
     if os.path.lexists(models[1]):
         raise SettingError(f"{models[1]} is there: -o {models[1]} --force replaces it, --output-dir DIR is for both")
@@ -51,7 +51,7 @@ def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Seq
 def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, options: Mapping[str, Any]) -> int:
     verbose: bool = options["verbose"]
     tasks, settings = _planned(files, settings, options)
-    if settings.verify and not options["scheduler"]:  # what a cluster has is its own affair
+    if settings.verify and not options["scheduler"]:  # a cluster has its own packages
         from reducelower.pipeline.verifying import require_runtimes
 
         require_runtimes(settings)
@@ -63,15 +63,15 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
     def text(outcome: Outcome) -> str:
         if not (outcome.output and not outcome.problems) and not (verbose and outcome.plan is not None):
             return ""
-        whole = (verbose or len(tasks) == 1) and not outcome.kept
-        return full_text(outcome, verbose=verbose) if whole else short_text(outcome)
+        in_full = (verbose or len(tasks) == 1) and not outcome.kept
+        return full_text(outcome, verbose=verbose) if in_full else short_text(outcome)
 
-    with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as found:
-        return tell(command, map(files.named, found), len(tasks), options, text)
+    with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as outcomes:
+        return tell(command, map(files.named, outcomes), len(tasks), options, text)
 
 
 def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
-    """The tasks and settings, with paths that are right for the workers."""
+    """The tasks and settings, with paths that the workers can use."""
     models = files.models
     output_dir: str | None = options["output_dir"]
     scheduler: str | None = options["scheduler"]
@@ -85,7 +85,7 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
         output=files.output,
         output_dir=output_dir,
         in_place=settings.in_place,
-        # A lost worker may have written its output; a record shows the next one that it is ours.
+        # A lost worker may have written its output; a record shows the next worker that it is ours.
         resume=options["resume"] or bool(scheduler),
         external_data=settings.external_data,
     )
@@ -98,14 +98,14 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
     if len(tasks) == 1 and not options["scheduler"]:
         is_apart = FORKS and settings.verify
         with steps(quiet=options["quiet"]) as on_step:
-            found = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
-        yield from found  # once nothing is left of the steps on the terminal
+            outcomes = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
+        yield from outcomes  # after the steps have disappeared from the terminal
     else:
         yield from outcomes_of(tasks, options, **how)
 
 
 def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Generator[Outcome, None, None]:
-    """The outcome of each job, by the workers that the options name, with a progress bar; `how` is for `run_all`.
+    """Run each job with the workers of the options and a progress bar; `how` has more arguments of `run_all`.
 
     Even a single worker is a separate process, since libraries may crash.
     """

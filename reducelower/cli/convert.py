@@ -1,4 +1,4 @@
-"""`reducelower convert`, `expand`, `raise` and `repair`: what each takes; `conversion` runs them."""
+"""`reducelower convert`, `expand`, `raise` and `repair`: their options; `conversion` runs them."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
       reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    says_where = options["opset"] is not None or any(options[name] for name in ("for_runtimes", "inline", "domains"))
-    if not says_where and options["ir_version"] in ("auto", "keep"):
+    has_goal = options["opset"] is not None or any(options[name] for name in ("for_runtimes", "inline", "domains"))
+    if not has_goal and options["ir_version"] in ("auto", "keep"):
         raise click.UsageError(
             "say what to convert to: --opset N, --for NAME or both; --ir-version N alone changes nothing else", ctx
         )

@@ -1,4 +1,4 @@
-"""`reducelower inspect`: what is in a model, and where it can go."""
+"""`reducelower inspect`: the contents of a model, reachable opset versions and runtimes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS = {
     "overflows": "wrong for large values",
     "elsewhere": "on the CPU",
 }
-"""How each outcome is called, the worst first."""
+"""The words for each outcome, the worst first."""
 
 
 @click.command("inspect")
@@ -73,69 +73,72 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
     status = DONE
     with staged(models, None) as files:
         for model in find_models(files.models):
-            named = files.names.get(model.path, model.path)
+            shown_path = files.names.get(model.path, model.path)
             try:
                 with fetched(model.path) as local:
-                    found = replace(inspect_file(local, runtimes=names or None), path=named)
-            except Exception as error:  # whatever is wrong with one model, the others are inspected
+                    inspected = replace(inspect_file(local, runtimes=names or None), path=shown_path)
+            except Exception as error:  # a bad model must not stop the others
                 problems, worst = describe(error, model.path)
                 for problem in problems:
-                    console.problem(problem.replace(model.path, named))
+                    console.problem(problem.replace(model.path, shown_path))
                 status = max(status, worst)
                 continue
             if as_json:
-                console.data_result(json.dumps(asdict(found), allow_nan=False))  # `$defs/inspected` of the schema
+                console.data_result(json.dumps(asdict(inspected), allow_nan=False))  # `$defs/inspected` of the schema
             else:
-                console.result(full_text(found, reasons=bool(names)))
-            status = max(status, REFUSED if found.problem else DONE)
+                console.result(full_text(inspected, reasons=bool(names)))
+            status = max(status, REFUSED if inspected.problem else DONE)
     return status
 
 
-def full_text(found: Inspected, *, reasons: bool = False) -> str:
+def full_text(inspected: Inspected, *, reasons: bool = False) -> str:
     """Everything about a model."""
-    names = list(found.operators)
-    operators = [f"{name} {found.operators[name]}" for name in names[:_MOST_OPERATORS]]
+    names = list(inspected.operators)
+    operators = [f"{name} {inspected.operators[name]}" for name in names[:_MOST_OPERATORS]]
     if len(names) > _MOST_OPERATORS:
         operators.append(f"and {len(names) - _MOST_OPERATORS} more")
-    external = [f"{location} ({_bytes(size)})" for location, size in found.external.items()]
+    external = [f"{location} ({_bytes(size)})" for location, size in inspected.external.items()]
     rows = [
-        ("opset", ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())),
-        ("IR version", str(found.ir_version)),
-        ("written by", found.producer or "not stated"),
-        ("size", _bytes(found.size)),
+        ("opset", ", ".join(f"{domain} {version}" for domain, version in inspected.opsets.items())),
+        ("IR version", str(inspected.ir_version)),
+        ("written by", inspected.producer or "not stated"),
+        ("size", _bytes(inspected.size)),
         ("external", ", ".join(external) or "none"),
-        ("inputs", ", ".join(map(str, found.inputs)) or "none"),
-        ("outputs", ", ".join(map(str, found.outputs)) or "none"),
-        ("weights", ", ".join(f"{count:,} {name}" for name, count in found.weights.items()) or "none"),
+        ("inputs", ", ".join(map(str, inspected.inputs)) or "none"),
+        ("outputs", ", ".join(map(str, inspected.outputs)) or "none"),
+        ("weights", ", ".join(f"{count:,} {name}" for name, count in inspected.weights.items()) or "none"),
         ("operators", ", ".join(operators) or "none"),
     ]
-    lines = [shown(found.path)]
+    lines = [shown(inspected.path)]
     for name, text in rows:
         lines += paragraph(name, text)
-    return "\n".join([*lines, *_where(found, reasons=reasons)])
+    return "\n".join([*lines, *_where(inspected, reasons=reasons)])
 
 
-def _where(found: Inspected, *, reasons: bool) -> list[str]:
+def _where(inspected: Inspected, *, reasons: bool) -> list[str]:
     from reducelower.runtimes import Ranges
 
-    if found.problem:
-        return paragraph("not valid", found.problem)
-    lines = paragraph("reaches", f"opsets {Ranges.of(found.reaches)}" if found.reaches else "no other opset")
-    for opset, reason in (found.blocked or {}).items():
+    if inspected.problem:
+        return paragraph("not valid", inspected.problem)
+    lines = paragraph("reaches", f"opsets {Ranges.of(inspected.reaches)}" if inspected.reaches else "no other opset")
+    for opset, reason in (inspected.blocked or {}).items():
         lines += paragraph("", f"not {opset}: {reason}")
     if reasons:
-        return [*lines, *(line for each in found.runtimes for line in _reasons(each))]
-    if not found.runtimes:
+        return [*lines, *(line for each in inspected.runtimes for line in _reasons(each))]
+    if not inspected.runtimes:
         return lines
     lines.append("  runs on")
-    lines += [f"    {line}" for line in columns(_row(each) for each in found.runtimes)]
+    lines += [f"    {line}" for line in columns(_row(each) for each in inspected.runtimes)]
     mendable = sorted(
-        (each for each in found.runtimes if each.newest.word == "runs after --for"), key=lambda each: each.is_documented
+        (each for each in inspected.runtimes if each.newest.word == "runs after --for"),
+        key=lambda each: each.is_documented,
     )
-    asked = next(iter([*mendable, *(each for each in found.runtimes if each.newest.faults), found.runtimes[0]])).name
-    lines.append(f"  {'to type':<11} reducelower inspect {shown(found.path)} --for {asked}")
+    runtime = next(
+        iter([*mendable, *(each for each in inspected.runtimes if each.newest.faults), inspected.runtimes[0]])
+    ).name
+    lines.append(f"  {'to type':<11} reducelower inspect {shown(inspected.path)} --for {runtime}")
     if mendable:
-        lines.append(f"{'':14}reducelower convert {shown(found.path)} -o for_{asked}.onnx --for {asked}")
+        lines.append(f"{'':14}reducelower convert {shown(inspected.path)} -o for_{runtime}.onnx --for {runtime}")
     return lines
 
 
@@ -145,40 +148,40 @@ def _row(each: OnRuntime) -> tuple[str, ...]:
         since.append(f"as it is from {each.oldest_as_it_is}")
     if each.oldest_after != each.oldest_as_it_is and len(each.words) > 1:
         since.append(f"after --for from {each.oldest_after}")
-    said = _detail(each.newest)
+    detail = _detail(each.newest)
     between = " but " if each.newest.word in ("runs", "nothing known against it") else ": "
-    word = f"{each.newest.word}{between if said else ''}{said}"
+    word = f"{each.newest.word}{between if detail else ''}{detail}"
     return each.name, each.newest.version, f"{word}{' (documented)' if each.is_documented else ''}", ", ".join(since)
 
 
-def _detail(on: OnVersion) -> str:
-    """How many operators fail in each way, how many features of the model, and how many things that hold for any."""
+def _detail(result: OnVersion) -> str:
+    """The numbers of operators that fail in each way, of failing features of the model, and of general limits."""
     parts = []
-    for kind, called in _KINDS.items():
-        operators = {operator for fault in on.faults if fault.kind == kind for operator in fault.operators}
+    for kind, words in _KINDS.items():
+        operators = {operator for fault in result.faults if fault.kind == kind for operator in fault.operators}
         if operators:
-            parts.append(f"{counted(len(operators), 'operator')} {called}")
-    features = [fault.feature for fault in on.faults if fault.feature not in ("", "model")]
+            parts.append(f"{counted(len(operators), 'operator')} {words}")
+    features = [fault.feature for fault in result.faults if fault.feature not in ("", "model")]
     parts += [f"{counted(len(features), 'feature')} ({', '.join(features)})"] if features else []
-    general = sum(fault.feature == "model" for fault in on.faults)
+    general = sum(fault.feature == "model" for fault in result.faults)
     parts += [counted(general, "general limit")] if general else []
     return ", ".join(parts)
 
 
 def _reasons(each: OnRuntime) -> Iterable[str]:
-    """Everything known against a model on a runtime."""
-    on = each.newest
-    head = f"{each.name} {on.version}".strip()
-    yield from paragraph("runs on", f"{head}: {on.word}{' (documented)' if each.is_documented else ''}")
-    if on.note:
-        yield from paragraph("", on.note)
-    for fault in sorted(on.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
-        yield from paragraph("", f"{_KINDS[fault.kind]}: {_told(fault)}")
-    for said in on.left:
-        yield from paragraph("", f"after --for: {said}")
+    """Every known problem of a model on a runtime."""
+    result = each.newest
+    head = f"{each.name} {result.version}".strip()
+    yield from paragraph("runs on", f"{head}: {result.word}{' (documented)' if each.is_documented else ''}")
+    if result.note:
+        yield from paragraph("", result.note)
+    for fault in sorted(result.faults, key=lambda fault: list(_KINDS).index(fault.kind)):
+        yield from paragraph("", f"{_KINDS[fault.kind]}: {_fault_text(fault)}")
+    for reason in result.left:
+        yield from paragraph("", f"after --for: {reason}")
 
 
-def _told(fault: Fault) -> str:
+def _fault_text(fault: Fault) -> str:
     more = f", first {fault.first!r}" if fault.first else ""
     nodes = f"; {counted(fault.nodes, 'node')}{more}" if fault.nodes else ""
     about = "in general" if fault.feature == "model" else ", ".join(fault.operators) or fault.feature
@@ -186,6 +189,6 @@ def _told(fault: Fault) -> str:
 
 
 def _bytes(size: int) -> str:
-    """A size as people read it."""
+    """A size in a readable unit."""
     power = min((size.bit_length() - 1) // 10, 3)
     return f"{size / 1024**power:.1f} {('KiB', 'MiB', 'GiB')[power - 1]}" if power > 0 else f"{size} bytes"

@@ -33,10 +33,10 @@ _COMMANDS = {
     "rules": ("catalog", "rules", "List the rule book, show a rule, test a folder of rules."),
     "probe": ("probe", "command", "Measure what a runtime gets right; write a target file."),
 }
-"""By name: the module and the function in it, and what `--help` says."""
+"""By name: the module, its function, and the line in `--help`."""
 
 _LOOKUPS = ("targets", "rules")
-"""Commands that work whatever is in a configuration file."""
+"""Commands that work even with an invalid configuration file."""
 
 
 class _Commands(click.Group):
@@ -111,11 +111,11 @@ def app(ctx: click.Context) -> None:
     try:
         found = find_here()
         if found is not None and isinstance(ctx.command, click.Group):
-            each = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
-            commands = {name: command for name, command in each.items() if command is not None}
+            by_name = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
+            commands = {name: command for name, command in by_name.items() if command is not None}
             ctx.default_map = defaults(*found, commands)
     except SettingError:
-        # Who looks something up, perhaps how to mend that file, gets it.
+        # Help must work, since the user may need it to correct that file.
         asks_for_help = not {"-h", "--help"}.isdisjoint(ctx.obj or ())
         if not asks_for_help and ctx.invoked_subcommand not in _LOOKUPS:
             raise
@@ -124,11 +124,10 @@ def app(ctx: click.Context) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit status.
 
-    At the end outputs are on disk, workers have ended and both streams are flushed. Python would only unload modules
-    such as onnx and numpy, a tenth of the time of a short run, so the process ends without that.
+    At the end, outputs are on disk, workers have ended and both streams are flushed. The process ends without unloading
+    modules such as onnx and numpy, which would take a tenth of the time of a short run.
     """
-    # Importing makes tens of thousands of objects that all stay; repeated garbage collection of these takes another
-    # tenth.
+    # Imports create tens of thousands of permanent objects; collecting garbage among them takes another tenth.
     gc.set_threshold(100_000)
     signal.signal(signal.SIGTERM, _terminate)
     console.own_standard_output()
@@ -146,21 +145,21 @@ def _terminate(*_: object) -> NoReturn:
 
 
 def _repeat_interrupt(dropped: sys.UnraisableHookArgs) -> None:
-    """Let an interrupt arrive again that came while Python deleted an object, where it drops every exception."""
+    """Repeat an interrupt that came while Python deleted an object, since Python drops exceptions there."""
     if not issubclass(dropped.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(dropped)
         return
     signal.signal(signal.SIGALRM, partial(_interrupt_again, dropped.exc_type))
-    signal.setitimer(signal.ITIMER_REAL, _A_MOMENT)
+    signal.setitimer(signal.ITIMER_REAL, _REPEAT_AFTER)
 
 
 def _interrupt_again(kind: type[BaseException], _: int, frame: FrameType | None) -> None:
     if frame is None or frame.f_code is not _repeat_interrupt.__code__:
         raise kind
-    signal.setitimer(signal.ITIMER_REAL, _A_MOMENT)  # what is raised there is dropped too
+    signal.setitimer(signal.ITIMER_REAL, _REPEAT_AFTER)  # an exception would be dropped there too
 
 
-_A_MOMENT = 0.01  # seconds, after which Python is about something else
+_REPEAT_AFTER = 0.01  # seconds; then Python has finished deleting the object
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -176,9 +175,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        given = list(sys.argv[1:] if arguments is None else arguments)
-        # Reports say how they were made.
-        status = app.main(args=given, prog_name="reducelower", standalone_mode=False, obj=tuple(given))
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        # Reports contain the command line.
+        status = app.main(args=words, prog_name="reducelower", standalone_mode=False, obj=tuple(words))
     except click.exceptions.NoArgsIsHelpError as error:
         console.message(error.format_message())
         return BAD_USAGE
@@ -204,7 +203,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     return status if isinstance(status, int) else 0
 
 
-_MEANT = {
+_OPTION_HINTS = {
     "--target": "--opset N is the opset version to convert to, --for NAME the runtime",
     **dict.fromkeys(("--target-opset", "--target-version", "--opset-version", "--to"), "it is called --opset"),
     "--runtime-target": "it is called --for",
@@ -214,13 +213,13 @@ _MEANT = {
 
 
 def _sentence(error: click.UsageError) -> str:
-    """What is wrong with the usage; for an unknown option, with the nearest known one."""
+    """A sentence about wrong usage; for an unknown option, with the nearest known one."""
     if not isinstance(error, click.NoSuchOption):
         is_bad_argument = type(error) is click.BadParameter and isinstance(error.param, click.Argument)
-        # The sentence names what was given; "Invalid value for '[NAME]'" before it says nothing.
+        # The sentence names the value; "Invalid value for '[NAME]'" before it would add nothing.
         return _place(error) + (error.message if is_bad_argument else error.format_message()).rstrip(".")
-    if (meant := _MEANT.get(error.option_name.replace("_", "-"))) is not None:
-        return f"there is no option {error.option_name!r}; {meant}"
+    if (hint := _OPTION_HINTS.get(error.option_name.replace("_", "-"))) is not None:
+        return f"there is no option {error.option_name!r}; {hint}"
     options = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
     known = [flag for option in options for flag in option.opts]
     return f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}"
@@ -233,5 +232,5 @@ def _place(error: click.UsageError) -> str:
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return ""
     source = error.ctx.get_parameter_source(error.param.name or "")
-    found = find_here() if source is click.core.ParameterSource.DEFAULT_MAP else None
-    return f"{found[0]}: " if found is not None else ""
+    configuration = find_here() if source is click.core.ParameterSource.DEFAULT_MAP else None
+    return f"{configuration[0]}: " if configuration is not None else ""

@@ -121,14 +121,14 @@ def command(**options: Any) -> int:
     return DONE
 
 
-def _how(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How:
+def _how_to_run(options: Mapping[str, Any], advance: Callable[[int, int], None]) -> How:
     from reducelower.conformance.running import How
 
     return How(Path(options["results"]) if options["results"] else None, advance)
 
 
 def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
-    """What the suite shows, and then the pairs of operators that exporters write."""
+    """Find facts with the suite, and then with the exporters' models."""
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
     from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
@@ -142,21 +142,21 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     if not options["operators"]:
         cases += [case for opset in FEATURE_OPSETS for case in feature_cases(opset)]
     with progress("models", len(cases), quiet=options["quiet"]) as advance:
-        how = _how(options, advance)
+        how = _how_to_run(options, advance)
         probed = probe(worker, cases, how, version=options["version"], tolerance=options["tolerance"])
     distilled = distil(probed, date.today())
     with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
         runtime, changes = mended(worker, probed, distilled.runtime, replace(how, advance=advance))
-    left = tuple(change.case for change in changes if change.is_bad)
+    unsolved = tuple(change.case for change in changes if change.is_bad)
     if not options["operators"]:
-        found = _from_models(worker, exporter_cases(), runtime, options)
-        runtime, left = found.runtime, (*left, *found.left)
-    distilled = replace(distilled, runtime=runtime, undescribed=left)
+        from_models = _from_models(worker, exporter_cases(), runtime, options)
+        runtime, unsolved = from_models.runtime, (*unsolved, *from_models.left)
+    distilled = replace(distilled, runtime=runtime, undescribed=unsolved)
     return distilled, as_text(probed, distilled)
 
 
 def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, str]:
-    """What models of the user show, beside what is known."""
+    """Find facts with the user's models, in addition to the known ones."""
     from reducelower.batch.inputs import find_models
     from reducelower.conformance.distilling import Distilled
     from reducelower.errors import UnreadableModelError
@@ -164,37 +164,37 @@ def _by_models(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, s
     from reducelower.report.probe import models_text
     from reducelower.verification.running.source import CannotRunError
 
-    known = _known(worker, options)
+    known_target = _known_target(worker, options)
     models = find_models(options["models"])
     is_short = len({model.relative for model in models}) == len(models)  # two folders may hold models of one name
-    cases, left_out = [], {}
+    cases, unreadable = [], {}
     for model in models:
         try:
             cases.append(replace(read_case(model.path), name=model.relative if is_short else model.path))
         except (UnreadableModelError, CannotRunError) as error:
-            left_out[model.path] = str(error)
+            unreadable[model.path] = str(error)
     if not cases:
-        raise SettingError(f"none of the models can be run: {next(iter(left_out.values()))}")
-    found = _from_models(worker, cases, replace(known, name=worker.name), options)
+        raise SettingError(f"none of the models can be run: {next(iter(unreadable.values()))}")
+    from_models = _from_models(worker, cases, replace(known_target, name=worker.name), options)
     if options["kept"]:
-        _keep(found, Path(options["kept"]))
-    distilled = Distilled(found.runtime, found.left)
-    return distilled, models_text(found, left_out)
+        _keep(from_models, Path(options["kept"]))
+    distilled = Distilled(from_models.runtime, from_models.left)
+    return distilled, models_text(from_models, unreadable)
 
 
-def _known(worker: Worker, options: Mapping[str, Any]) -> Runtime:
-    """What is known before models run: the target that the user names, or that of the runtime at its version."""
+def _known_target(worker: Worker, options: Mapping[str, Any]) -> Runtime:
+    """The target to start from: the one named by --known, or that of the runtime at its version."""
     if options["known"]:
         return _target(options["known"])
     name = options["runtime"]
     if name is None:
         raise SettingError("--known names the target to start from, such as one that probe wrote of the suite")
-    found = _target(name)
+    target = _target(name)
     worker.start()
     try:
         return _target(f"{name}@{options['version'] or worker.version}")
     except SettingError:
-        return found  # a version that is no number, such as that of a build
+        return target  # the version is not a number, such as that of a build
 
 
 def _target(name: str) -> Runtime:
@@ -218,19 +218,19 @@ def _from_models(worker: Worker, cases: Sequence[Case], known: Runtime, options:
             known,
             inside,
             date.today(),
-            _how(options, advance),
+            _how_to_run(options, advance),
             version=options["version"],
             tolerance=options["tolerance"],
         )
 
 
-def _keep(found: FromModels, folder: Path) -> None:
-    """Write the smallest part of each model that failed, with its inputs, under the name and folders of the model."""
+def _keep(from_models: FromModels, folder: Path) -> None:
+    """Write the smallest failing part of each model, with its inputs, under the model's path."""
     from reducelower.conformance.worker import pack
 
-    for name, part in found.parts.items():
-        given = Path(name)
-        path = folder.joinpath(*(step for step in given.parts if step not in (given.anchor, "..")))
+    for name, part in from_models.parts.items():
+        original = Path(name)
+        path = folder.joinpath(*(step for step in original.parts if step not in (original.anchor, "..")))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_suffix(".onnx").write_bytes(part.case.model)
         path.with_suffix(".npz").write_bytes(pack(dict(part.case.inputs)))
@@ -240,8 +240,8 @@ def _subject(options: Mapping[str, Any]) -> Subject:
     from reducelower.conformance.process import Subject
     from reducelower.conformance.runtimes import RUNTIMES
 
-    given = [name for name in ("runtime", "function", "template") if options[name]]
-    if len(given) != 1:
+    kinds = [name for name in ("runtime", "function", "template") if options[name]]
+    if len(kinds) != 1:
         raise click.UsageError("say what to probe: one of --runtime, --python and --command")
     name = options["name"] or options["runtime"] or Path(options["output"]).stem
     interpreter = options["interpreter"]
@@ -260,14 +260,14 @@ def _subject(options: Mapping[str, Any]) -> Subject:
         return Subject.of_function(name, options["function"], interpreter)
     if options["runtime"] not in RUNTIMES:
         near = did_you_mean(options["runtime"], RUNTIMES)
-        known = near or f"; there are {', '.join(RUNTIMES)}, and --python or --command for any other"
-        raise SettingError(f"there is no adapter for {options['runtime']!r}{known}")
+        hint = near or f"; there are {', '.join(RUNTIMES)}, and --python or --command for any other"
+        raise SettingError(f"there is no adapter for {options['runtime']!r}{hint}")
     subject = Subject.of_runtime(options["runtime"], interpreter)
     return Subject(name, subject.arguments, subject.interpreter)
 
 
 def _check_paths(options: Mapping[str, Any], output: Path) -> None:
-    """Check before the work that its results can be written."""
+    """Check before any work that the results can be written."""
     from reducelower.cli.reports import check_place
 
     if output.suffix != ".toml":

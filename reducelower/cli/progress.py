@@ -1,4 +1,4 @@
-"""Show the progress of long work on a terminal; elsewhere show and import nothing."""
+"""Show the progress of long work on a terminal; without one, show and import nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _WORDS: dict[Step, str] = {
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress and rate of work on many things on a terminal; the function yielded takes (done, total)."""
+def progress(noun: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show progress and rate on a terminal; yields a function of (done, total)."""
     if total < _FEW or not _is_shown(quiet):
         yield lambda done, total: None
         return
@@ -36,18 +36,18 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
 
     rate = TextColumn("{task.fields[rate]}")
     with _bars(BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn()) as bars:
-        start, bar = monotonic(), bars.add_task(what, total=total, rate="")
+        start, bar = monotonic(), bars.add_task(noun, total=total, rate="")
 
         def advance(done: int, total: int) -> None:
             seconds = max(monotonic() - start, 1e-6)
-            bars.update(bar, completed=done, rate=f"{done / seconds:.3g} {what}/s" if done else "")
+            bars.update(bar, completed=done, rate=f"{done / seconds:.3g} {noun}/s" if done else "")
 
         yield advance
 
 
 @contextmanager
 def steps(*, quiet: bool) -> Iterator[OnStep | None]:
-    """Show the step that work on one model is at, once it has taken a while; None where nothing is shown."""
+    """Show the current step for one model if it takes a while; yields None if nothing is shown."""
     if not _is_shown(quiet):
         yield None
         return
@@ -64,7 +64,7 @@ def steps(*, quiet: bool) -> Iterator[OnStep | None]:
                 bars = stack.enter_context(_bars(BarColumn(), count, TimeElapsedColumn()))
                 update.append(partial(bars.update, bars.add_task("", total=None, count="")))
             text = f"{done}/{total}" if total else ""
-            # Drawn at once where it begins: between two of rich's own times a short step would come and go unseen.
+            # Draw the start of a step at once: between two refreshes of rich, a short step would not be seen.
             update[0](description=_WORDS[step], completed=done, total=total or None, count=text, refresh=not done)
 
         yield on_step

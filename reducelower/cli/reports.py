@@ -1,4 +1,4 @@
-"""The report files that the command line asks for."""
+"""The report files of a command."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
 
 
 def check_place(path: str) -> None:
-    """Refuse, before any work, a file name that is a folder, or that cannot be written where it is.
-
-    Missing folders are made.
-    """
+    """Refuse, before any work, a path that is a folder or cannot be written; missing folders are created later."""
     if path.endswith(("/", os.sep)):
         raise SettingError(f"{path} is the name of a folder; name a file in it")
     nearest = next(folder for folder in Path(path).resolve().parents if folder.exists())
@@ -52,7 +49,7 @@ def check_place(path: str) -> None:
 
 
 def write_reports(command: Command, models: Sequence[Outcome], paths: Sequence[str]) -> None:
-    """Write every report that the command line names."""
+    """Write the reports of a command."""
     report = Report(command, tuple(models), _run_facts() if paths else ())
     for path in paths:
         if path == STREAM:
@@ -62,12 +59,12 @@ def write_reports(command: Command, models: Sequence[Outcome], paths: Sequence[s
 
 
 def _run_facts() -> tuple[tuple[str, str], ...]:
-    """When and how this run was started, and with what."""
+    """Date, command line and versions of this run."""
     import shlex
     from datetime import datetime
 
     from reducelower.versions import versions
 
     line = shlex.join(["reducelower", *(click.get_current_context().find_root().obj or ())])
-    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return (("Date", made), ("Command", line), ("Versions", ", ".join(versions().splitlines())))
+    date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return (("Date", date), ("Command", line), ("Versions", ", ".join(versions().splitlines())))

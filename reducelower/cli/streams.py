@@ -1,4 +1,4 @@
-"""Models from standard input, to standard output (both ``-``), and from URLs, by way of temporary files."""
+"""Use temporary files for models from standard input, to standard output (both ``-``), and from URLs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ STREAM = "-"
 
 @dataclass(frozen=True)
 class Staged:
-    """Models and output as files, and by path the names that users gave."""
+    """Models and output as files, and the user's name for each of these paths."""
 
     models: Sequence[str]
     output: str | None
     names: Mapping[str, str]
 
     def named(self, outcome: Outcome) -> Outcome:
-        """An outcome with the user's names."""
+        """The outcome with the user's names."""
         if not self.names:
             return outcome
         from reducelower.files.remote import renamed
@@ -45,7 +45,7 @@ class Staged:
 
 @contextmanager
 def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
-    """Read standard input into a file where a model is ``-``, and write the output from one where that is ``-``."""
+    """Store standard input in a file if a model is ``-``, and write the output to standard output if it is ``-``."""
     if STREAM not in models and output != STREAM:
         yield Staged(models, output, {})
         return
@@ -70,7 +70,7 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
 
 @contextmanager
 def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Models to read: the user's names, and local files, for which URLs are fetched and standard input is read."""
+    """The user's names of models, and local files for them; fetches URLs and reads standard input."""
     from reducelower.files.remote import fetched
 
     with ExitStack() as copies:
@@ -79,20 +79,20 @@ def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str
 
 
 def on_standard_output(options: Mapping[str, Any]) -> None:
-    """Send text for people to standard error where something else goes to standard output; refuse two such things."""
-    wanted = [
+    """Send text for people to standard error if other data goes to standard output; refuse two such outputs."""
+    flags = [
         flag
-        for flag, is_there in (
+        for flag, is_set in (
             ("-o -", options.get("output") == STREAM),
             ("--report -", STREAM in options.get("reports", ())),
             ("--json", bool(options.get("as_json"))),
             ("--format", options.get("form", "text") != "text"),
         )
-        if is_there
+        if is_set
     ]
     if options.get("output") == STREAM and sys.stdout is not None and sys.stdout.isatty():
         raise click.UsageError("a terminal shows no models; give -o FILE, or redirect the output: -o - > FILE")
-    if len(wanted) > 1:
-        raise click.UsageError(f"{' and '.join(wanted)} would both be written to standard output; give one of them")
-    if wanted and wanted != ["--format"]:
+    if len(flags) > 1:
+        raise click.UsageError(f"{' and '.join(flags)} would both be written to standard output; give one of them")
+    if flags and flags != ["--format"]:
         keep_standard_output_free()

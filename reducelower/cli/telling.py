@@ -1,4 +1,4 @@
-"""What a command says of models: each outcome as it comes, in the end their sum, annotations and report files."""
+"""Report the outcomes of a command: each as it comes, then a summary, annotations and report files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["tell"]
 
 def tell(
     command: Command,
-    found: Iterable[Outcome],
+    outcomes: Iterable[Outcome],
     count: int,
     options: Mapping[str, Any],
     text: Callable[[Outcome], str],
 ) -> int:
-    """Tell the outcomes of a number of models as the options ask for it, and return the exit status.
+    """Report the outcomes of `count` models as the options say, and return the exit status.
 
-    `text` says something about one of them to people; nothing if it is empty.
+    `text` gives the text for people about one outcome; an empty text is not printed.
     """
     as_json, quiet, as_text = options["as_json"], options["quiet"], options.get("form", "text") == "text"
     for_people = as_text and not quiet and not as_json
-    outcomes: list[Outcome] = []
-    for outcome in found:
-        outcomes.append(outcome)
+    reported: list[Outcome] = []
+    for outcome in outcomes:
+        reported.append(outcome)
         if as_json:
             from reducelower.report.plain import json_line
 
@@ -41,14 +41,14 @@ def tell(
         if as_text and quiet and outcome.output:
             for warning in outcome.warnings:
                 console.warning(f"{outcome.source}: {warning}")
-        if for_people and (said := text(outcome)):
-            console.result(said)
+        if for_people and (line := text(outcome)):
+            console.result(line)
     if for_people and count > 1:
-        console.result(summary(outcomes))
-    if not as_text and (annotations := github_annotations(outcomes)):
+        console.result(summary(reported))
+    if not as_text and (annotations := github_annotations(reported)):
         console.data_result(annotations)
     if options["reports"]:
         from reducelower.cli.reports import write_reports
 
-        write_reports(command, outcomes, options["reports"])
-    return max(outcome.status for outcome in outcomes)
+        write_reports(command, reported, options["reports"])
+    return max(outcome.status for outcome in reported)

@@ -21,24 +21,24 @@ __all__ = ["columns", "full_text", "github_annotations", "paragraph", "short_tex
 
 
 def full_text(outcome: Outcome, *, verbose: bool) -> str:
-    """Everything about one model; with `verbose`, each rewritten node and distinct rewrite too, before the verdict."""
+    """The full text about one model; with `verbose`, also each rewritten node and each distinct rewrite."""
     lines = [_head(outcome)]
     for line in outcome.lines:
         if line.is_detail and not verbose:
             continue
-        if line.label != "rewritten" or outcome.verdict != "rewrite":  # how many a check finds stands in the headline
+        if line.label != "rewritten" or outcome.verdict != "rewrite":  # for a check, the headline has the number
             lines += paragraph(line.label, line.text, line.tone)
         if verbose and line.label in ("rewritten", "raised") and outcome.plan is not None:
             lines += [f"    {text}" for text in _site_lines(outcome.plan.sites)]
             if outcome.verification is not None:
                 lines += [f"    {text}" for text in _findings(outcome.verification)]
-    if not outcome.problems:  # which say why a conversion stopped
+    if not outcome.problems:  # they already say why a conversion stopped
         lines += [f"  {shown(text)}" for text in sentences(outcome.refusals)]
     return "\n".join(lines)
 
 
 def _head(outcome: Outcome) -> str:
-    """The model and where it went, or what is said of it in one sentence."""
+    """The headline: the model and its conversion, or its verdict."""
     plan, both = outcome.plan, shown(" -> ".join(filter(None, (outcome.source, outcome.output))))
     if outcome.difference is None and plan is None:
         return f"{both}: {outcome.verdict}"
@@ -55,13 +55,13 @@ def short_text(outcome: Outcome) -> str:
     if outcome.verdict == "converted" and outcome.plan is not None:
         checked = outcome.verification
         verified = ", verified" if checked is not None and checked.equivalent else ""
-        told = [f"{counted(len(outcome.plan.sites), 'node')} rewritten{verified}", *outcome.warnings]
-        text = "; ".join(told)
+        parts = [f"{counted(len(outcome.plan.sites), 'node')} rewritten{verified}", *outcome.warnings]
+        text = "; ".join(parts)
     return f"{names}: {styled(shown(text), outcome.tone)}"
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """The sum of many models, in a line."""
+    """A line that sums up many models."""
     counts = Counter(_SUMMED.get(outcome.verdict, outcome.verdict) for outcome in outcomes)
     names = [name for name in dict.fromkeys((*_SUMMED.values(), *counts)) if counts[name]]
     parts = [f"{counts[name]:,} {'fits' if (name, counts[name]) == ('fit', 1) else name}" for name in names]
@@ -83,11 +83,11 @@ _SUMMED: Mapping[Verdict, str] = {
     "unreadable": "not read or written",
     "failed": "failed",
 }
-"""What a summary calls a verdict."""
+"""The words for verdicts in a summary."""
 
 
 def _findings(verification: Verification) -> list[str]:
-    """A line per distinct rewrite: what it is, how many nodes share it, and what running it gave."""
+    """A line for each distinct rewrite: its status, number of nodes, and largest error."""
     return columns(
         (site.said, counted(len(site.nodes), "node"), f"{site.max_ulp:,} ULP", shown(site.signature))
         for site in verification.sites
@@ -95,7 +95,7 @@ def _findings(verification: Verification) -> list[str]:
 
 
 def _site_lines(sites: Iterable[Site]) -> list[str]:
-    """A line per rewritten node: where it is, what it is, how many nodes stand in its place, by which rule."""
+    """A line for each rewritten node: its place, the number of nodes that replace it, and the rule."""
     return columns(
         (
             f"{shown(site.graph)}: {site.op_type} {shown(site.node)!r}",
@@ -116,7 +116,7 @@ def columns(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def paragraph(name: str, text: str, tone: Tone = "") -> list[str]:
-    """A name and what there is to say of it, wrapped at the width of the terminal."""
+    """A labelled text, wrapped at the width of the terminal."""
     import textwrap
 
     lines = textwrap.wrap(
@@ -134,7 +134,7 @@ def github_annotations(models: Sequence[Outcome]) -> str:
     """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
     lines = []
     for model in models:
-        # Of characters that control something, those that end lines have a spelling.
+        # Line ends have an escape in workflow commands; other control characters are shown as text.
         visible = "".join(letter if letter in "\r\n" else shown(letter) for letter in model.source)
         place = _escaped(visible).replace(":", "%3A").replace(",", "%2C")
         for warning in model.warnings:

@@ -1,4 +1,4 @@
-"""The types of option values: how they are read, and how a shell completes them."""
+"""The types of option values: how they are parsed, and how a shell completes them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
 
 
 class _Name(ParamType):
-    """The name of a file or folder; it is opened later, and the shell completes it.
+    """The name of a file or folder, which is opened later and which the shell completes.
 
-    An empty one is what a variable of a script that is not set leaves, and would stand for the current folder.
+    An empty name, as from an unset variable of a script, is refused: it would mean the current folder.
     """
 
     def __init__(self, kind: str) -> None:
@@ -64,14 +64,14 @@ class _Rules(_Name):
     """A rule book by its name, or a folder of rules."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        # Most conversions need no rule, and would never tell that there is no such book.
+        # The default needs no check.
         if param is not None and value == param.default:
             return str(value)
         from reducelower.rulebook import RuleError, load_book, shipped_books
         from reducelower.rulebook.boundaries import boundaries_of
         from reducelower.rulebook.boundary_validation import check_boundaries
 
-        # Whether a folder holds rules is asked now: a model that needs none of them would never tell.
+        # Check now whether a folder has valid rules: a model that needs none of them would not show it.
         if value not in shipped_books():
             try:
                 book = load_book(value)
@@ -90,21 +90,21 @@ class _Rules(_Name):
 
 
 class _Parsed(ParamType):
-    """A value read by a function, whose ValueError says what is wrong with the text."""
+    """A value parsed by a function; the text of its ValueError is the error message."""
 
     def __init__(
         self, name: str, parse: Callable[[str], Any], known: Callable[[], Iterable[str]] = tuple, *, file: bool = False
     ) -> None:
-        """Take its name in help, the function that reads it, and what a shell offers: known names, or files."""
+        """Store the name in help, the parser, and what a shell offers: known names, or files."""
         self.name = name
         self._parse, self._known, self._file = parse, known, file
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The name as it is; click would write it in capitals, but auto is meant literally, and files end in .toml."""
+        """The unchanged name: click would write it in capitals, but auto is literal, and files end in .toml."""
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # A configuration file may give other types; a value that was read already is passed in again.
+        # A configuration file may give other types, and click may pass in a value that is already parsed.
         if not isinstance(value, str | int | float | list | dict):
             return value
         try:
@@ -118,19 +118,19 @@ class _Parsed(ParamType):
 
 
 def _from(module: str, name: str) -> Callable[..., Any]:
-    """A function of our own module, which is imported on the first call."""
+    """A function of one of our modules, which is imported on the first call."""
     return lambda *given: getattr(import_module(f"reducelower.{module}"), name)(*given)
 
 
-def _integer(text: str, otherwise: str) -> int:
+def _integer(text: str, message: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{text!r} {otherwise}") from None
+        raise ValueError(f"{text!r} {message}") from None
 
 
 def _opset(text: str) -> int:
-    """An opset version that the installed onnx knows, by its number or as ``latest``."""
+    """An opset version that the installed onnx knows: a number or ``latest``."""
     from reducelower.model.schemas import latest_opset
 
     latest = latest_opset()
@@ -200,7 +200,7 @@ class Integer(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """A number in a range, but not NaN, which click finds in every range."""
+    """A number in a range, but not NaN, which click accepts in every range."""
 
     name = "number"
 
@@ -213,7 +213,7 @@ class Number(click.FloatRange):
 
 
 class Pairs(ParamType):
-    """``NAME=VALUE``, the value of a type of its own."""
+    """``NAME=VALUE``, where the value has its own type."""
 
     def __init__(self, value: ParamType | type, meta: str) -> None:
         self.value = click.types.convert_type(value)
@@ -223,20 +223,20 @@ class Pairs(ParamType):
         """Split at the last ``=``, since names may contain one."""
         if isinstance(value, tuple):
             return value
-        name, equals, given = str(value).rpartition("=")
-        if not equals or not name or not given:
+        name, equals, text = str(value).rpartition("=")
+        if not equals or not name or not text:
             self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
-        return name, self.value.convert(given, param, ctx)
+        return name, self.value.convert(text, param, ctx)
 
 
 class _InputFile(Pairs):
-    """``NAME=FILE``, or a ``.npz`` file that holds an array for each of several inputs."""
+    """``NAME=FILE``, or a ``.npz`` file with an array for each of several inputs."""
 
     def __init__(self) -> None:
         super().__init__(str, "NAME=FILE.npy|FILE.npz")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Split at the last ``=``; a file of several arrays stands for its own name."""
+        """Split at the last ``=``; a file with several arrays has its own path as its name."""
         if isinstance(value, str) and value.endswith(".npz") and "=" not in value:
             return value, value
         return super().convert(value, param, ctx)
@@ -255,8 +255,8 @@ RULES = _Rules("dir")
 
 
 def beside(kind: click.ParamType[Any], text: str, folder: Path) -> str:
-    """A text that a configuration file in a folder gives for a type; a path in it begins at that folder."""
-    if kind in (RULES, RUNTIME):  # which may be the name of one that is shipped
+    """A value from a configuration file: paths in it are relative to the file's folder."""
+    if kind in (RULES, RUNTIME):  # it may also be the name of a shipped one
         return str(folder / text) if (folder / text).exists() else text
     if kind is INPUT_FILE:
         name, equals, path = text.rpartition("=")

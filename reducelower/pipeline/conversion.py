@@ -197,9 +197,7 @@ def with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, defect: str) -> Outcome:
     """Refuse an invalid result: usually the source has a defect that only shows at another opset version."""
     help_ = "" if settings.repair else what_would_help(source)
-    if source_defect := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(
-        source.model
-    ):
-        return refused(task.source, source_defect + help_)
+    if cause := what_is_wrong(source.document, external=source.is_partial, full=True) or find_defect(source.model):
+        return refused(task.source, cause + help_)
     hint = help_ or "; if the model and what is said of it (--type, --rank, --ir-version) are right, please report this"
     return refused(task.source, f"the result is not valid: {defect}{hint}")
