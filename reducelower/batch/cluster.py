@@ -25,22 +25,22 @@ PATIENCE = 10.0
 
 @contextmanager
 def dask_executor(address: str, patience: float = PATIENCE) -> Iterator[Executor]:
-    """Connect to a Dask scheduler, which has so many seconds to answer; the cluster itself stays.
+    """Connect to a Dask scheduler, which must answer within `patience` seconds; the cluster keeps running.
 
     Yields:
         An executor that runs every task at least once: the task of a lost worker runs again on another one.
 
     Raises:
-        SettingError: Dask is not installed, nothing answers, or workers have no reducelower or another version.
+        SettingError: Dask is not installed, no scheduler answers, or workers lack reducelower or have another version.
     """
     try:
         from distributed import Client
     except ImportError:
         raise SettingError("--scheduler needs Dask; pip install 'reducelower[dask]'") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is in our own sentences
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our own messages say what matters
     connect: Any = Client  # it has no types
     try:
-        asyncio.run(asyncio.wait_for(_asked(address), patience))
+        asyncio.run(asyncio.wait_for(_identity(address), patience))
         client = connect(address, timeout=patience, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, ValueError) else ""
@@ -50,12 +50,12 @@ def dask_executor(address: str, patience: float = PATIENCE) -> Iterator[Executor
         ) from None
     with client:
         check_workers(client, address)
-        # Not pure: the same conversion asked for twice is to write twice.
+        # Not pure: a conversion that is requested twice must write twice.
         yield client.get_executor(pure=False)
 
 
-async def _asked(address: str) -> Any:
-    """Ask a scheduler who it is: Dask's own client waits for ever on one that listens and says nothing."""
+async def _identity(address: str) -> Any:
+    """Ask a scheduler for its identity: Dask's own client would wait for ever if it listens but does not answer."""
     from distributed import Security
     from distributed.core import rpc
 
@@ -69,12 +69,12 @@ async def _asked(address: str) -> Any:
 
 
 def anchored(names: Iterable[str]) -> list[str]:
-    """Paths made absolute, for workers in other folders; URLs and empty names stay as they are."""
+    """Absolute paths, for workers in other folders; URLs and empty names are not changed."""
     return [_absolute(name) for name in names]
 
 
 def anchored_settings(settings: Settings) -> Settings:
-    """Settings with every path in them absolute."""
+    """Settings with absolute paths."""
     from reducelower.rulebook import load_book
 
     rules = settings.rules
@@ -96,7 +96,7 @@ def check_workers(client: Any, address: str) -> None:
     """Check the workers before any work; those that join later are not checked.
 
     Raises:
-        SettingError: workers have no reducelower or another version.
+        SettingError: workers lack reducelower or have another version.
     """
     try:
         versions = set(client.run(_version_here).values())

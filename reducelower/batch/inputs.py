@@ -1,4 +1,4 @@
-"""Find the models that arguments name, and decide where their outputs go."""
+"""Find the models that the arguments name, and decide where their outputs go."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Input:
 def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[str] = ()) -> list[Input]:
     """Find the model files that arguments name: files, models in folders, and glob patterns.
 
-    Folders are searched at every depth for ``*.onnx``; in patterns ``**`` is any depth. Files in the folder `skip`,
-    such as the output folder, are left out. So are files that match a pattern in `exclude` by path, relative path or
-    name; there ``*`` matches any characters, including ``/``.
+    Folders are searched at every depth for ``*.onnx``; in patterns, ``**`` is any depth. Files in the folder `skip`
+    (the output folder) are left out, and files whose path, relative path or name matches a pattern in `exclude`; there,
+    ``*`` matches any characters, including ``/``.
 
     Raises:
         SettingError: a folder or pattern has no model.
-        UnreadableModelError: a URL cannot be looked up.
+        UnreadableModelError: a URL cannot be read.
     """
-    found: dict[str, Input] = {}
+    by_path: dict[str, Input] = {}
     for argument in arguments:
-        models = _at_url(argument) if is_url(argument) else _on_this_machine(argument)
+        models = _at_url(argument) if is_url(argument) else _local(argument)
         if skip and models and not (models := _outside(skip, models)):
             raise SettingError(f"all models of {argument} lie in the folder of the outputs; give another one")
         models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
@@ -55,16 +55,16 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
                 f"nothing matches {argument}" if is_pattern(argument) else f"the folder {argument} holds no .onnx file"
             )
         for model in models:
-            found.setdefault(model.path, model)
-    # Two paths may lead to one file: what comes after '..' is known once links are resolved.
+            by_path.setdefault(model.path, model)
+    # Two paths may lead to one file: links before '..' have to be resolved.
     distinct: dict[tuple[str, str], Input] = {}
-    for model in found.values():
+    for model in by_path.values():
         distinct.setdefault((_real(model.path), model.relative), model)
     return list(distinct.values())
 
 
 def _real(path: str) -> str:
-    """A path, links in its folder resolved: that of the file itself may have other data beside it."""
+    """A path with links in its folder resolved. The file's own link stays: it may have other data beside it."""
     return path if is_url(path) else str(Path(os.path.realpath(Path(path).parent), Path(path).name))
 
 
@@ -84,10 +84,10 @@ def plan_outputs(
 ) -> list[Task]:
     """Decide where each model's output goes.
 
-    `resume` means to keep records in the output folder, and to use those of an earlier run.
+    With `resume`, records are kept in the output folder, and those of an earlier run are used.
 
     Raises:
-        SettingError: there is no place, more than one, or one place for two models or their external data.
+        SettingError: no place is given, or several, or two models or their external data would go to one place.
     """
     tasks = _tasks(models, output, output_dir, in_place, resume)
     if external_data != "keep" and _may_share_data(models, tasks):
@@ -110,8 +110,8 @@ def _tasks(
         _check_name(output, models[0].path)
         return [Task(models[0].path, output)]
     if output_dir is None:
-        if behind := next((model.path for model in models if is_url(model.path)), ""):
-            raise SettingError(f"{behind} cannot be replaced; outputs are files of this machine: give --output-dir DIR")
+        if remote := next((model.path for model in models if is_url(model.path)), ""):
+            raise SettingError(f"{remote} cannot be replaced; outputs are files of this machine: give --output-dir DIR")
         return [Task(model.path, model.path) for model in models]
     if os.path.isfile(output_dir):  # noqa: PTH113 (writing reports a name that is too long for Path)
         raise SettingError(f"{output_dir} is a file, and --output-dir names a folder")
@@ -128,7 +128,7 @@ def _tasks(
 
 
 def _check_name(output: str, source: str) -> None:
-    """Refuse the name of a folder, and an extension of no format, unless the input has it too."""
+    """Refuse the name of a folder, and an unknown extension that the input does not have."""
     if output.endswith(("/", os.sep)):
         raise SettingError(f"{output} is the name of a folder; name a file in it, or give --output-dir {output}")
     suffix = Path(output).suffix
@@ -138,10 +138,10 @@ def _check_name(output: str, source: str) -> None:
 
 
 def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
-    """Whether the external data of different models could go to one place, decided without reading a model.
+    """Whether the external data of different models could go to one place, without reading a model.
 
-    If all models were found from one folder, and no link leads an output elsewhere, then outputs are arranged like
-    their models, and so is the data next to them.
+    If all models come from one folder and no output is a link, then outputs and their data are arranged like the
+    models.
     """
     if len(tasks) < 2:
         return False
@@ -152,11 +152,11 @@ def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
 
 
 def _refuse_shared_data(tasks: Iterable[Task]) -> None:
-    """Refuse to bring different external data to one place: one model would read the data of the other.
+    """Refuse to write different external data to one place: one model would read the data of the other.
 
     Models behind URLs are not examined, since they would have to be fetched.
     """
-    taken: dict[str, tuple[str, ExternalFile | None]] = {
+    owners: dict[str, tuple[str, ExternalFile | None]] = {
         os.path.realpath(task.output): (task.source, None) for task in tasks
     }
     for task in tasks:
@@ -165,14 +165,14 @@ def _refuse_shared_data(tasks: Iterable[Task]) -> None:
         try:
             files = read_model(task.source).external
         except UnreadableModelError:
-            continue  # the conversion says so
+            continue  # the conversion will report it
         for file in files:
             place = os.path.realpath(Path(os.path.realpath(task.output)).parent / file.location)
-            other, data = taken.setdefault(place, (task.source, file))
+            other, data = owners.setdefault(place, (task.source, file))
             if other != task.source and (data is None or not is_there(file, data.path)):
-                what = "both bring external data" if data is not None else "write an output and bring external data"
+                conflict = "both bring external data" if data is not None else "write an output and bring external data"
                 raise SettingError(
-                    f"{other} and {task.source} would {what} to {place}; give each an output folder of its own"
+                    f"{other} and {task.source} would {conflict} to {place}; give each an output folder of its own"
                 )
 
 
@@ -182,12 +182,12 @@ def _at_url(url: str) -> list[Input]:
     return [Input(model, relative, model != url) for model, relative in find(url)]
 
 
-def _on_this_machine(argument: str) -> list[Input]:
+def _local(argument: str) -> list[Input]:
     path = Path(argument)
     if path.is_dir():
-        # Some repositories name the folder of a model as they name the model.
-        found = (model for model in sorted(path.rglob("*.onnx")) if not model.is_dir())
-        return [Input(str(model), model.relative_to(path).as_posix(), True) for model in found]
+        # In some repositories, a folder has the name of the model in it.
+        models = (model for model in sorted(path.rglob("*.onnx")) if not model.is_dir())
+        return [Input(str(model), model.relative_to(path).as_posix(), True) for model in models]
     if not os.path.lexists(path) and is_pattern(argument):
         return _matches(argument)
     return [Input(str(path), path.name)]
@@ -209,7 +209,7 @@ def folder_of(path: str) -> Path:
 
 
 def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
-    """The models without those that were found in a folder, wherever links lead."""
+    """The models that were not found in a folder, after resolving links."""
     real = os.path.realpath(folder)
     return [
         model

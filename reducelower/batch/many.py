@@ -1,4 +1,4 @@
-"""The public functions for files, and running one job per model."""
+"""The public functions for files, and the functions that run one job for each model."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ def run_all(
     is_apart: bool = False,
     on_step: Callable[..., None] | None = None,
 ) -> Generator[Result, None, None]:
-    """Yield the result of every job, in the order of the jobs; close it and no work goes on.
+    """Yield the result of every job, in the order of the jobs; closing the generator stops the work.
 
     Args:
-        work: does a job and does not raise. It, its jobs and its results must be picklable if they go to an executor or
-            to spawned processes.
+        work: does a job and does not raise. The function, jobs and results must be picklable for an executor or for
+            spawned processes.
         jobs: the jobs.
-        processes: how many local processes to use.
-        crashed: gives the result for a job that killed its process, from the job and a description.
+        processes: the number of local processes.
+        crashed: returns the result for a job that killed its process, from the job and a description.
         again: used to retry a job that killed its process; `work` by default.
-        executor: where to run instead of local processes; it is not shut down.
-        is_apart: use another process even for one job at a time, so that this one survives.
+        executor: runs the jobs instead of local processes; it is not shut down.
+        is_apart: use another process even for a single job, so that this process survives a crash.
         on_step: passed on to `work`, but not to an executor.
     """
     if executor is not None:
-        return _elsewhere(executor, work, jobs, crashed)
+        return _on_executor(executor, work, jobs, crashed)
     if not is_apart and min(processes, len(jobs)) <= 1:
         return (work(job) if on_step is None else work(job, on_step=on_step) for job in jobs)
     from reducelower.batch.processes import run_in_processes
@@ -74,13 +74,12 @@ def run_all(
     return run_in_processes(work, jobs, processes, crashed, again=again, on_step=on_step)
 
 
-def _elsewhere(
+def _on_executor(
     executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job, str], Result]
 ) -> Generator[Result, None, None]:
     """The results in order; a job that the executor gives up is tried once more, and then counts as crashed.
 
-    The second trial waits until no other job runs. A worker takes everything that it holds along when a model kills it,
-    and executors blame all of that.
+    The second trial waits until no other job runs: if a model kills a worker, executors blame all jobs on that worker.
     """
     futures: list[Future[Result]] = []
     try:
@@ -102,7 +101,7 @@ def _elsewhere(
 
 
 def _has_result(future: Future[Any]) -> bool:
-    """Wait for a job; whether it has a result, rather than an error or none since it was cancelled."""
+    """Wait for a job, and return whether it has a result; it may have an error or be cancelled."""
     try:
         future.result()
     except Exception:
@@ -111,7 +110,7 @@ def _has_result(future: Future[Any]) -> bool:
 
 
 def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result]:
-    """Submit a job; if the executor takes no more, the returned future has that exception."""
+    """Submit a job; if the executor refuses it, the returned future has the exception."""
     try:
         return executor.submit(work, job)
     except Exception as error:
@@ -126,7 +125,7 @@ def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor
     """A context with the executor of a cluster; None means this machine.
 
     Raises:
-        SettingError: both are requested, or there is no such cluster.
+        SettingError: both are given, or there is no such cluster.
     """
     if not scheduler:
         return nullcontext()
@@ -142,7 +141,7 @@ def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor
 def converting(settings: Settings) -> dict[str, Any]:
     """Arguments of `run_all` for conversions.
 
-    The modules needed are imported at once, for forked processes.
+    The needed modules are imported now, so that forked processes have them.
     """
     if settings.verify:
         import reducelower.verification  # noqa: F401
@@ -155,9 +154,9 @@ def convert_file(
 ) -> Outcome:
     """Convert one model; errors are in the outcome, and then there is no output.
 
-    The output is flushed to disk before it has its name; a caller who converts many flushes the names as well.
-    `on_step` is called when a step begins, and with (done, total) distinct rewrites verified or bytes of weights
-    copied. With `is_isolating`, onnxruntime runs in separate processes, which it may crash.
+    The output is flushed to disk before it gets its name; a caller with many models flushes the folders too. `on_step`
+    is called at the start of a step, and with (done, total) verified rewrites or copied bytes. With `is_isolating`,
+    onnxruntime runs in separate processes, since it may crash.
     """
     if is_isolating:
         from reducelower.verification.running.conditions import under
@@ -168,19 +167,19 @@ def convert_file(
         from reducelower.batch.records import convert_unless_done as convert
     else:
         convert = convert_here
-    return _of_a_copy(task.source, lambda path: convert(replace(task, source=path), settings, on_step=on_step))
+    return _on_local_copy(task.source, lambda path: convert(replace(task, source=path), settings, on_step=on_step))
 
 
-def _of_a_copy(name: str, work: Callable[[str], Outcome]) -> Outcome:
-    """The outcome of a model, for which a local copy stands in where its name is a URL; errors are in it."""
+def _on_local_copy(name: str, work: Callable[[str], Outcome]) -> Outcome:
+    """Work on a model, or on a local copy if its name is a URL; errors are in the outcome."""
     start = time.monotonic()
     try:
         with fetched(name) as path:
-            found = work(path)
-            found = replace(found, source=name, problems=renamed(found.problems, path, name))
+            outcome = work(path)
+            outcome = replace(outcome, source=name, problems=renamed(outcome.problems, path, name))
     except Exception as error:
-        found = failed(name, error)
-    return replace(found, seconds=time.monotonic() - start)
+        outcome = failed(name, error)
+    return replace(outcome, seconds=time.monotonic() - start)
 
 
 def convert_files(
@@ -198,28 +197,28 @@ def convert_files(
     Args:
         paths: files, folders (searched for ``*.onnx`` at every depth) and glob patterns, and URLs of them where fsspec
             is installed.
-        target: what is legal where the models are going, or just an opset version.
-        output_dir: folder for the outputs; those found in a folder keep their place in it.
-        jobs: how many processes may work, when no executor is given.
+        target: what the models have to fit, or just an opset version.
+        output_dir: folder for the outputs; models from a folder keep their relative paths.
+        jobs: the number of processes, if there is no executor.
         executor: any `concurrent.futures.Executor`, such as that of a cluster (Dask's ``Client.get_executor()``). Its
-            workers see the same paths. It is not shut down.
+            workers must see the same paths. It is not shut down.
         resume: keep records in the folder, and keep outputs that were made from the same model and settings.
         settings: further fields of `Settings`, such as ``rules``, ``verify``, ``budget`` and ``overwrite``.
 
     Returns:
-        One outcome per model, in the order of the paths, as they come.
+        One outcome for each model, in the order of the paths, as they are ready.
 
     Raises:
-        ValueError: a folder holds no model, or two models or their external data would be written to one place.
+        ValueError: a folder has no model, or two models or their external data would be written to one place.
     """
     goal = target if isinstance(target, Target) else Target(target)
     folder = os.fspath(output_dir)
-    found = find_models([os.fspath(path) for path in paths], skip=folder)
-    told = Settings(goal, **settings)
+    models = find_models([os.fspath(path) for path in paths], skip=folder)
+    options = Settings(goal, **settings)
     tasks = plan_outputs(
-        found, output=None, output_dir=folder, in_place=False, resume=resume, external_data=told.external_data
+        models, output=None, output_dir=folder, in_place=False, resume=resume, external_data=options.external_data
     )
-    outcomes = run_all(jobs=tasks, processes=jobs, executor=executor, **converting(told))
+    outcomes = run_all(jobs=tasks, processes=jobs, executor=executor, **converting(options))
     return with_names_on_disk(outcomes, tasks)
 
 
@@ -231,7 +230,7 @@ def check_files(
     executor: Executor | None = None,
     **settings: Any,
 ) -> Iterator[Outcome]:
-    """Say what a conversion of model files would do; see `convert_files` for the arguments."""
+    """Report what a conversion of model files would do; see `convert_files` for the arguments."""
     goal = target if isinstance(target, Target) else Target(target)
     files = [model.path for model in find_models(os.fspath(path) for path in paths)]
     return run_all(partial(check_file, settings=Settings(goal, **settings)), files, jobs, crashed, executor=executor)
@@ -242,7 +241,7 @@ def with_names_on_disk(
 ) -> Generator[Outcome, None, None]:
     """Pass on outcomes and flush the folders of outputs at the end, each only once.
 
-    Closing this generator closes `outcomes`, so that no work goes on.
+    Closing this generator closes `outcomes`, which stops the work.
     """
     with ExitStack() as stack:
         stack.callback(_sync_folders, tasks)
@@ -262,4 +261,4 @@ def crashed(job: Task | str, why: str) -> Outcome:
 
 def check_file(path: str, settings: Settings) -> Outcome:
     """Check one model, by path or URL; errors are in the outcome. Nothing is written."""
-    return _of_a_copy(path, partial(check_here, settings=settings))
+    return _on_local_copy(path, partial(check_here, settings=settings))

@@ -23,9 +23,9 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _MOST = 60 if sys.platform == "win32" else 1 << 16
-"""The most processes that can be waited for at once."""
+"""The maximum number of processes that can be waited for at once."""
 
-_LONGEST_WORDS = 200
+_LONGEST_MESSAGE = 200
 
 
 def run_in_processes(
@@ -40,24 +40,24 @@ def run_in_processes(
 ) -> Generator[Result, None, None]:
     """Yield the result of every job, in the order of the jobs; arguments as for `many.run_all`.
 
-    A process that dies loses only its current job. That job is retried alone, since lack of memory may have killed it,
-    and counts as crashed if it fails again. `on_step` is called here with what the work passes to its own `on_step`.
-    Who wants no more results, or is interrupted, ends all processes at once. `method` says how processes are started.
+    If a process dies, only its current job is lost. That job is retried alone, since lack of memory may be the cause,
+    and counts as crashed if it fails again. `on_step` is called here with the arguments that the work passes to its own
+    `on_step`. Closing the generator or an interrupt ends all processes at once. `method` is how processes start.
 
     Raises:
         RuntimeError: processes end before they are ready.
     """
-    waiting: dict[int, Result] = {}
-    following = 0
-    with closing(_as_they_come(work, again or work, jobs, processes, crashed, on_step, method)) as found:
-        for index, result in found:
-            waiting[index] = result
-            while following in waiting:
-                yield waiting.pop(following)
-                following += 1
+    ready: dict[int, Result] = {}
+    next_index = 0
+    with closing(_unordered(work, again or work, jobs, processes, crashed, on_step, method)) as results:
+        for index, result in results:
+            ready[index] = result
+            while next_index in ready:
+                yield ready.pop(next_index)
+                next_index += 1
 
 
-def _as_they_come(
+def _unordered(
     work: Callable[..., Result],
     again: Callable[..., Result],
     jobs: Sequence[Job],
@@ -66,11 +66,11 @@ def _as_they_come(
     on_step: Callable[..., None] | None,
     method: str,
 ) -> Generator[tuple[int, Result], None, None]:
-    """The results with the indices of their jobs; after a process died, new ones continue."""
-    left = deque(range(len(jobs)))
-    while left:
-        with _Crew(work, jobs, min(processes, len(left), _MOST), on_step, method) as crew:
-            yield from crew.results(left)
+    """The results with the indices of their jobs; after a process died, new processes continue."""
+    remaining = deque(range(len(jobs)))
+    while remaining:
+        with _Crew(work, jobs, min(processes, len(remaining), _MOST), on_step, method) as crew:
+            yield from crew.results(remaining)
         for index in crew.lost:
             with _Crew(again, jobs, 1, on_step, method) as alone:
                 results = [result for _, result in alone.results(deque([index]))]
@@ -78,11 +78,11 @@ def _as_they_come(
 
 
 class _Crew:
-    """Processes that work on the same jobs; if one dies, the others are given no more.
+    """Processes that work on the same jobs; if one dies, the others get no more jobs.
 
-    Leaving the context by an exception ends the processes at once, where that leaves nothing half written; else it
-    waits for their current jobs. Afterwards `lost` has the jobs that processes died of, and `ending` says how the last
-    one died.
+    At the exit of the context, the processes are ended at once on Linux, where no half-written output is left;
+    elsewhere their current jobs are awaited. Then `lost` has the jobs whose processes died, and `ending` says how the
+    last one died.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class _Crew:
         self._workers: dict[Any, tuple[Any, int]] = {}  # process and standard error, by pipe
         self._current: dict[Any, int] = {}  # the job that has no result yet, by pipe
         self._is_ready = False
-        # Otherwise a process that ends while a crew is at work would wait for all of its jobs.
+        # Otherwise, if this process exits during the work, it would wait for all jobs.
         self._at_exit = Finalize(None, self._end, exitpriority=10)
         try:
             for _ in range(processes):
@@ -118,16 +118,18 @@ class _Crew:
     def _start(self, work: Callable[..., Any], jobs: Sequence[Any], context: Any) -> None:
         ours, theirs = context.Pipe()
         inherited = [*self._workers, ours] if self._forks else []
-        said = os.memfd_create("said") if self._forks else -1
-        process = context.Process(target=_serve, args=(work, jobs, theirs, inherited, said, self._on_step is not None))
+        stderr = os.memfd_create("stderr") if self._forks else -1
+        process = context.Process(
+            target=_serve, args=(work, jobs, theirs, inherited, stderr, self._on_step is not None)
+        )
         process.start()
         theirs.close()
-        self._workers[ours] = process, said
+        self._workers[ours] = process, stderr
 
-    def results(self, left: deque[int]) -> Iterator[tuple[int, Any]]:
-        """Results with the indices of their jobs, as they come; jobs are taken from `left` until a process dies."""
+    def results(self, remaining: deque[int]) -> Iterator[tuple[int, Any]]:
+        """Results with the indices of their jobs, when ready; takes jobs from `remaining` until a process dies."""
         for pipe in list(self._workers):
-            self._give(pipe, left)
+            self._give(pipe, remaining)
         while self._workers:
             ready: list[Any] = wait(list(self._workers))
             for pipe in ready:
@@ -138,83 +140,85 @@ class _Crew:
                     continue
                 self._is_ready = True
                 if index is not None:
-                    self._give(pipe, left)
+                    self._give(pipe, remaining)
                     yield index, result
                 elif result and self._on_step is not None:
                     self._on_step(*result)
 
-    def _give(self, pipe: Any, left: deque[int]) -> None:
+    def _give(self, pipe: Any, remaining: deque[int]) -> None:
         """Give a process its next job, or let it end."""
-        if self.ending or not left:
+        if self.ending or not remaining:
             self._leave(pipe)
             return
-        self._current[pipe] = left.popleft()
-        with contextlib.suppress(OSError):  # it died, which reading from it tells
+        self._current[pipe] = remaining.popleft()
+        with contextlib.suppress(OSError):  # it died; reading from the pipe will show this
             pipe.send(self._current[pipe])
 
     def _died(self, pipe: Any) -> None:
-        status, words = self._leave(pipe)
+        status, text = self._leave(pipe)
         if not self._is_ready:
             raise RuntimeError(
                 "worker processes end as soon as they are started; a script that asks for them needs "
                 'if __name__ == "__main__": around what it does, or jobs=1'
             )
-        self.ending = _ending(status, words)
+        self.ending = _ending(status, text)
         self.lost.append(self._current[pipe])
 
     def _leave(self, pipe: Any) -> tuple[int, str]:
-        """Wait for the end of a process; its status, and what it said on standard error, which is passed on at 0."""
-        process, said = self._workers.pop(pipe)
+        """Wait for the end of a process; return status and standard error, which is passed on if the status is 0."""
+        process, stderr = self._workers.pop(pipe)
         pipe.close()
         process.join()
-        words = ""
-        if said >= 0:
-            with os.fdopen(said, "rb") as file:
+        text = ""
+        if stderr >= 0:
+            with os.fdopen(stderr, "rb") as file:
                 file.seek(0)
-                words = file.read().decode("utf-8", "replace")
-        if words and not process.exitcode:
-            sys.stderr.write(words)
-        return process.exitcode, words
+                text = file.read().decode("utf-8", "replace")
+        if text and not process.exitcode:
+            sys.stderr.write(text)
+        return process.exitcode, text
 
     def _end(self) -> None:
-        """End all processes: at once on Linux, where a file that is being written has no name yet."""
+        """End all processes: at once on Linux, where an unfinished file has no name yet."""
         for process, _ in self._workers.values() if self._forks else ():
             try:
-                os.killpg(process.pid, signal.SIGKILL)  # it, and what it started
+                os.killpg(process.pid, signal.SIGKILL)  # with its own children
             except ProcessLookupError:
-                process.kill()  # before it had a group of its own
+                process.kill()  # it has no process group yet
         for pipe in list(self._workers):
             self._leave(pipe)
         self._at_exit.cancel()
 
 
-def _ending(status: int, said: str) -> str:
+def _ending(status: int, stderr: str) -> str:
     """How a process died, with the last line of its standard error."""
     from reducelower.conformance.process import status_text
 
-    words = next((line.strip() for line in reversed(said.split("\n")) if line.strip()), "")
-    how = f"{status_text(status)} ({words[:_LONGEST_WORDS]})" if words else status_text(status)
+    message = next((line.strip() for line in reversed(stderr.split("\n")) if line.strip()), "")
+    ending = f"{status_text(status)} ({message[:_LONGEST_MESSAGE]})" if message else status_text(status)
     if status == -getattr(signal, "SIGKILL", 0):
-        how += ", as the system does when memory runs out"
-    return f"the process that worked on it died twice, alone the second time: {how}; please report this with the model"
+        ending += ", as the system does when memory runs out"
+    return (
+        f"the process that worked on it died twice, alone the second time: {ending}; please report this with the model"
+    )
 
 
 def _serve(
-    work: Callable[..., Any], jobs: Sequence[Any], pipe: Any, inherited: Sequence[Any], said: int, tells: bool
+    work: Callable[..., Any], jobs: Sequence[Any], pipe: Any, inherited: Sequence[Any], stderr: int, reports_steps: bool
 ) -> None:
-    """The work of a process, from its first job to its end; interrupts are left to the parent."""
+    """The main function of a worker process; the parent handles interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
-    # Each pipe has two ends that are open, so each side notices when the other is gone.
+    # Close inherited ends, so that each side of a pipe notices when the other is gone.
     for other in inherited:
         other.close()
-    if said >= 0:
-        os.dup2(said, 2)  # what C++ says when it ends a process becomes a sentence
-    if tells:
+    if stderr >= 0:
+        os.dup2(stderr, 2)  # the error message of native code that ends the process
+    if reports_steps:
         work = partial(work, on_step=lambda *step: pipe.send((None, step)))
-    with contextlib.suppress(EOFError, OSError):  # nobody waits for results any more
+    with contextlib.suppress(EOFError, OSError):  # the parent is gone
         pipe.send((None, ()))
         while True:
             index = pipe.recv()

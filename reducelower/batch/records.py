@@ -1,8 +1,8 @@
-"""Records of what outputs were made from, so that an interrupted run can be resumed.
+"""Records of the sources of outputs, so that an interrupted run can be resumed.
 
-A record is a small JSON file per output, in a folder next to the outputs, which is written once the output has its
-name. A run that ends in between leaves what the next one makes again, and then recognizes. A file that cannot be read
-counts as no record.
+A record is a small JSON file for each output, in a folder next to the outputs. It is written after the output has its
+name. If a run ends in between, the next one makes the output again and recognizes it by its content. An unreadable
+record is ignored.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "details", "cache")
 
 @dataclass(frozen=True)
 class Record:
-    """What is known about one output.
+    """The record of one output.
 
     Attributes:
-        origin: SHA-256 of all that the output was made from, see `origin_of`.
-        sha256: that of the output.
-        external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
-            Weights are not read to be converted, nor to be recorded.
-        brings: whether that data was brought beside the output. A later run may replace it and no other.
-        said: what the run that made the output said of it, which the runs that keep it say again.
+        origin: SHA-256 of everything that the output depends on, see `origin_of`.
+        sha256: SHA-256 of the output.
+        external: size and modification time (nanoseconds) of each external data file of the source, by location. The
+            content is not read, since conversions do not read weights either.
+        brings: whether that data was copied beside the output. Only such data may be replaced by a later run.
+        said: the messages of the run that made the output, which are repeated by runs that keep it.
     """
 
     origin: str
@@ -53,24 +53,23 @@ class Record:
 
 
 def origin_of(source: str, settings: Settings) -> str:
-    """SHA-256 of all that an output is made from, of which equal ones give equal bytes: the model file without external
-    data, which is read once; all settings that matter, with the content of files they name; versions of reducelower and
-    of the libraries it uses."""
-    told = {name: value for name, value in asdict(settings).items() if name not in _WITHOUT_CONSEQUENCE}
-    told["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
-    whole = [_sha256(Path(source)), told, dict(versions_of("onnx", "onnxruntime"))]
+    """SHA-256 of everything that determines an output's bytes: the model file without external data, all settings that
+    matter with the content of files they name, and the versions of reducelower and its libraries."""
+    entries = {name: value for name, value in asdict(settings).items() if name not in _WITHOUT_CONSEQUENCE}
+    entries["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
+    whole = [_sha256(Path(source)), entries, dict(versions_of("onnx", "onnxruntime"))]
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=_plain).encode()).hexdigest()
 
 
 def _external_facts(folder: Path, locations: Iterable[str]) -> dict[str, list[int]]:
     """Size and modification time of files with external data; missing ones are left out."""
-    found = {}
+    facts = {}
     for location in locations:
         path = folder / location
         if path.is_file():
             status = path.stat()
-            found[location] = [status.st_size, status.st_mtime_ns]
-    return found
+            facts[location] = [status.st_size, status.st_mtime_ns]
+    return facts
 
 
 def read_record(place: str) -> Record | None:
@@ -85,7 +84,7 @@ def read_record(place: str) -> Record | None:
 
 
 def _sha256(file: Path | int) -> str:
-    """The SHA-256 of a file, by path or open; empty if there is none of that name."""
+    """The SHA-256 of a file, given as a path or descriptor; empty if the path is not a file."""
     if isinstance(file, Path) and not file.is_file():
         return ""
     with FileIO(file, closefd=isinstance(file, Path)) as content:
@@ -103,19 +102,19 @@ def _tree(name: str) -> list[tuple[str, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting that JSON has no form for, equal for equal settings."""
+    """A JSON form, equal for equal settings, of a setting that JSON cannot express."""
     return sorted(map(repr, value)) if isinstance(value, AbstractSet) else repr(value)
 
 
 def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
     """Convert one local model, unless its output exists and was made from the same model and settings.
 
-    An output recorded by an earlier run is replaced if model or settings have changed since. An output without a record
-    stays, unless it is equal to what this run writes, or the settings allow overwriting. The same holds for external
-    data next to it.
+    An output recorded by an earlier run is replaced if the model or the settings have changed. An output without a
+    record is not replaced, unless this run writes the same bytes or the settings allow overwriting. The same holds for
+    external data next to it.
     """
-    origin, earlier, found = origin_of(task.source, settings), read_record(task.record), _sha256(Path(task.output))
-    is_ours = earlier is not None and earlier.sha256 == found
+    origin, earlier, digest = origin_of(task.source, settings), read_record(task.record), _sha256(Path(task.output))
+    is_ours = earlier is not None and earlier.sha256 == digest
     if earlier is not None and is_ours and earlier.origin == origin and _has_data(task, earlier):
         return Outcome(task.source, "kept", task.output, said=earlier.said)
     records: list[Record] = []
@@ -124,12 +123,12 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
         facts = _external_facts(source.folder, [file.location for file in source.external])
         made = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep", Said())
         if not settings.overwrite:
-            if found and not is_ours and made.sha256 != found:
-                raise _of_nobody(task.output)
+            if digest and not is_ours and made.sha256 != digest:
+                raise _unrecorded(task.output)
             _refuse_data_in_the_way(_beside(task), source if made.brings else None, earlier)
         records.append(made)
 
-    # Whether an output, and data beside it, may be replaced is known once the replacement is.
+    # Overwriting is decided in `record`, when the new output is complete.
     outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
     if outcome.output:
         made = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
@@ -138,7 +137,7 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
 
 
 def _has_data(task: Task, earlier: Record) -> bool:
-    """Whether external data is as recorded, next to the model and, if it was brought there, next to the output."""
+    """Whether external data is unchanged next to the model and, if it was copied, next to the output."""
     folders = [Path(task.source).parent, *([_beside(task)] if earlier.brings else [])]
     return all(_external_facts(folder, earlier.external) == earlier.external for folder in folders)
 
@@ -148,14 +147,14 @@ def _beside(task: Task) -> Path:
 
 
 def _refuse_data_in_the_way(folder: Path, source: LoadedModel | None, earlier: Record | None) -> None:
-    """Refuse to bring external data to where other data lies that no run brought, or that was changed since."""
-    brought = earlier.external if earlier is not None and earlier.brings else {}
+    """Refuse to replace external data that no run copied there, or that was changed since."""
+    copied = earlier.external if earlier is not None and earlier.brings else {}
     for file in source.external if source is not None else ():
-        place, there = folder / file.location, _external_facts(folder, [file.location])
-        is_ours = file.location in brought and there.get(file.location) == brought[file.location]
+        place, facts = folder / file.location, _external_facts(folder, [file.location])
+        is_ours = file.location in copied and facts.get(file.location) == copied[file.location]
         if place.exists() and not is_ours and not is_there(file, place):
-            raise _of_nobody(f"{place}, the external data,")
+            raise _unrecorded(f"{place}, the external data,")
 
 
-def _of_nobody(what: str) -> UnreadableModelError:
+def _unrecorded(what: str) -> UnreadableModelError:
     return UnreadableModelError(f"{what} exists already, and no run has recorded it; --force replaces it")
