@@ -20,6 +20,7 @@ from reducelower.scope.graph_view import GraphView
 from reducelower.scope.ground import Ground
 from reducelower.types.known import LONGEST, Known, in_own_names
 from reducelower.types.sizes import numbers_of
+from reducelower.types.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -230,7 +231,19 @@ class GraphScope(GraphView):
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
         """The same of several values, with atoms numbered in order of appearance."""
-        return in_own_names(map(self.known, names))
+        return in_own_names(map(self.known, names))[0]
+
+    def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
+        """The atoms, numbered as in `known_of`, that are not zero wherever the node that computes the last value is of
+        use."""
+        place = self.positions.get(names[-1])
+        if self.key or place is None:
+            return frozenset()
+        if self.ground.witnesses is None:
+            self.ground.witnesses = Witnesses(self.holder.node, self.known, self._output_names)
+        atoms = self.ground.witnesses.never_zero(place)
+        numbers = in_own_names(map(self.known, names))[1]
+        return frozenset(number for atom, number in numbers.items() if atom in atoms)
 
     # Questions about the surroundings
 

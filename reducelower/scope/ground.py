@@ -11,6 +11,7 @@ from reducelower.files import DataFolder
 from reducelower.model.names import Names
 from reducelower.scope.values import Values
 from reducelower.types import Inference, Resolver
+from reducelower.types.witnesses import Witnesses
 
 __all__ = ["Ground"]
 
@@ -34,6 +35,7 @@ class Ground:
         trusts_sizes: whether stated sizes were taken where nodes leave them open.
         lacks_types: whether something was asked about a value whose type the model does not state.
         resolver: what is known about values, with sizes as names.
+        witnesses: which sizes are not zero; None until it is asked.
     """
 
     names: Names
@@ -50,6 +52,7 @@ class Ground:
     trusts_sizes: bool = False
     lacks_types: bool = False
     resolver: Resolver = field(init=False)
+    witnesses: Witnesses | None = None
 
     def __post_init__(self) -> None:
         """Handle what contradicts stated types as inference handles them."""
@@ -73,3 +76,4 @@ class Ground:
         """
         self.source.graphs.clear()
         self.resolver = Resolver()
+        self.witnesses = None

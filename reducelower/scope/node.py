@@ -6,7 +6,7 @@ result is right for every node whose questions have the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import deepcopy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -186,6 +186,10 @@ class NodeScope(Scope):
         if self._operands is None:
             return self.graph.ground.resolver.atoms
         return Atoms(1 + max((atom for known in self._facts.values() for atom in known.atoms), default=-1))
+
+    def never_zero(self) -> Collection[int]:
+        """See `Scope.never_zero`."""
+        return () if self._operands is None else frozenset(self._ask_of_all("never_zero"))
 
     def heeds_zero(self) -> bool:
         """See `Scope.heeds_zero`."""

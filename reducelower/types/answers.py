@@ -12,16 +12,16 @@ from onnx import NodeProto, TypeProto, helper
 from reducelower.arguments import LARGEST_RANK
 from reducelower.errors import RefusedError
 from reducelower.model.element_types import output_element_type
-from reducelower.model.value_info import may_be_of_one_shape
-from reducelower.types.borders import Source, in_common, is_followed, sources_inside, sources_outside
+from reducelower.model.schemas import plain_domain
+from reducelower.model.value_info import StatedType, may_be_of_one_shape
+from reducelower.types.borders import HOLDERS, Source, in_common, is_followed, sources_inside, sources_outside
 from reducelower.types.call import Call, UnknownError
 from reducelower.types.elements import ELEMENTS
 from reducelower.types.fold import SELECTING, evaluated, is_computable
-from reducelower.types.graphs import Graph
+from reducelower.types.graphs import Graph, Held
 from reducelower.types.known import COUNTING, Constant, ContradictionError, Elements, Known, Question, Shape
 from reducelower.types.neighbours import element_type_by_readers
 from reducelower.types.ranks import listed, rank_rule
-from reducelower.types.records import NodeRecord, ValueRecord
 from reducelower.types.shapes import ALIKE, SHAPES
 from reducelower.types.sizes import Atoms, of_text
 from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
@@ -29,7 +29,50 @@ from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "NodeRecord", "ValueRecord"]
+
+
+class NodeRecord:
+    """A node with what is told of all of its outputs together, which may be thousands.
+
+    Attributes:
+        node: the node.
+        domain: its domain; empty for either spelling of the default one.
+        inside: its subgraphs or the function it calls, as far as they are followed; None until it is asked.
+        inputs: what onnx's inference was told of its inputs.
+        told: what it then told of the outputs.
+    """
+
+    __slots__ = ("domain", "inputs", "inside", "node", "told")
+
+    def __init__(self, node: NodeProto) -> None:
+        self.node = node
+        self.domain = plain_domain(node.domain)
+        holds_none = not self.domain and node.op_type not in HOLDERS
+        self.inside: Sequence[tuple[Graph, Sequence[str]]] | None = () if holds_none else None
+        self.inputs: Sequence[Told | None] | None = None
+        self.told: Sequence[Told] = ()
+
+
+class ValueRecord:
+    """What is known of a value, without its graph: that would keep the weights until the garbage collector runs.
+
+    Attributes:
+        held: what the graph knows of it without any node; None if nothing.
+        stated: what the graph states of it.
+        made: the node that computes it; None if no node does.
+        place: its place among the outputs of that node.
+        answers: what was worked out, by question.
+    """
+
+    __slots__ = ("answers", "held", "made", "place", "stated")
+
+    def __init__(self, held: Held | None, stated: StatedType, made: NodeRecord | None = None, place: int = 0) -> None:
+        self.held = held
+        self.stated = stated
+        self.made = made
+        self.place = place
+        self.answers: dict[Question, Any] = {}
 
 
 class Answers:

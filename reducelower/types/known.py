@@ -146,8 +146,8 @@ COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 """Element types whose contents may become sizes, or choose between them."""
 
 
-def in_own_names(values: Iterable[Known]) -> tuple[Known, ...]:
-    """The same facts, but for contents of floats, over atoms numbered in order of appearance.
+def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:
+    """The same facts, but for contents of floats, over atoms numbered in order of appearance, and each atom's number.
 
     So they are equal for values that differ in the names of their sizes only.
     """
@@ -166,4 +166,4 @@ def in_own_names(values: Iterable[Known]) -> tuple[Known, ...]:
         shape = None if value.shape is None else tuple(each for each in map(renamed, value.shape) if each is not None)
         elements = None if value.elements is None else tuple(map(renamed, value.elements))
         found.append(Known(value.element_type, shape, elements, container=value.container))
-    return tuple(found)
+    return tuple(found), names

@@ -22,7 +22,7 @@ def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str]
         formal = None if taken is None else formal_at(taken.inputs, list(reader.input).index(name))
         if taken is None or formal is None:
             continue
-        if only := only_element_type(formal):
+        if only := only_element_type(taken, formal):
             return only
         if formal.type_str.startswith(("seq", "optional")):
             continue  # such a variable says nothing about tensors

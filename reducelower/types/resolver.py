@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from onnx import TypeProto
 
 from reducelower.model.value_info import NOTHING_STATED
-from reducelower.types.answers import Answers
+from reducelower.types.answers import Answers, NodeRecord, ValueRecord
 from reducelower.types.graphs import Graph
 from reducelower.types.known import UNKNOWN, Known, Question
-from reducelower.types.records import NodeRecord, ValueRecord
 from reducelower.types.sizes import Atoms, Size
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -161,11 +161,11 @@ def is_never_negative(size: Size) -> bool:
     return size >= 0 if isinstance(size, int) else all(coefficient > 0 for _, coefficient in size.terms)
 
 
-def is_positive(size: Size) -> bool:
-    """Whether a size is more than zero whatever the atoms are."""
+def is_positive(size: Size, positive: Collection[int] = ()) -> bool:
+    """Whether a size is more than zero whatever the atoms are, of which some are known not to be zero."""
     if isinstance(size, int) or not is_never_negative(size):
         return isinstance(size, int) and size > 0
-    return any(not monomial for monomial, _ in size.terms)
+    return any(all(atom in positive for atom in monomial) for monomial, _ in size.terms)
 
 
 def makes_zero(one: Size, other: Size) -> bool:

@@ -124,7 +124,7 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
 
 # What rules are told is written down
 
-_OF_ALL = {"known": ("⟦1⟧",)}
+_OF_ALL = {"known": ("⟦1⟧",), "never_zero": ()}
 """Questions about all operands together, with their arguments."""
 
 _QUESTIONS = sorted(get_args(Asking))
