@@ -1,4 +1,4 @@
-"""Model files: read without trusting them, written completely or not at all.
+"""Model files: checked when read, and written completely or not at all.
 
 The engine only sees a `ModelProto`. Everything about bytes, formats, folders and external data is here.
 """

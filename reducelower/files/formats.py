@@ -1,4 +1,4 @@
-"""The bytes of a model file: what they hold, what they look like where that is no model, and where they may go."""
+"""The bytes of a model file: parse them, recognize files that are no models, and check names of outputs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from reducelower.model.document import Document
 __all__ = ["LARGEST_MESSAGE", "WRITTEN", "check_writable", "is_known_extension", "parse", "refuse_size", "serialize"]
 
 LARGEST_MESSAGE = 2**31 - 1
-"""Size in bytes of the largest protobuf message, so of the largest model without external data."""
+"""Size in bytes of the largest protobuf message, and so of the largest model file."""
 
 WRITTEN = (".onnx", ".pb")
 """Extensions of models."""
 
 _TEXT = frozenset({".textproto", ".prototxt", ".pbtxt", ".txtpb", ".json", ".onnxjson", ".onnxtxt", ".onnxtext"})
-"""Extensions of models as text, which onnx reads and writes; no runtime does."""
+"""Extensions of models as text, which onnx reads and writes, but no runtime."""
 
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
 _PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
@@ -48,7 +48,7 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
     """Parse the content of a model file.
 
     Raises:
-        UnreadableModelError: it is not an ONNX model; the message says what it looks like instead.
+        UnreadableModelError: it is not an ONNX model; the message says what it seems to be.
     """
     name = os.fspath(path)
     if not data:
@@ -75,10 +75,10 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse extensions of files in which nothing reads models.
+    """Refuse the extensions of compressed files and of text, which runtimes do not read.
 
     Raises:
-        UnreadableModelError: the extension is such a one.
+        UnreadableModelError: the extension is refused.
     """
     suffix = Path(path).suffix.lower()
     if suffix in _COMPRESSED or suffix in _TEXT:
@@ -94,14 +94,14 @@ def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:
     """
     try:
         return document.data
-    except Exception:  # protobuf's EncodeError is no public name in every version
+    except Exception:  # some versions of protobuf have no public EncodeError
         if document.message.ByteSize() <= LARGEST_MESSAGE:
             raise
         refuse_size(path)
 
 
 def refuse_size(path: str | os.PathLike[str]) -> NoReturn:
-    """Refuse to write a model that nothing could read."""
+    """Refuse to write a model that is too large to be read."""
     raise UnreadableModelError(
         f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
         "store its weights as external data first"

@@ -1,10 +1,10 @@
 """Leave large weights in the model's own file instead of reading them.
 
-In the model that the engine sees, a large initializer refers to its place in the file, as ONNX external data does
+In the model that the engine sees, a large initializer refers to its place in the file, like ONNX external data
 (location, offset, length). Such a model is valid, and onnxruntime can run it from the model's folder. When the model is
 written, references become bytes again (see `splice`).
 
-The ``checksum`` entry distinguishes references from real external data: it holds a random number drawn when the file is
+The ``checksum`` entry distinguishes references from real external data: it has a random number, drawn when the file is
 read, so no model can contain such a reference.
 """
 
@@ -29,10 +29,10 @@ _LARGE = 1 << 19
 
 _RAW_DATA = 9
 _VALUES = frozenset({3, 4, 5, 6, 7, _RAW_DATA, 10, 11, 13, 14})
-"""The fields of a TensorProto with values, or that say where these are."""
+"""The fields of a TensorProto with its values or their location."""
 
 Piece: TypeAlias = "bytes | range"
-"""A part of a model's file: bytes, or a range to copy from the file that the weights are in."""
+"""A part of a model's file: bytes, or a range to copy from the file with the weights."""
 
 
 class InlineWeights:
@@ -76,8 +76,8 @@ class InlineWeights:
             tensor.external_data.add(key=key, value=value)
         return tensor.SerializeToString()
 
-    def are_elsewhere(self, serialized: bytes, count: int) -> bool:
-        """Whether a model has references besides so many."""
+    def has_more_references(self, serialized: bytes, count: int) -> bool:
+        """Whether a model has more than this many references."""
         return serialized.count(self._token.encode()) > count
 
     def is_unchanged(self) -> bool:
@@ -90,10 +90,10 @@ class InlineWeights:
 
 
 def lift(weights: InlineWeights, least: int = _LARGE) -> bytes:
-    """The bytes of the model in a file, with references instead of initializers of at least so many bytes.
+    """The bytes of the model in a file, with references instead of initializers of at least `least` bytes.
 
     Raises:
-        MalformedError: the file cannot be taken apart; parsing all of it tells what is wrong, if anything is.
+        MalformedError: the file cannot be taken apart; parsing all of it will report any error.
     """
     window = Window(weights.descriptor)
 
@@ -110,7 +110,7 @@ def lift(weights: InlineWeights, least: int = _LARGE) -> bytes:
 def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
     """The pieces of a model's file: bytes, and weights in place of references.
 
-    Together they are what protobuf would have written for the model with its weights.
+    Together they equal what protobuf would write for the model with its weights.
     """
     window = Window(serialized)
 
@@ -128,7 +128,7 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
         return [tensor.SerializeToString() + head, weight, after.SerializeToString()]
 
     pieces = with_initializers(window, 0, spliced)
-    if weights.are_elsewhere(serialized, sum(isinstance(piece, range) for piece in pieces)):
+    if weights.has_more_references(serialized, sum(isinstance(piece, range) for piece in pieces)):
         return [_with_values(ModelProto.FromString(serialized), weights).SerializeToString()]
     return pieces
 

@@ -17,7 +17,8 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     """A new file that gets its name only when it is complete.
 
     On Linux the file has no name until then, so nothing is left over however the process ends. Elsewhere it has a
-    hidden temporary name. Leaving the context discards a file that was not published. `system` has the calls of `os`.
+    hidden temporary name. The exit of the context discards a file that was not published. `system` has the calls of
+    `os`.
     """
 
     def __init__(self, destination: Path, system: Any = os) -> None:
@@ -53,7 +54,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
             rest = rest[self._system.write(self.descriptor, rest) :]
 
     def close(self) -> None:
-        """Close the file; without a name it disappears."""
+        """Close the file; it disappears if it has no name."""
         self._close_descriptor()
         if self._temporary is not None:
             with contextlib.suppress(OSError):
@@ -100,7 +101,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 
     def _link(self, name: Path) -> None:
         if self._temporary is None:
-            # A source folder of any kind makes Python call linkat, which follows the link under /proc.
+            # With any `src_dir_fd`, Python calls linkat, which follows the link under /proc.
             self._system.link(_DESCRIPTORS / str(self.descriptor), name, src_dir_fd=0, follow_symlinks=True)
             return
         try:
@@ -123,9 +124,9 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 
 
 def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
-    """Write a text file completely or not at all, following links; characters that UTF-8 cannot hold are escaped.
+    """Write a text file completely or not at all, following links; lone surrogates are escaped.
 
-    Missing folders are made. Without `overwrite`, an existing file raises FileExistsError.
+    Missing folders are created. Without `overwrite`, an existing file raises FileExistsError.
 
     Raises:
         OSError: it could not be written; the exception names this file, not the temporary one.
@@ -141,10 +142,10 @@ def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, if the system supports that; file data is flushed elsewhere."""
+    """Flush a folder's entries, but not the files, to disk if the system supports this."""
     if os.name != "posix":
         return
-    with contextlib.suppress(OSError):  # network file systems may not have it, nor is a cluster's folder here
+    with contextlib.suppress(OSError):  # a network file system may not support it, and a cluster's folder is not here
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadedModel", "read_model"]
 
 _WORTH_LIFTING = 1 << 24
-"""Files of at least this many bytes keep their weights in the file; reading all of a smaller one takes no time."""
+"""The weights of files with at least this many bytes stay in the file; reading a smaller file takes no time."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LoadedModel:
 
     Attributes:
         path: the file as the user named it.
-        document: the model; tensors with external data, and large ones in the model's file, hold references.
+        document: the model; tensors with external data, and large ones in the model's file, are references.
         external: the files with external data, all inside the model's folder.
         inline: the weights that stayed in the model's own file, if any.
     """
@@ -49,7 +49,7 @@ class LoadedModel:
 
     @property
     def place(self) -> Path:
-        """The file beside which external data and what references to the model's file lead to are found."""
+        """The file whose folder has the external data and the file of the inline weights."""
         return self.path if self.inline is None or self.external else self.inline.path
 
     @property
@@ -66,7 +66,7 @@ class LoadedModel:
 def read_model(path: str | os.PathLike[str], *, whole: bool = False) -> LoadedModel:
     """Read a model without its external data.
 
-    Large weights in the file itself stay there, unless the `whole` file is asked for.
+    Large weights in the file itself stay there, unless `whole` is set.
 
     Raises:
         UnreadableModelError: the file does not exist, is not an ONNX model, or its external data is missing or outside

@@ -1,4 +1,4 @@
-"""Names of files, and models behind URLs, which fsspec finds and fetches; outputs are files of this machine."""
+"""Names of files, and models behind URLs, which fsspec finds and fetches; outputs are always local files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def find(url: str) -> list[tuple[str, str]]:
 def fetched(name: str) -> Iterator[str]:
     """The local path of a model: its own, or that of a temporary copy with its external data.
 
-    External data that is missing is skipped: reading the model reports it, as for any model.
+    Missing external data is skipped: reading the model reports it, as for any model.
 
     Raises:
         UnreadableModelError: it cannot be fetched.
@@ -75,10 +75,10 @@ def fetched(name: str) -> Iterator[str]:
             raise UnreadableModelError(*renamed([str(error)], str(local), name)) from None
         with _sentences(f"cannot read {name}"):
             for location in needed:
-                there = f"{path.rpartition('/')[0]}/{location}"
-                if system.exists(there):
+                remote_path = f"{path.rpartition('/')[0]}/{location}"
+                if system.exists(remote_path):
                     (local.parent / location).parent.mkdir(parents=True, exist_ok=True)
-                    _fetch(system, there, local.parent / location)
+                    _fetch(system, remote_path, local.parent / location)
         yield str(local)
 
 
@@ -86,20 +86,20 @@ def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
     """Sentences about a copy, rewritten to name the original."""
     if copy == name:
         return tuple(sentences)
-    folder, (around, slash, _) = f"{Path(copy).parent}{os.sep}", name.rpartition("/")
-    return tuple(sentence.replace(copy, name).replace(folder, f"{around}{slash}") for sentence in sentences)
+    folder, (parent, slash, _) = f"{Path(copy).parent}{os.sep}", name.rpartition("/")
+    return tuple(sentence.replace(copy, name).replace(folder, f"{parent}{slash}") for sentence in sentences)
 
 
 def _fetch(system: Any, path: str, local: Path) -> None:
     system.get_file(path, str(local))
     with suppress(NotImplementedError):
-        # A resumed run compares it.
+        # A resumed run compares modification times.
         changed = int(system.modified(path).timestamp() * 1e9)
         os.utime(local, ns=(changed, changed))
 
 
 def _opened(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and what the file is called there."""
+    """The file system of a URL, and the path of the file in it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:

@@ -1,4 +1,4 @@
-"""Copy a file's content, in the kernel where that is possible: Python's `shutil` copies no ranges."""
+"""Copy a file's content, in the kernel if possible: Python's `shutil` does not copy ranges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(descriptor: int, source: Path, system: Any = os) -> None:
 
 
 def copy_range(origin: int, descriptor: int, start: int, end: int, system: Any = os) -> None:
-    """Copy a range of an open file to the position of another; file systems that can let both share its blocks.
+    """Copy a range of an open file to the current position of another; they share blocks if the file system can.
 
     Raises:
         OSError: the range no longer exists.

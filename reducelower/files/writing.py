@@ -1,4 +1,4 @@
-"""Write a model file completely or not at all, with its external data in reach."""
+"""Write a model file completely or not at all, and its external data."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ def resolve_destination(
     overwrite: bool = False,
     in_place: bool = False,
 ) -> Path:
-    """Check where an output goes and whether it may be written; links are followed. The folder need not be there.
+    """Resolve the path of an output, following links, and check that it may be written. The folder need not exist.
 
     Raises:
-        UnreadableModelError: a file must not be, or cannot be, written there.
+        UnreadableModelError: a file must not or cannot be written there.
     """
     check_writable(destination)
-    given = Path(destination)
+    path = Path(destination)
     try:
-        real = Path(os.path.realpath(given))
+        real = Path(os.path.realpath(path))
         status = real.stat() if os.path.lexists(real) else None
         places = [Path(os.path.realpath(place)) for place in _places(source.external, real.parent)]
-        same = status is not None and real.samefile(source.path)
+        is_source = status is not None and real.samefile(source.path)
         hits_data = status is not None and any(real.samefile(file.path) for file in source.external)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UnreadableModelError(f"cannot write {given}: {reason}") from None
+        raise UnreadableModelError(f"cannot write {path}: {reason}") from None
     if hits_data:
-        raise UnreadableModelError(f"cannot write {given}: it holds the external data of {source.path}")
+        raise UnreadableModelError(f"cannot write {path}: it holds the external data of {source.path}")
     if any(real in (place, *place.parents) for place in places):
         raise UnreadableModelError(
-            f"cannot write {given}: the external data of {source.path} has that name; give the output another one"
+            f"cannot write {path}: the external data of {source.path} has that name; give the output another one"
         )
     if status is None:
         return real
     if stat.S_ISDIR(status.st_mode):
-        raise UnreadableModelError(f"cannot write {given}: it is a folder; name a file in it")
+        raise UnreadableModelError(f"cannot write {path}: it is a folder; name a file in it")
     if not stat.S_ISREG(status.st_mode):
-        raise UnreadableModelError(f"cannot write {given}: it is not a regular file")
-    if same and not in_place:
-        raise UnreadableModelError(f"{given} is the input itself; --in-place replaces it")
-    if not same and not overwrite:
-        raise UnreadableModelError(f"{given} exists already; --force replaces it")
+        raise UnreadableModelError(f"cannot write {path}: it is not a regular file")
+    if is_source and not in_place:
+        raise UnreadableModelError(f"{path} is the input itself; --in-place replaces it")
+    if not is_source and not overwrite:
+        raise UnreadableModelError(f"{path} exists already; --force replaces it")
     return real
 
 
@@ -77,25 +77,25 @@ def write_model(
     on_complete: Callable[[int, LoadedModel], object] | None = None,
     system: Any = os,
 ) -> Path:
-    """Write a model, and what it needs of its source's external data, and make the folder if it is missing.
+    """Write a model and the external data that it needs, and create missing folders.
 
-    Returns the path of the file, links followed.
+    Returns the path of the file, with links resolved.
 
-    All of it is on disk before the output has its name; `sync_folder` puts the name there, once for many outputs. What
-    goes wrong leaves everything as it was, with one exception: external data has its names before the output has, so
-    that data which was overwritten stays so if the last step, the output's name, is what fails.
+    All content is on disk before the output has its name; `sync_folder` flushes the name, once for many outputs. An
+    error leaves everything unchanged, with one exception: external data gets its names before the output. If giving the
+    output its name fails, external data that was overwritten stays overwritten.
 
     Args:
-        document: what to write.
+        document: the model.
         destination: the output file; see `check_writable`.
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
         in_place: the output may be the input itself.
-        external_data: what to do with external data where the output goes to another folder. ``copy`` shares blocks
-            with the original where the file system can, since onnx (from 1.21 on) refuses to load external data that
-            has more than one name or is a link; ``keep`` brings nothing, the user does.
-        on_complete: called with the descriptor of the output, complete but without its name, and the source; an
-            exception leaves everything as it was.
+        external_data: what to do with external data if the output goes to another folder. ``copy`` shares blocks with
+            the original if the file system can; links are no option, since onnx (from 1.21 on) refuses external data
+            that has more than one name or is a link. ``keep`` copies nothing and leaves this to the user.
+        on_complete: called with the descriptor of the complete output, before it has a name, and the source; an
+            exception leaves everything unchanged.
         system: has the calls of `os` that write.
 
     Raises:
@@ -112,7 +112,7 @@ def write_model(
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
-                _bring(_places(source.external, real.parent), overwrite, undo, system)
+                _copy_data(_places(source.external, real.parent), overwrite, undo, system)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
     except FileExistsError:  # another process was faster
@@ -146,12 +146,12 @@ def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -
 
 
 def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalFile]:
-    """The places of external data for an output in a folder, each once, however a model spells it."""
+    """The paths of external data for an output in a folder, each once, even if spelled in several ways."""
     return {folder / file.location: file for file in files}
 
 
-def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack, system: Any) -> None:
-    """Bring external data to its places; every file is complete before the first gets its name."""
+def _copy_data(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack, system: Any) -> None:
+    """Copy external data to its places; every file is complete before the first gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
         for target, file in places.items():
@@ -165,7 +165,7 @@ def _bring(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack
             complete.append(pending)
         for pending in complete:
             if not pending.destination.exists():
-                undo.callback(_try, pending.destination.unlink)
+                undo.callback(_remove_quietly, pending.destination.unlink)
             pending.publish(overwrite=overwrite)
 
 
@@ -183,9 +183,9 @@ def _make_folders(folder: Path, undo: ExitStack) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     for parent in reversed(missing):
         parent.mkdir(exist_ok=True)
-        undo.callback(_try, parent.rmdir)
+        undo.callback(_remove_quietly, parent.rmdir)
 
 
-def _try(remove: Callable[[], object]) -> None:
+def _remove_quietly(remove: Callable[[], object]) -> None:
     with contextlib.suppress(OSError):
         remove()
