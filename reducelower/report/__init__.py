@@ -1,6 +1,6 @@
 """Reports for people and programs: JSON, JUnit XML, Markdown, one HTML page.
 
-A report is about one run of a command. `details` needs the models and is used while they are loaded; each format is
+A report is about one run of a command. `details` needs the models, so it runs while they are loaded. Each format is
 imported when it is written.
 """
 

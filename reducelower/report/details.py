@@ -25,10 +25,9 @@ _MOST_SIDES = 60
 
 @dataclass(frozen=True)
 class DistinctRewrite:
-    """Sites that are equal up to names: what they have in common, how many there are, and the first of them.
+    """Sites that are equal up to names: their common properties, their number, and the first of them.
 
-    There are no nodes of both sides if there would be too many or they could not be cut out, and no finding if nothing
-    was verified.
+    `sides` is None if there would be too many or they could not be cut out, `finding` if nothing was verified.
     """
 
     number: int
@@ -44,7 +43,7 @@ class DistinctRewrite:
 
 @dataclass(frozen=True)
 class Details:
-    """What a report shows about one model.
+    """The details of one model in a report.
 
     Attributes:
         rewrites: distinct rewrites, in the order of their first nodes.
@@ -58,7 +57,7 @@ class Details:
 
 
 def describe_models(before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None) -> Details:
-    """Collect the details while the models are loaded; their size is bounded, unlike that of the models."""
+    """Collect the details of a conversion; their size is bounded, unlike that of the models."""
     rewrites = _rewrites(before, after, plan, verification)
     return Details(rewrites, changed_operators(before, after), (before.ByteSize(), after.ByteSize()))
 
@@ -66,7 +65,7 @@ def describe_models(before: ModelProto, after: ModelProto, plan: Plan, verificat
 def describe_difference(
     before: ModelProto, after: ModelProto, found: Difference, verification: Verification | None = None
 ) -> Details:
-    """What a report shows about two models that differ: each distinct change once, with what running it gave."""
+    """Collect the details of a comparison: each distinct change once, with the result of running it."""
     changes = []
     findings = {place: item for item in (verification.sites if verification else ()) for place in item.nodes}
     for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
@@ -74,9 +73,11 @@ def describe_difference(
         kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
         title = " → ".join(dict.fromkeys(", ".join(kind) or "nothing" for kind in kinds)) if any(kinds) else "Output"
         graph, node = change.nodes[0]
-        told = "; ".join(change.details)
-        ran = next((findings[place] for place in change.nodes if place in findings), None)
-        changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), sides, ran))
+        details = "; ".join(change.details)
+        finding = next((findings[place] for place in change.nodes if place in findings), None)
+        changes.append(
+            DistinctRewrite(number, title, change.kind, details, graph, node, len(change.nodes), sides, finding)
+        )
     sizes = before.ByteSize(), after.ByteSize()
     return Details(tuple(changes), found.operators, sizes)
 
@@ -84,24 +85,24 @@ def describe_difference(
 def _rewrites(
     before: ModelProto, after: ModelProto, plan: Plan, verification: Verification | None
 ) -> tuple[DistinctRewrite, ...]:
-    """The distinct rewrites, with what running each gave."""
+    """The distinct rewrites, with the result of running each."""
     cuts = _Cuts(before, after, plan)
-    shared: dict[tuple[str, str], int] = {}
+    finding_by_place: dict[tuple[str, str], int] = {}
     findings = verification.sites if verification is not None else ()
     for at, finding in enumerate(findings):
-        shared.update(dict.fromkeys(finding.nodes, at))
+        finding_by_place.update(dict.fromkeys(finding.nodes, at))
     groups: dict[object, list[Site]] = {}
-    found: dict[object, Region | None] = {}
+    regions: dict[object, Region | None] = {}
     for site in plan.sites:
-        key: object = shared.get((site.graph, site.node))
-        if key is None or key not in found:
+        key: object = finding_by_place.get((site.graph, site.node))
+        if key is None or key not in regions:
             region = cuts.of(site)
             key = key if key is not None else region.pair.key if region is not None else (site.op_type, site.rule)
-            found.setdefault(key, region)
+            regions.setdefault(key, region)
         groups.setdefault(key, []).append(site)
     rewrites = []
     for number, (key, members) in enumerate(groups.items(), 1):
-        first, region = members[0], found[key]
+        first, region = members[0], regions[key]
         sides = fragments_of(region) if region is not None and number <= _MOST_SIDES else None
         signature = describe(region.pair) if region is not None else first.op_type
         place = first.op_type, first.rule, signature, first.graph, first.node, len(members)
@@ -114,7 +115,7 @@ class _Cuts:
     """The sites of a plan, cut out of both models."""
 
     def __init__(self, before: ModelProto, after: ModelProto, plan: Plan) -> None:
-        self._sides = Source.of(before).light(), Source.of(after).light()  # whose weights are compared without a copy
+        self._sides = Source.of(before).light(), Source.of(after).light()  # weights are compared without a copy
         self._plan = plan
 
     @cached_property
@@ -125,7 +126,7 @@ class _Cuts:
         return {(claim.site.graph, claim.site.index): claim for claim in claims if claim.site is not None}
 
     def of(self, site: Site) -> Region | None:
-        """The nodes of a site and what replaces them; None where nothing does, or that cannot be cut out."""
+        """The nodes of a site and their replacement; None if there is none or it cannot be cut out."""
         try:
             claim = self._claims.get((site.graph, site.index))
             return None if claim is None else cut_region(claim)

@@ -1,4 +1,4 @@
-"""The part of a graph that a report shows: a line per node, with its results, what it reads, and its attributes."""
+"""The part of a graph in a report: a line for each node, with its outputs, inputs and attributes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_PART = 60
 
 @dataclass(frozen=True)
 class Value:
-    """A value as a reader knows it: its whole name, the last part of it, and its type, such as ``float[N,1,768]``."""
+    """A value: its full name, and its type, such as ``float[N,1,768]``."""
 
     name: str
     kind: str = ""
@@ -41,7 +41,7 @@ class Value:
 
 @dataclass(frozen=True)
 class WrittenNode:
-    """A node: its results, the values it reads, and its constants (``axes: [1]``) and attributes (``axes = [1]``)."""
+    """A node: its outputs, inputs, and settings: constants (``axes: [1]``) and attributes (``axes = [1]``)."""
 
     op_type: str
     name: str
@@ -52,7 +52,7 @@ class WrittenNode:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Nodes in topological order, what they read from outside, their results, and how many are left out."""
+    """Nodes in topological order, their inputs from outside, their results, and the number of nodes left out."""
 
     nodes: tuple[WrittenNode, ...]
     inputs: tuple[Value, ...]
@@ -61,7 +61,7 @@ class Fragment:
     left_out: int = 0
 
     def has(self, op_type: str, setting: str = "") -> bool:
-        """Whether a node is of an operator, and set like that; what the other side does not have is marked."""
+        """Whether a node has this operator and setting; the report marks what only one side has."""
         return any(node.op_type == op_type and (not setting or setting in node.settings) for node in self.nodes)
 
 
@@ -74,7 +74,7 @@ def fragments_of(cut: Cut) -> tuple[Fragment, Fragment]:
 
 
 def region_fragments(region: Region) -> tuple[Fragment, Fragment]:
-    """The nodes of one model, and those in their place in the other."""
+    """The nodes of one model, and their replacement in the other."""
     before, after = (
         _fragment(side.place, nodes, _results(side, nodes))
         for side, nodes in zip(region.sides, region.nodes, strict=True)
@@ -93,30 +93,30 @@ def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
     ]
 
 
-def _fragment(place: Place, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> Fragment:
-    """The nodes that compute some values; constants stand where they are read."""
-    held: dict[str, Any] = {}
+def _fragment(place: Place, nodes: Sequence[NodeProto], result_names: Sequence[str]) -> Fragment:
+    """The fragment that computes some values; constants are shown with the nodes that read them."""
+    constants: dict[str, Any] = {}
     values: dict[str, Value] = {}
     for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
         value = place.constant(name)
         if isinstance(value, np.ndarray):
-            held[name] = value
-        known = place.type_of(name)
-        kind = "" if known is None else f"{element_type_name(known[0])}{_known_shape(known[1])}"
+            constants[name] = value
+        inferred = place.type_of(name)
+        kind = "" if inferred is None else f"{element_type_name(inferred[0])}{_known_shape(inferred[1])}"
         values[name] = Value(name, kind)
     opset = place.opsets.get("", 1)
-    told = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in held)] or list(nodes)
-    written = tuple(_written(node, held, values, opset) for node in told[:_MOST_NODES])
+    shown_nodes = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in constants)] or list(nodes)
+    written = tuple(_written(node, constants, values, opset) for node in shown_nodes[:_MOST_NODES])
     computed = {value.name for node in written for value in node.outputs}
     read = dict.fromkeys(value for node in written for value in node.inputs if value.name not in computed)
-    return Fragment(written, tuple(read), frozenset(wanted), opset, len(told) - len(written))
+    return Fragment(written, tuple(read), frozenset(result_names), opset, len(shown_nodes) - len(written))
 
 
-def _written(node: NodeProto, held: Mapping[str, Any], values: Mapping[str, Value], opset: int) -> WrittenNode:
+def _written(node: NodeProto, constants: Mapping[str, Any], values: Mapping[str, Value], opset: int) -> WrittenNode:
     settings = [
-        f"{input_name(node, position, opset)}: {constant_text(held[name])}"
+        f"{input_name(node, position, opset)}: {constant_text(constants[name])}"
         for position, name in enumerate(node.input)
-        if name in held
+        if name in constants
     ]
     settings += [short(f"{item.name} = {attribute_text(item)}", _LONGEST_PART) for item in node.attribute]
     names = list(node.input)
@@ -127,13 +127,13 @@ def _written(node: NodeProto, held: Mapping[str, Any], values: Mapping[str, Valu
         operator_name(node),
         node.name,
         tuple(values[name] for name in node.output if name),
-        tuple(values.get(name, Value(name)) for name in names if name and name not in held),
+        tuple(values.get(name, Value(name)) for name in names if name and name not in constants),
         tuple(settings),
     )
 
 
 def _known_shape(dims: Dims | None) -> str:
-    """Sizes, without the symbols that inference made up."""
+    """The text of a shape, without symbols that inference invented."""
     if dims is not None:
         dims = tuple(None if isinstance(dim, str) and dim.startswith("unk__") else dim for dim in dims)
     return shape_text(dims)

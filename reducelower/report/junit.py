@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a test case per model, with all that is said of one that did not pass.
+"""The report as JUnit XML: a test case for each model, with all reasons if it did not pass.
 
 It follows the schema of CI systems: ``testsuites``, ``testsuite`` with its counts, ``testcase`` with at most one
 ``failure``, ``error`` or ``skipped``, which stands for a warning about a model that passed.
@@ -34,15 +34,15 @@ def render(report: Report) -> str:
         case = ElementTree.SubElement(suite, "testcase", facts)
         if not model.passed:
             kind = "error" if model.verdict in _ERRORS else "failure"
-            said = {"message": _plain(model.sentence), "type": model.verdict}
-            ElementTree.SubElement(case, kind, said).text = "\n".join(map(_plain, _said(model)))
+            attributes = {"message": _plain(model.sentence), "type": model.verdict}
+            ElementTree.SubElement(case, kind, attributes).text = "\n".join(map(_plain, _reasons(model)))
         elif model.warnings:
             ElementTree.SubElement(case, "skipped", {"message": _plain("; ".join(model.warnings)), "type": "warning"})
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _said(model: Outcome) -> Iterator[str]:
+def _reasons(model: Outcome) -> Iterator[str]:
     yield from sentences(model.refusals) or model.reasons
     yield from (f"{line.label}: {line.text}" if line.label else line.text for line in model.main_lines)
 

@@ -54,7 +54,7 @@ def _worst_first(models: Iterable[Outcome]) -> list[Outcome]:
 
 def _section(model: Outcome, *, alone: bool) -> str:
     blocks = []
-    # What the headline of a model that stands alone says is not said again.
+    # The headline of a single model already has these reasons.
     stopped = () if alone and model.verdict in ("refused", "unreadable", "failed") else model.reasons
     items = [_text(text) for text in sentences(model.refusals) or stopped]
     items += [f"{f'**{line.label}** ' if line.label else ''}{_text(line.text)}" for line in model.main_lines]
@@ -87,15 +87,15 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _code(text: str) -> str:
-    """A name, literally: inside ``code`` GitHub sees no mention or issue number, and entities are no markup."""
+    """A name as literal text: inside ``code``, GitHub sees no mention or issue number, and entities are no markup."""
     return f"<code>{_escaped(short(text, _NAME))}</code>"
 
 
 def _text(text: str) -> str:
-    """A sentence, literally."""
+    """A sentence as literal text."""
     text = shown(text)
     text = _escaped(text if len(text) <= _REASON else f"{text[: _REASON - 1]}…")
-    # An entity is no markup, but GitHub looks for people and issues in what it stands for.
+    # An entity is no markup, but GitHub still finds mentions and issue numbers in the decoded text.
     return text.replace("&#64;", "&#64;&#8203;").replace("&#35;", "&#35;&#8203;")
 
 

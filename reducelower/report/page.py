@@ -34,7 +34,7 @@ _MARKS: dict[Tone, str] = {"good": "✓", "warning": "!", "bad": "✗"}
 
 @dataclass(frozen=True)
 class _Section:
-    """One model to show; each distinct rewrite, the worst first, with whether it is open and shows its nodes."""
+    """One model; each distinct rewrite, the worst first, with whether it is open and whether its nodes are shown."""
 
     number: int
     facts: Outcome
@@ -102,7 +102,7 @@ def _hash(text: str) -> str:
 
 
 def _tone(report: Report) -> Tone:
-    """How a reader should take it all."""
+    """The worst tone of all models."""
     tones = {model.tone for model in report.models}
     return "bad" if "bad" in tones else "warning" if "warning" in tones else "good"
 
@@ -118,12 +118,12 @@ def _title(report: Report, tone: Tone) -> str:
 
 
 def _called(model: Outcome) -> str:
-    """What the page calls a verdict."""
+    """The words for a verdict."""
     return "to convert" if model.verdict == "rewrite" else model.verdict
 
 
 def _unchecked(report: Report, model: Outcome) -> str:
-    """What a rewrite is called that was not run by itself: the same by construction, or not verified at all."""
+    """The word for a rewrite that was not run separately: the same by construction, or not verified at all."""
     if report.command in ("check", "diff") or not model.passed:
         return ""
     if model.verification is None:
@@ -139,14 +139,14 @@ def _headline(report: Report) -> str:
 
 
 def _warnings(report: Report) -> list[str]:
-    """What stands below the headline, as far as it fits: of many models those that failed, then remarks on others."""
+    """The first lines below the headline: failed models, if there are several models, then remarks."""
     if len(report.models) == 1:
-        found = list(report.models[0].remarks)
+        lines = list(report.models[0].remarks)
     else:
         failed = [f"{model.source}: {model.verdict_in_words}" for model in report.models if not model.passed]
-        found = [*failed, *(f"{model.source}: {remark}" for model in report.models for remark in model.remarks)]
-    more = [f"and {len(found) - _MOST_WARNINGS} more"] if len(found) > _MOST_WARNINGS else []
-    return [*found[:_MOST_WARNINGS], *more]
+        lines = [*failed, *(f"{model.source}: {remark}" for model in report.models for remark in model.remarks)]
+    more = [f"and {len(lines) - _MOST_WARNINGS} more"] if len(lines) > _MOST_WARNINGS else []
+    return [*lines[:_MOST_WARNINGS], *more]
 
 
 def _sections(report: Report) -> Iterator[_Section]:
@@ -173,7 +173,7 @@ def _size(sizes: tuple[int, int]) -> str:
 
 
 def _severity(item: DistinctRewrite) -> int:
-    """Sort key: wrong first, then what a reader should look at, then what was not run, then right."""
+    """Sort key: wrong rewrites first, then those with a warning, then those not run, then right ones."""
     tone = item.finding.tone if item.finding is not None else ""
     return ("bad", "warning", "", "good").index(tone)
 

@@ -43,7 +43,7 @@ def json_line(model: Outcome) -> str:
 
 
 def runtime_line(runtime: Runtime) -> str:
-    """A runtime and what is known of it as one line of JSON, described by ``$defs/runtime`` of the schema."""
+    """A runtime with its facts as one line of JSON, described by ``$defs/runtime`` of the schema."""
     facts = [
         {
             "is": fact.outcome,

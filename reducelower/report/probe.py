@@ -18,11 +18,11 @@ _WORDS: tuple[Word, ...] = ("right", "wrong", "refused")
 _FEW = 10
 
 _LONGEST = 200
-"""Of the reason why a model fails, on the terminal; all of it is in the report."""
+"""The maximum length of the reason for a failing model on the terminal; the report has all of it."""
 
 
 def as_text(probed: Probed, distilled: Distilled) -> str:
-    """What the suite showed: how much is right, then the facts."""
+    """The results of the suite: the number of right cases, then the facts."""
     runtime = distilled.runtime
     counts = Counter(result.word for result in probed.results)
     words = ", ".join(f"{counts[word]} {word}" for word in _WORDS)
@@ -39,26 +39,26 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
     return "\n".join(lines)
 
 
-def models_text(found: FromModels, left_out: Mapping[str, str]) -> str:
-    """What probing real models showed: those that are not right when converted, and why; then the facts added."""
-    words = [(change.before.word, change.after.word) for change in found.changes]
+def models_text(result: FromModels, not_run: Mapping[str, str]) -> str:
+    """The results for real models: those that are not right after conversion, and why; then the added facts."""
+    words = [(change.before.word, change.after.word) for change in result.changes]
     lines = [
-        f"{found.probed.runtime} {found.probed.version}: {counted(len(words), 'model')}, "
+        f"{result.probed.runtime} {result.probed.version}: {counted(len(words), 'model')}, "
         f"{sum(before == 'right' for before, _ in words)} right before conversion, "
         f"{sum(after == 'right' for _, after in words)} after it"
     ]
-    for change in found.changes:
+    for change in result.changes:
         if change.after.word != "right":
-            part = found.parts.get(change.case.name)
+            part = result.parts.get(change.case.name)
             why = change.after.detail if part is None else f"{part.names}: {part.verdict.detail}"
             why = why if len(why) <= _LONGEST else f"{why[:_LONGEST].rsplit(' ', 1)[0]} …"
             lines += [f"  {shown(change.case.name)}: {change.step}", f"    {shown(why)}"]
-    lines += [f"  {shown(name)}: not run\n    {shown(reason)}" for name, reason in left_out.items()]
+    lines += [f"  {shown(name)}: not run\n    {shown(reason)}" for name, reason in not_run.items()]
     for title, facts in (
-        ("Facts added", [fact.says for fact in found.runtime.facts if fact in found.added]),
+        ("Facts added", [fact.says for fact in result.runtime.facts if fact in result.added]),
         (
             "Facts left out, since a model that they refuse runs right",
-            [f"{fact.says} ({name})" for fact, name in found.untrue.items()],
+            [f"{fact.says} ({name})" for fact, name in result.untrue.items()],
         ),
     ):
         if facts:

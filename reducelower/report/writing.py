@@ -24,7 +24,7 @@ class Report:
 
     Attributes:
         models: the outcome of each model, in the order of the command line.
-        run: date, command line and versions, each with its name; empty if no command made the report.
+        run: named facts about the run: date, command line, versions; empty without a command.
     """
 
     command: Command
@@ -38,7 +38,7 @@ class Report:
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
-        """How many models have each verdict."""
+        """The number of models with each verdict."""
         return Counter(model.verdict for model in self.models)
 
 
