@@ -46,7 +46,7 @@ class Change:
 
     @property
     def lines(self) -> Iterator[Line]:
-        """Where it is and what changed, or else the nodes of both sides, as far as they are few."""
+        """The place and the details, or else the first nodes of both sides."""
         graph, node = self.nodes[0]
         more = f" and {len(self.nodes) - 1} more like it" if len(self.nodes) > 1 else ""
         yield Line(self.kind.partition(" ")[0], f"{graph}: {node!r}{more}", is_detail=True)
@@ -68,70 +68,70 @@ class Region:
     nodes: tuple[tuple[NodeProto, ...], tuple[NodeProto, ...]]
 
 
-def changes_of(found: Matched) -> Iterator[Region]:
+def changes_of(matched: Matched) -> Iterator[Region]:
     """Yield every change between two graphs, in the order of the first."""
-    left, right = found.left, found.right
-    changes = [*_regions(found), *_of_pairs(found), *_of_outputs(found)]
+    left, right = matched.left, matched.right
+    changes = [*_regions(matched), *_changed_pairs(matched), *_changed_outputs(matched)]
     for _, change, before, after in sorted(changes, key=lambda item: item[0]):
         nodes = tuple(left.nodes[at] for at in before), tuple(right.nodes[at] for at in after)
         yield Region(change, (left, right), nodes)
 
 
-_Found = tuple[float, Change, Sequence[int], Sequence[int]]
+_Located = tuple[float, Change, Sequence[int], Sequence[int]]
 
 
-def _of_pairs(found: Matched) -> Iterator[_Found]:
-    left, right = found.left, found.right
-    for at, other in found.pairs.items():
-        details = [] if found.left.nodes[at] == found.right.nodes[other] else [*_attributes(found, at, other)]
-        connected: list[str] = []
-        for position, name, new in found.changed_inputs.get(at, ()):
-            if found.is_free(name, new) or position >= len(left.nodes[at].input):
-                continue  # reported by the region that computes it, or in the graph inside that reads it
+def _changed_pairs(matched: Matched) -> Iterator[_Located]:
+    left, right = matched.left, matched.right
+    for at, other in matched.pairs.items():
+        details = [] if matched.left.nodes[at] == matched.right.nodes[other] else [*_attributes(matched, at, other)]
+        reconnected: list[str] = []
+        for position, name, new in matched.changed_inputs.get(at, ()):
+            if matched.is_free(name, new) or position >= len(left.nodes[at].input):
+                continue  # reported with the region that computes it, or in the subgraph that reads it
             sentence = f"{_input(left, at, position)}: {_other_values(left, name, right, new)}"
             is_constant = left.is_fixed(name) and right.is_fixed(new)
-            (details if is_constant else connected).append(_with_distance(sentence, left, name, right, new))
-        if details or connected:
+            (details if is_constant else reconnected).append(_with_distance(sentence, left, name, right, new))
+        if details or reconnected:
             change = Change(
                 "changed" if details else "connected otherwise",
                 (_text(left, at),),
                 (_text(right, other),),
-                tuple(details + connected),
+                tuple(details + reconnected),
                 ((left.path, left.label(at)),),
             )
             yield at, change, [at], [other]
 
 
-def _of_outputs(found: Matched) -> Iterator[_Found]:
-    left, right = found.left, found.right
-    for name, other in found.outputs:
-        if found.same(name, other):
+def _changed_outputs(matched: Matched) -> Iterator[_Located]:
+    left, right = matched.left, matched.right
+    for name, other in matched.outputs:
+        if matched.same(name, other):
             continue
-        if not found.is_free(name, other):
+        if not matched.is_free(name, other):
             detail = f"output {shown(name)!r}: {_other_values(left, name, right, other)}"
             yield len(left.nodes), Change("connected otherwise", (), (), (detail,), ((left.path, name),)), [], []
 
 
-def _regions(found: Matched) -> Iterator[_Found]:
+def _regions(matched: Matched) -> Iterator[_Located]:
     """Unmatched nodes, grouped with the unmatched nodes that replace them."""
-    left, right = found.left, found.right
-    # A node of the right has the complement of its position, so that it differs from all of the left.
+    left, right = matched.left, matched.right
+    # Nodes of the right graph are represented by ~position, so that they differ from those of the left.
     groups = _Groups()
-    for at in (at for at in left.nodes if at not in found.pairs):
+    for at in (at for at in left.nodes if at not in matched.pairs):
         groups.join(at, at)
         for name in left.nodes[at].input:
-            if left.is_free(name, found.pairs):
+            if left.is_free(name, matched.pairs):
                 groups.join(at, left.producers[name])
-    for at in (at for at in right.nodes if at not in found.taken):
+    for at in (at for at in right.nodes if at not in matched.taken):
         groups.join(~at, ~at)
         for name in right.nodes[at].input:
-            if right.is_free(name, found.taken):
+            if right.is_free(name, matched.taken):
                 groups.join(~at, ~right.producers[name])
-    ends = [(name, other) for inputs in found.changed_inputs.values() for _, name, other in inputs]
-    for name, other in [*ends, *found.outputs]:
-        if left.is_free(name, found.pairs) and right.is_free(other, found.taken):
+    ends = [(name, other) for inputs in matched.changed_inputs.values() for _, name, other in inputs]
+    for name, other in [*ends, *matched.outputs]:
+        if left.is_free(name, matched.pairs) and right.is_free(other, matched.taken):
             groups.join(left.producers[name], ~right.producers[other])
-    matched = sorted(found.taken)
+    matched_positions = sorted(matched.taken)
     for members in groups.all():
         before = sorted(at for at in members if at >= 0)
         after = sorted(~at for at in members if at < 0)
@@ -143,13 +143,13 @@ def _regions(found: Matched) -> Iterator[_Found]:
             (),
             ((side.path, side.label(positions[-1])),),
         )
-        yield (before[0] if before else _place_of_added(found, matched, after)), change, before, after
+        yield (before[0] if before else _place_of_added(matched, matched_positions, after)), change, before, after
 
 
-def _place_of_added(found: Matched, matched: Sequence[int], after: Sequence[int]) -> float:
-    """Position in the first graph for nodes that only the second has: after the last matched node before them."""
-    earlier = bisect_left(matched, after[0])
-    return found.taken[matched[earlier - 1]] + 0.5 if earlier else -0.5
+def _place_of_added(matched: Matched, positions: Sequence[int], after: Sequence[int]) -> float:
+    """The position in the first graph of added nodes: after the last matched node before them."""
+    earlier = bisect_left(positions, after[0])
+    return matched.taken[positions[earlier - 1]] + 0.5 if earlier else -0.5
 
 
 class _Groups:
@@ -167,17 +167,17 @@ class _Groups:
         self._parents[self._root(item)] = self._root(other)
 
     def all(self) -> Iterable[list[int]]:
-        found = defaultdict(list)
+        sets = defaultdict(list)
         for item in list(self._parents):
-            found[self._root(item)].append(item)
-        return found.values()
+            sets[self._root(item)].append(item)
+        return sets.values()
 
 
-def _attributes(found: Matched, at: int, other: int) -> Iterator[str]:
-    node, new = found.left.nodes[at], found.right.nodes[other]
+def _attributes(matched: Matched, at: int, other: int) -> Iterator[str]:
+    node, new = matched.left.nodes[at], matched.right.nodes[other]
     if node.attribute == new.attribute:
         return
-    before, after = dict(found.left.attributes(node)), dict(found.right.attributes(new))
+    before, after = dict(matched.left.attributes(node)), dict(matched.right.attributes(new))
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
             one, two = (_attribute(each, name) for each in (node, new))
@@ -197,7 +197,7 @@ def _value(side: Side, name: str) -> str:
 
 
 def _other_values(left: Side, name: str, right: Side, other: str) -> str:
-    """Two values that differ; of the same name, by what computes them."""
+    """The text for two values that differ; if their names are equal, with the nodes that compute them."""
     one, two = _value(left, name), _value(right, other)
     if one == two and name in left.producers and other in right.producers:
         one, two = (f"{text} of {_origin(side, each)}" for text, side, each in ((one, left, name), (two, right, other)))
@@ -205,14 +205,14 @@ def _other_values(left: Side, name: str, right: Side, other: str) -> str:
 
 
 def _origin(side: Side, name: str) -> str:
-    """What computes a value: the operator, and which of several outputs it is."""
+    """The node that computes a value, and the number of the output if it has several."""
     node = side.nodes[side.producers[name]]
     which = f", output {side.outputs_at[name]}" if len(node.output) > 1 else ""
     return f"{operator_name(node)} {shown(side.label(side.producers[name]))!r}{which}"
 
 
 def _constant(side: Side, name: str) -> str:
-    """The text of a constant, read once for all of the same value; empty for any other value."""
+    """The text of a constant, cached by value; empty for any other value."""
     number = side.constants.get(name)
     text = None if number is None else side.texts.get(number)
     if text is None:
@@ -244,10 +244,10 @@ def _with_distance(sentence: str, left: Side, name: str, right: Side, other: str
             differ = np.signbit(before) != np.signbit(after)
             return f"{sentence}, {int(differ.sum()):,} of {before.size:,} values differ in the sign of zero or NaN"
     text = f"{sentence}, {int(differ.sum()):,} of {before.size:,} values differ"
-    return text + _by_how_much(before[differ], after[differ])
+    return text + _largest_change(before[differ], after[differ])
 
 
-def _by_how_much(before: Any, after: Any) -> str:
+def _largest_change(before: Any, after: Any) -> str:
     if before.dtype.kind not in "fiu" or not before.size:
         return ""
     with np.errstate(all="ignore"):

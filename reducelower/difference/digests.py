@@ -1,4 +1,4 @@
-"""External data by its content, so that values count in a comparison and not where they lie."""
+"""Digests of external data, so that a comparison uses the values and not their location."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["digested"]
 
 
 def digested(model: ModelProto, folder: Path) -> None:
-    """Let every tensor with data in a file of the folder say what is in it, not where."""
-    around = DataFolder.of(folder)
+    """Replace the location of every external tensor by a digest of its content."""
+    data_folder = DataFolder.of(folder)
     for tensor in external_tensors(model):
-        digest = brief(mapped(tensor, around))
+        digest = brief(mapped(tensor, data_folder))
         del tensor.external_data[:]
         tensor.external_data.add(key=DIGEST, value=digest.hex())

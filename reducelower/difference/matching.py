@@ -1,9 +1,9 @@
 """Match the nodes of two graphs by structure; names are a hint.
 
-First nodes are matched that compute the same from the same values, by number (`numbering`), whatever their names. Then
-those of one kind, that is operator, attributes and constants, that all that follows tells apart; those of one operator
-that compute a value of the same name; and those of one kind with like neighbours. At last, starting from matched nodes
-along values, nodes with only the operator in common.
+Nodes are matched in this order: those that compute the same from the same values (equal numbers, see `numbering`);
+those of one kind (operator, attributes and constants) with the same consumers up to the outputs; those of one operator
+with the same output names; those of one kind with neighbours of the same kinds; and at last, following values from
+matched nodes, those with only the operator in common.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Matched", "match"]
 class Matched:
     """Two graphs with their matched outputs and nodes.
 
-    `pairs` leads from left to right, `taken` back; `exact` are those on the left that compute the same from the same
-    values.
+    `pairs` maps left nodes to right ones, `taken` right ones to left ones. `exact` has the left nodes that compute the
+    same from the same values.
     """
 
     left: Side
@@ -38,12 +38,12 @@ class Matched:
 
     @cached_property
     def changed_inputs(self) -> Mapping[int, list[tuple[int, str, str]]]:
-        """By position, the inputs in which a node differs from its match; of those alone that have such inputs."""
-        found = {at: self.inputs(at) for at in self.pairs if at not in self.exact}
-        return {at: inputs for at, inputs in found.items() if inputs}
+        """By position, the inputs in which a node differs from its match, for nodes with such inputs."""
+        inputs_at = {at: self.inputs(at) for at in self.pairs if at not in self.exact}
+        return {at: inputs for at, inputs in inputs_at.items() if inputs}
 
     def is_free(self, name: str, other: str) -> bool:
-        """Whether a node that is not matched computes a value of the left, or one of the right."""
+        """Whether an unmatched node computes the left value or the right one."""
         return self.left.is_free(name, self.pairs) or self.right.is_free(other, self.taken)
 
     def add(self, left: int, right: int) -> None:
@@ -63,7 +63,7 @@ class Matched:
     def inputs(self, left: int) -> list[tuple[int, str, str]]:
         """Position and names of the inputs in which two matched nodes differ.
 
-        What the graphs inside read from around them comes after the inputs, where both read values of the same names.
+        Values that subgraphs read from outside come after the inputs, if both nodes read the same names.
         """
         node, other = self.left.nodes[left], self.right.nodes[self.pairs[left]]
         names, others = list(node.input), list(other.input)
@@ -90,49 +90,51 @@ class Matched:
 
 
 def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matched:
-    """Match the nodes of two graphs that are numbered with one table, given the pairs of outputs."""
-    found = Matched(left, right, outputs)
-    _pair(found, left.exact_by_name, right.exact_by_name, same_count=False)
-    _pair(found, left.exact, right.exact, same_count=False)
-    found.exact = frozenset(found.pairs)
-    _pair(found, left.following({at: at for at in found.pairs}), right.following(found.taken))
-    _pair(found, left.named, right.named)
-    _pair(found, left.beside(found.pairs), right.beside(found.taken))
-    _spread(found)
-    return found
+    """Match the nodes of two graphs that are numbered with one table; `outputs` are the pairs of outputs."""
+    matched = Matched(left, right, outputs)
+    _pair(matched, left.exact_by_name, right.exact_by_name, same_count=False)
+    _pair(matched, left.exact, right.exact, same_count=False)
+    matched.exact = frozenset(matched.pairs)
+    _pair(matched, left.following({at: at for at in matched.pairs}), right.following(matched.taken))
+    _pair(matched, left.named, right.named)
+    _pair(matched, left.beside(matched.pairs), right.beside(matched.taken))
+    _spread(matched)
+    return matched
 
 
 def _pair(
-    found: Matched, left: Mapping[int, Hashable], right: Mapping[int, Hashable], *, same_count: bool = True
+    matched: Matched, left: Mapping[int, Hashable], right: Mapping[int, Hashable], *, same_count: bool = True
 ) -> None:
-    """Match unmatched nodes of equal keys in order, if both graphs have the same number of them."""
+    """Match unmatched nodes of equal keys in order; by default only if both graphs have the same number of them."""
     groups: tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]] = (defaultdict(list), defaultdict(list))
-    for group, keys, known in ((groups[0], left, found.pairs), (groups[1], right, found.taken)):
+    for group, keys, done in ((groups[0], left, matched.pairs), (groups[1], right, matched.taken)):
         for at, key in keys.items():
-            if at not in known:
+            if at not in done:
                 group[key].append(at)
     for key, members in groups[0].items():
         others = groups[1].get(key, [])
         if len(members) == len(others) or not same_count:
             for at, other in zip(members, others, strict=False):
-                found.add(at, other)
+                matched.add(at, other)
 
 
-def _spread(found: Matched) -> None:
+def _spread(matched: Matched) -> None:
     """Follow values up and down from matched nodes, to nodes with the same operator."""
-    left = found.left
-    unmatched = [at for at in left.nodes if at not in found.pairs]
+    left = matched.left
+    unmatched = [at for at in left.nodes if at not in matched.pairs]
     beside = {left.producers.get(name) for at in unmatched for name in left.nodes[at].input}
     beside |= {reader for at in unmatched for name in left.nodes[at].output for reader, _ in left.readers.get(name, ())}
-    pending = [at for at in found.pairs if at in beside]
-    for name, other in found.outputs:
-        pending += _join(found, found.left.producers.get(name), found.right.producers.get(other))
+    pending = [at for at in matched.pairs if at in beside]
+    for name, other in matched.outputs:
+        pending += _join(matched, matched.left.producers.get(name), matched.right.producers.get(other))
     while pending:
         at = pending.pop()
-        for _, name, other in found.inputs(at):
-            pending += _join(found, found.left.producers.get(name), found.right.producers.get(other))
-        for name, other in zip(found.left.nodes[at].output, found.right.nodes[found.pairs[at]].output, strict=False):
-            pending += _join(found, _sole_reader(found.left, name), _sole_reader(found.right, other))
+        for _, name, other in matched.inputs(at):
+            pending += _join(matched, matched.left.producers.get(name), matched.right.producers.get(other))
+        for name, other in zip(
+            matched.left.nodes[at].output, matched.right.nodes[matched.pairs[at]].output, strict=False
+        ):
+            pending += _join(matched, _sole_reader(matched.left, name), _sole_reader(matched.right, other))
 
 
 def _sole_reader(side: Side, name: str) -> int | None:
@@ -140,9 +142,9 @@ def _sole_reader(side: Side, name: str) -> int | None:
     return readers.pop() if len(readers) == 1 else None
 
 
-def _join(found: Matched, left: int | None, right: int | None) -> Iterator[int]:
-    if left is None or right is None or left in found.pairs or right in found.taken:
+def _join(matched: Matched, left: int | None, right: int | None) -> Iterator[int]:
+    if left is None or right is None or left in matched.pairs or right in matched.taken:
         return
-    if found.left.operator(left) == found.right.operator(right):
-        found.add(left, right)
+    if matched.left.operator(left) == matched.right.operator(right):
+        matched.add(left, right)
         yield left

@@ -1,4 +1,4 @@
-"""One side of a comparison: a graph or function body, and what its nodes are told apart by."""
+"""One side of a comparison: a graph or function body, and the keys by which its nodes are matched."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class Side:
 
     Attributes:
         opsets: the opset versions at which operators are compared.
-        numbers: the numbers of its inputs and constants, of outer values and, once `exact` is asked, of all values.
+        numbers: the numbers of its inputs and constants, of outer values and, after `exact` was computed, of all
+            values.
         nodes: all nodes by position, except constants, which count by value.
         constants: the numbers of its own constants.
-        texts: what is said of constants, by number.
+        texts: the texts for constants, by number.
         producers: by value name, the position of the node that computes it.
         outputs_at: by value name, which output of that node it is.
     """
@@ -53,7 +54,7 @@ class Side:
 
     @cached_property
     def exact(self) -> Mapping[int, Hashable]:
-        """By position, the operator of a node and the numbers of what it computes. Numbers all values."""
+        """By position, the operator of a node and the numbers of its outputs. This numbers all values."""
         return {
             at: (self.operator(at), self._table.add(node, self.numbers, self.opsets, self.functions))
             for at, node in self.nodes.items()
@@ -61,12 +62,12 @@ class Side:
 
     @property
     def exact_by_name(self) -> Mapping[int, Hashable]:
-        """The same with the names of what it computes."""
+        """Like `exact`, with the names of the outputs."""
         return {at: (number, *self.nodes[at].output) for at, number in self.exact.items()}
 
     @property
     def named(self) -> Mapping[int, Hashable]:
-        """By position, the operator of a node and the names of what it computes."""
+        """By position, the operator of a node and the names of its outputs."""
         return {at: (self.operator(at), *node.output) for at, node in self.nodes.items()}
 
     @property
@@ -78,9 +79,9 @@ class Side:
     def _initializers(self) -> set[str]:
         if isinstance(self.holder, FunctionProto):
             return set()
-        fed = {value.name for value in self.holder.input}
+        input_names = {value.name for value in self.holder.input}
         sparse = {tensor.values.name for tensor in self.holder.sparse_initializer}
-        return ({tensor.name for tensor in self.holder.initializer} | sparse) - fed
+        return ({tensor.name for tensor in self.holder.initializer} | sparse) - input_names
 
     @cached_property
     def stated(self) -> Mapping[str, ValueInfoProto]:
@@ -108,11 +109,11 @@ class Side:
     @cached_property
     def readers(self) -> Mapping[str, list[tuple[int, int]]]:
         """The consumers by value name, each with the position of the input."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        consumers: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for at, names in self.reads.items():
             for position, name in enumerate(names):
-                found[name].append((at, position))
-        return found
+                consumers[name].append((at, position))
+        return consumers
 
     def operator(self, at: int) -> tuple[str, str]:
         """Domain and name of the operator of a node."""
@@ -131,7 +132,7 @@ class Side:
         return attributes(node, self.opsets.get("", 1))
 
     def is_free(self, name: str, matched: Container[int]) -> bool:
-        """Whether a node that is not matched computes the value."""
+        """Whether an unmatched node computes the value."""
         producer = self.producers.get(name)
         return producer is not None and producer not in matched
 
@@ -146,11 +147,11 @@ class Side:
         return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
 
     def following(self, matched: Mapping[int, int]) -> dict[int, int]:
-        """By position, for a node that is not matched, a number for its kind with everything that follows it.
+        """By position of each unmatched node, a number for its kind and everything that follows it.
 
         `matched` has the pairs by position, as positions in the first graph.
         """
-        found: dict[int, int] = {}
+        keys: dict[int, int] = {}
         places: dict[str, list[int]] = defaultdict(list)
         for place, output in enumerate(self.outputs):
             places[output].append(place)
@@ -159,22 +160,22 @@ class Side:
                 continue
             uses = []
             for name in self.nodes[at].output:
-                followed = [
-                    (found.get(reader, -1), matched.get(reader, -1), position)
+                consumers = [
+                    (keys.get(reader, -1), matched.get(reader, -1), position)
                     for reader, position in self.readers.get(name, ())
                 ]
-                followed.sort()
-                uses.append((tuple(followed), tuple(places.get(name, ()))))
-            found[at] = self._table.of(("following", self.kind(at), tuple(uses)))
-        return found
+                consumers.sort()
+                uses.append((tuple(consumers), tuple(places.get(name, ()))))
+            keys[at] = self._table.of(("following", self.kind(at), tuple(uses)))
+        return keys
 
     def beside(self, matched: Container[int]) -> dict[int, Hashable]:
-        """By position, for a node that is not matched, a number for its kind with those of its neighbours."""
-        found: dict[int, Hashable] = {}
+        """By position of each unmatched node, a number for its kind and those of its neighbours."""
+        keys: dict[int, Hashable] = {}
         for at, node in self.nodes.items():
             if at in matched:
                 continue
             above = tuple(self.kind(self.producers[name]) if name in self.producers else -1 for name in node.input)
             below = sorted(self.kind(reader) for name in node.output for reader, _ in self.readers.get(name, ()))
-            found[at] = self._table.of(("beside", self.kind(at), above, tuple(below)))
-        return found
+            keys[at] = self._table.of(("beside", self.kind(at), above, tuple(below)))
+        return keys

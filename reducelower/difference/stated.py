@@ -1,4 +1,4 @@
-"""Differences in what two models state: versions, metadata, inputs and outputs, types of matched values."""
+"""Differences in declarations: versions, metadata, inputs and outputs, types of matched values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Fact:
-    """A difference: what each model states, empty if it states nothing."""
+    """A difference: the text in each model, empty if it has none."""
 
     kind: FactKind
     what: str
@@ -64,11 +64,11 @@ def model_facts(before: ModelProto, after: ModelProto) -> Iterator[Fact]:
 
 
 def _attributes(function: str, before: FunctionProto, after: FunctionProto) -> Iterator[Fact]:
-    """Differences in the attributes that functions declare, and their defaults."""
+    """Differences in the declared attributes of functions, and their defaults."""
     defaults = [{one.name: one for one in each.attribute_proto} for each in (before, after)]
     texts = [
-        {**dict.fromkeys(each.attribute, "required"), **{name: attribute_text(one) for name, one in known.items()}}
-        for each, known in zip((before, after), defaults, strict=True)
+        {**dict.fromkeys(each.attribute, "required"), **{name: attribute_text(one) for name, one in by_name.items()}}
+        for each, by_name in zip((before, after), defaults, strict=True)
     ]
     for name in sorted({*texts[0], *texts[1]}):
         what = f"attribute {name} of function {function}"
@@ -108,33 +108,33 @@ def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, s
         for name, other in pairs.items():
             yield from _fact(kind, "name", other, name)
             yield from _fact(kind, repr(shown(other)), first[other], second[name])
-            for key, *both in _documented(documented[0][other], documented[1][name]):
+            for key, *both in _changed_documentation(documented[0][other], documented[1][name]):
                 yield from _fact("metadata", f"{kind} {key} of {shown(other)!r}", *both)
         for name in (each for each in second if each not in pairs):
             yield Fact(kind, repr(shown(name)), "", second[name] or "of any type")
-        known = set(pairs.values())
-        for name in (each for each in first if each not in known):
+        matched_names = set(pairs.values())
+        for name in (each for each in first if each not in matched_names):
             yield Fact(kind, repr(shown(name)), first[name] or "of any type", "")
         order = [pairs[name] for name in second if name in pairs]
         if order != [name for name in first if name in order]:
             yield Fact(kind, "order", ", ".join(first), ", ".join(order))
     defaults = [{tensor.name: tensor for tensor in each.initializer} for each in (before, after)]
     for name, other in names.items():
-        held = [other in defaults[0], name in defaults[1]]
-        yield from _fact("input", f"default of {other!r}", *("given" if each else "" for each in held))
-        if all(held):
+        has_default = [other in defaults[0], name in defaults[1]]
+        yield from _fact("input", f"default of {other!r}", *("given" if each else "" for each in has_default))
+        if all(has_default):
             yield from _properties(f"metadata of {other!r}", defaults[0][other], defaults[1][name])
-        if all(held) and content(defaults[0][other]) != content(defaults[1][name]):
+        if all(has_default) and content(defaults[0][other]) != content(defaults[1][name]):
             yield Fact("input", f"default of {other!r}", "its values", "other values")
 
 
 def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
-    """Differences in what is stated about matched nodes and values, in all graphs, with equal ones merged."""
+    """Differences in types and metadata of matched nodes and values, in all graphs; equal ones are merged."""
     types: dict[tuple[str, str], list[str]] = defaultdict(list)
     metadata: dict[tuple[str, bool, bool], list[tuple[str, str, str]]] = defaultdict(list)
-    for found in levels:
-        sides = found.left, found.right
-        for name, other in _stated(found):
+    for matched in levels:
+        sides = matched.left, matched.right
+        for name, other in _typed_pairs(matched):
             one, two = sides[0].stated.get(name), sides[1].stated.get(other)
             if one == two:
                 continue
@@ -142,16 +142,16 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
             if texts[0] != texts[1]:
                 types[texts if all(texts) else ("stated" * bool(texts[0]), "stated" * bool(texts[1]))].append(name)
             if one is not None and two is not None:
-                for key, *both in _documented(one, two):
+                for key, *both in _changed_documentation(one, two):
                     metadata[f"value {key}", bool(both[0]), bool(both[1])].append((name, both[0], both[1]))
-        for at, new in found.pairs.items():
-            if found.left.nodes[at] == found.right.nodes[new]:
+        for at, new in matched.pairs.items():
+            if matched.left.nodes[at] == matched.right.nodes[new]:
                 continue
-            for key, *both in _documented(found.left.nodes[at], found.right.nodes[new]):
-                label = found.left.label(at)
+            for key, *both in _changed_documentation(matched.left.nodes[at], matched.right.nodes[new]):
+                label = matched.left.label(at)
                 metadata[f"node {key}", bool(both[0]), bool(both[1])].append((label, both[0], both[1]))
-        yield from _unread(*sides)
-        yield from _of_constants(*sides)
+        yield from _unused_constants(*sides)
+        yield from _constant_metadata(*sides)
     for (before, after), names in types.items():
         yield Fact("type", _several("value", names), before, after)
     for (key, _, _), entries in metadata.items():
@@ -159,7 +159,7 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
         yield from _fact("metadata", what, entries[0][1], entries[0][2])
 
 
-def _documented(before: Any, after: Any) -> Iterator[tuple[str, str, str]]:
+def _changed_documentation(before: Any, after: Any) -> Iterator[tuple[str, str, str]]:
     if not (before.doc_string or after.doc_string or before.metadata_props or after.metadata_props):
         return
     if before.doc_string != after.doc_string:
@@ -173,28 +173,28 @@ def _several(what: str, names: list[str]) -> str:
     return f"{what} {shown(names[0])!r}{more}".strip()
 
 
-def _stated(found: Matched) -> Iterator[tuple[str, str]]:
-    """Names of values with a stated type that matched nodes compute, without model outputs, which are the interface."""
-    left, right = found.left, found.right
-    apart = {*left.outputs, *right.outputs} if left.path == "graph" else set()
+def _typed_pairs(matched: Matched) -> Iterator[tuple[str, str]]:
+    """Pairs of names of values with a stated type that matched nodes compute, except outputs of the model."""
+    left, right = matched.left, matched.right
+    model_outputs = {*left.outputs, *right.outputs} if left.path == "graph" else set()
     names = dict.fromkeys(left.stated)
     for other in right.stated:
-        names.setdefault(_counterpart(other, right, left, found.taken))
+        names.setdefault(_counterpart(other, right, left, matched.taken))
     for name in names:
-        other = _counterpart(name, left, right, found.pairs)
-        if name and other and name not in apart and other not in apart:
+        other = _counterpart(name, left, right, matched.pairs)
+        if name and other and name not in model_outputs and other not in model_outputs:
             yield name, other
 
 
 def _counterpart(name: str, side: Side, other: Side, matched: Mapping[int, int]) -> str:
-    """The output of the matched node that stands for an output of a node; empty if there is none."""
+    """The output of the matched node that corresponds to an output; empty if there is none."""
     at = matched.get(side.producers.get(name, -1))
     outputs = () if at is None else other.nodes[at].output
     place = side.outputs_at.get(name, 0)
     return outputs[place] if place < len(outputs) else ""
 
 
-def _unread(left: Side, right: Side) -> Iterator[Fact]:
+def _unused_constants(left: Side, right: Side) -> Iterator[Fact]:
     """Unused constants that only one graph has."""
     idle = [
         {number for name, number in side.constants.items() if name not in side.read and name not in side.outputs}
@@ -205,18 +205,18 @@ def _unread(left: Side, right: Side) -> Iterator[Fact]:
         yield Fact("constant", f"constants that nothing reads in {left.path}", f"{only[0]} others", f"{only[1]} others")
 
 
-def _of_constants(left: Side, right: Side) -> Iterator[Fact]:
+def _constant_metadata(left: Side, right: Side) -> Iterator[Fact]:
     """Differences in the metadata of initializers, which are matched by value."""
     counts = []
     for side in (left, right):
         holder = side.place.holder
         tensors = holder.initializer if isinstance(holder, GraphProto) else ()
-        described = [(tensor, {item.key: item.value for item in tensor.metadata_props}) for tensor in tensors]
+        with_properties = [(tensor, {item.key: item.value for item in tensor.metadata_props}) for tensor in tensors]
         counts.append(
             Counter(
-                (side.constants.get(tensor.name), tensor.doc_string, *sorted(said.items()))
-                for tensor, said in described
-                if said or tensor.doc_string
+                (side.constants.get(tensor.name), tensor.doc_string, *sorted(properties.items()))
+                for tensor, properties in with_properties
+                if properties or tensor.doc_string
             )
         )
     only = [(counts[0] - counts[1]).total(), (counts[1] - counts[0]).total()]

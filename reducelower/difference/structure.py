@@ -34,7 +34,7 @@ class Difference:
         facts: versions, metadata, inputs and outputs, and types that differ.
         changes: nodes that differ; equal changes count as one.
         operators: operators whose number of nodes changed, with both numbers, including subgraphs.
-        alike: how many nodes of the first model the second has as well.
+        alike: the number of nodes that both models have.
         regions: the first place of each change, with its nodes.
     """
 
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """How much differs, in one sentence."""
+        """A sentence with the number of differences."""
         if self.same:
             return f"the same structure: {counted(self.alike, 'node')}, whatever they are called"
         places = sum(len(change.nodes) for change in self.changes)
@@ -62,7 +62,7 @@ class Difference:
 
     @property
     def lines(self) -> Iterator[Line]:
-        """What every surface says of it; the nodes are details, which a page shows in a way of its own."""
+        """The lines for every output; the nodes are details, which the HTML page shows in its own way."""
         for fact in self.facts:
             yield Line(fact.kind, f"{fact.what}: {fact.before or 'none'} -> {fact.after or 'none'}")
         for change in self.changes:
@@ -89,8 +89,8 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
     count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. Operators are
     compared at the newer of the two opset versions, so a converted model differs in what was rewritten. Tensors with
-    external data are equal if they refer to the same place; `difference.digests.digested` compares them by
-    content. The models are not changed.
+    external data are equal if they refer to the same place; `difference.digests.digested` compares them by content. The
+    models are not changed.
     """
     table = Table()
     opsets = opsets_of(before)
@@ -103,7 +103,7 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     right = _main(after, names, table, opsets)
     levels = list(_levels(left, right, table, set()))
     regions = [region for level in levels for region in changes_of(level)]
-    changes, first = _together(regions)
+    changes, first = _merged(regions)
     facts = (*model_facts(before, after), *interface_facts(before.graph, after.graph, names), *stated_facts(levels))
     alike = sum(len(level.pairs) for level in levels) - sum(
         len(change.nodes) for change in changes if change.kind in ("changed", "connected otherwise") and change.before
@@ -116,7 +116,7 @@ def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Map
     numbers: Numbers = {}
     table.start(model.graph, numbers, is_main=True, ir_version=model.ir_version)
     for name, other in names.items():
-        if numbers.get(name) == table.of(("input", name)):  # and is not a constant, as it may be below IR version 4
+        if numbers.get(name) == table.of(("input", name)):  # and not a constant, as below IR version 4
             numbers[name] = table.of(("input", other))
     place = Place(model, Inference(lambda: model))
     return Side("graph", place, numbers, table, opsets, Functions(model, opsets))
@@ -125,28 +125,28 @@ def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Map
 def _inputs(before: GraphProto, after: GraphProto) -> dict[str, str]:
     """Maps input names of the second graph to the first: the same name, or else the same position."""
     first, second = [value.name for value in before.input], [value.name for value in after.input]
-    found = {name: name for name in second if name in first}
+    names = {name: name for name in second if name in first}
     if len(first) == len(second):
-        rest = [name for name in first if name not in found]
-        found |= zip((name for name in second if name not in found), rest, strict=True)
-    return found
+        rest = [name for name in first if name not in names]
+        names |= zip((name for name in second if name not in names), rest, strict=True)
+    return names
 
 
 def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]]) -> Iterator[Matched]:
-    """The matched graphs, then those in matched nodes and in the functions they call."""
+    """The matched graphs, then those in matched nodes and in the functions that they call."""
     names, others = left.outputs, right.outputs
     shared = left.path == "graph" and set(names) == set(others)
-    found = match(left, right, [(name, name) for name in names] if shared else list(zip(names, others, strict=False)))
-    yield found
-    nested = [(at, other) for at, other in found.pairs.items() if may_hold_graphs(left.nodes[at])]
+    matched = match(left, right, [(name, name) for name in names] if shared else list(zip(names, others, strict=False)))
+    yield matched
+    nested = [(at, other) for at, other in matched.pairs.items() if may_hold_graphs(left.nodes[at])]
     if not nested:
         return
-    # Subgraphs may read values that are computed here. Of one name they are the same there, if not matched with others:
-    # the nodes that compute them are told.
-    same = {name: name for name in left.producers.keys() & right.producers.keys() if found.is_free(name, name)}
-    for at, other in found.pairs.items():
+    # Subgraphs may read values that are computed here. Values of the same name count as the same there, unless matched
+    # with others, since the nodes that compute them are already reported.
+    same = {name: name for name in left.producers.keys() & right.producers.keys() if matched.is_free(name, name)}
+    for at, other in matched.pairs.items():
         same.update(zip(right.nodes[other].output, left.nodes[at].output, strict=False))
-    around = {new: left.numbers[name] for new, name in same.items() if new and name}
+    outer_numbers = {new: left.numbers[name] for new, name in same.items() if new and name}
     for at, other in nested:
         node, new_node = left.nodes[at], right.nodes[other]
         called = left.functions.get(node), right.functions.get(new_node)
@@ -158,15 +158,15 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
         for (number, name, graph), (new_number, _, new_graph) in zip(graphs, new_graphs, strict=True):
             path = f"{left.path}/{left.label(at)}.{name}"
             inner = _inside(left, path, graph, (at, number), table, {})
-            new_inner = _inside(right, path, new_graph, (other, new_number), table, around)
+            new_inner = _inside(right, path, new_graph, (other, new_number), table, outer_numbers)
             yield from _levels(inner, new_inner, table, opened)
 
 
 def _inside(
-    side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table, around: Mapping[str, int]
+    side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table, outer_numbers: Mapping[str, int]
 ) -> Side:
     numbers = inside(side.numbers)
-    numbers.update(around)
+    numbers.update(outer_numbers)
     table.start(graph, numbers)
     return Side(path, side.place.inside(*step), numbers, table, side.opsets, side.functions)
 
@@ -187,7 +187,7 @@ def _body(side: Side, path: str, function: FunctionProto, table: Table) -> Side:
     return Side(path, side.place.body(function), numbers, table, side.opsets, side.functions)
 
 
-def _together(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
+def _merged(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
     """Changes that differ only in their place merged into one, and the first region of each."""
     groups: dict[tuple[object, ...], list[Region]] = {}
     for region in regions:
@@ -209,8 +209,8 @@ def changed_operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str,
 
 def _operators_in(model: ModelProto) -> Counter[str]:
     """The number of nodes per operator; constants count by value and are left out."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for (domain, op_type), count in Counter((node.domain, node.op_type) for node in all_nodes(model)).items():
         if op_type != "Constant" or domain not in DEFAULT_DOMAINS:
-            found[operator_name(NodeProto(op_type=op_type, domain=domain))] += count
-    return found
+            counts[operator_name(NodeProto(op_type=op_type, domain=domain))] += count
+    return counts
