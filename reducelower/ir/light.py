@@ -1,7 +1,7 @@
-"""Convert between an onnx_ir model and a ModelProto without weights, keeping the very same objects for large tensors.
+"""Convert between an onnx_ir model and a ModelProto without weights, keeping the same objects for large tensors.
 
-The engine works on ModelProto. It reads the values of small tensors such as axes and shapes; of weights it needs only
-type and shape. So large tensors become references to files that do not exist and are never opened.
+The engine works on ModelProto. It reads the values of small tensors such as axes and shapes, but only type and shape of
+weights. So large tensors become references to files that do not exist and are never opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reducelower.types.fold import LARGEST
 __all__ = ["Light", "lighten"]
 
 _SMALL_FILE = 1024
-"""Most elements of a tensor in a file that is read; for tensors in memory the limit is `LARGEST`."""
+"""The maximum number of elements of a tensor that is read from a file; in memory, the limit is `LARGEST`."""
 
 _Path = tuple[Any, ...]
 
@@ -46,15 +46,15 @@ class Light:
         for value in _values(graph):
             if value.const_value is not None:
                 value.const_value = self._tensor(value.const_value)
-            if (known := values.get(value.name or "")) is not None:
-                value.meta.update(known.meta)
+            if (original_value := values.get(value.name or "")) is not None:
+                value.meta.update(original_value.meta)
         for node in graph:
-            if (before := nodes.get(_key(node))) is not None:
-                node.meta.update(before.meta)
+            if (original_node := nodes.get(_key(node))) is not None:
+                node.meta.update(original_node.meta)
             for name, attribute in _tensors_of(node).items():
                 tensor = attribute.as_tensor()
-                if (found := self._tensor(tensor)) is not tensor:
-                    node.attributes[name] = ir.AttrTensor(name, found)
+                if (restored := self._tensor(tensor)) is not tensor:
+                    node.attributes[name] = ir.AttrTensor(name, restored)
 
     def _tensor(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
         """The original of a large tensor."""
@@ -117,8 +117,8 @@ def _key(node: ir.Node) -> str:
 def _values(graph: ir.Graph | ir.Function) -> Iterator[ir.Value]:
     yield from graph.inputs
     if isinstance(graph, ir.Graph):
-        given = set(graph.inputs)
-        yield from (value for value in graph.initializers.values() if value not in given)
+        inputs = set(graph.inputs)
+        yield from (value for value in graph.initializers.values() if value not in inputs)
     for node in graph:
         yield from node.outputs
 

@@ -19,27 +19,27 @@ __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
 
 class _Conversion(ir.passes.FunctionalPass):
-    """A conversion of ModelProto as a pass: the model given stays as it is, and the result shares its tensors.
+    """A conversion of ModelProto as a pass: the input model does not change, and the result shares its tensors.
 
-    Of tensors that lie in files those of up to 1024 elements are read, as axes and shapes are; no others.
+    Tensors in files are only read if they have up to 1024 elements, such as axes and shapes.
     """
 
     def __init__(self, convert: Callable[..., ModelProto], **options: Any) -> None:
         super().__init__()
         bound = inspect.signature(convert).bind(None, **options)
         check_names(bound.arguments.get("options", ()))
-        # A pass may run more than once, and what can be gone through but once would be empty then.
-        given = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
-        self._convert = partial(convert, **given)
+        # A pass may run more than once, but an iterator would be empty the second time.
+        arguments = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+        self._convert = partial(convert, **arguments)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Convert a model, which stays as it is, and say whether the result differs.
+        """Convert a copy of the model, and return whether the result differs.
 
-        The result holds the very weights of the model given, and keeps names, shapes, metadata (`meta` and
+        The result shares the weights of the input model, and keeps names, shapes, metadata (`meta` and
         `metadata_props`) and functions.
 
         Raises:
-            ConversionError: something cannot be converted; it holds every reason. Inside `onnx_ir.passes.Sequential`
+            ConversionError: something cannot be converted; it has every reason. Inside `onnx_ir.passes.Sequential`
                 it is the cause of the PassError.
         """
         light = lighten(model)
