@@ -1,7 +1,7 @@
 """reducelower: convert ONNX models to another opset version or for a runtime.
 
 `convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
-bodies, `raise_reductions` is the way back, `check` tells what would change, `verify` compares two models by running
+bodies, `raise_reductions` is the way back, `check` reports what would change, `verify` compares two models by running
 them, `repair` fixes what runtimes accept and checkers reject. `reducelower.ir` does the same for users of onnx_ir and
 onnxscript. Nothing heavy is imported before it is used.
 """
@@ -74,5 +74,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, and nothing that stands here for another reason."""
+    """The public names, without imports and helpers."""
     return sorted({*__all__, "__doc__", "__version__", "ir"})

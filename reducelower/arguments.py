@@ -1,4 +1,4 @@
-"""Checks the arguments of public functions: an error names the argument and says what to pass instead."""
+"""Check the arguments of public functions: an error names the argument and says what to pass instead."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def check_arguments(**arguments: Any) -> None:
     """Check the arguments of a public function, given by their names.
 
     Args:
-        arguments: what the caller passed, by the name of the argument; any of those in `_CHECKS`. The rule books that
-            `raise_reductions` takes several of are ``books``.
+        arguments: values by the names of the arguments, which must be in `_CHECKS`. The several rule books of
+            `raise_reductions` have the name ``books``.
 
     Raises:
-        TypeError: an argument is of another type than it should be, such as a path where a model is expected.
-        ValueError: an argument has a value that does not exist, such as a rule book of an unknown name.
+        TypeError: an argument has the wrong type, such as a path instead of a model.
+        ValueError: an argument has a wrong value, such as the name of an unknown rule book.
     """
     for name, value in arguments.items():
-        _CHECKS[name](_SPELLED.get(name, name), value)
+        _CHECKS[name](_REAL_NAMES.get(name, name), value)
 
 
 def integer(name: str, value: Any, example: int) -> None:
@@ -58,7 +58,7 @@ def name_set(name: str, value: Any) -> frozenset[str]:
     """A collection of names as a set.
 
     Raises:
-        TypeError: it is a single string, which would be taken for its letters, or holds something else than strings.
+        TypeError: it is a single string, which would be read as a collection of letters, or an item is not a string.
     """
     _names(name, value)
     names = frozenset(value)
@@ -69,10 +69,10 @@ def name_set(name: str, value: Any) -> frozenset[str]:
 
 
 def domain_versions(value: Any) -> frozenset[tuple[str, int]]:
-    """Versions by domain, of a mapping or of pairs.
+    """Versions by domain, from a mapping or from pairs.
 
     Raises:
-        TypeError: it is neither, or a version is no int.
+        TypeError: it is neither, or a version is not an int.
         ValueError: a version is negative, or the domain is one of ONNX's own.
     """
     try:
@@ -98,7 +98,7 @@ def _names(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not None; leave it out for none")
     if not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {said(value)}")
-    # What can be gone through but once is checked where it is.
+    # The items of an iterator are checked where it is used.
     for item in value if isinstance(value, Collection) else ():
         if not isinstance(item, str):
             raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
@@ -147,13 +147,13 @@ def _memory(name: str, value: Any) -> None:
 
 def _tolerances(name: str, value: Any) -> None:
     _mapping(name, value, {"float": "a Tolerance"})
-    for key, given in (value or {}).items():
-        if not hasattr(given, "ulp"):  # a Tolerance, which is not imported for this question
-            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {said(given)}")
+    for key, item in (value or {}).items():
+        if not hasattr(item, "ulp"):  # not a Tolerance, which is not imported just for this check
+            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {said(item)}")
 
 
 def _target(name: str, value: Any) -> None:
-    if not hasattr(value, "without_types"):  # a Target; what it and a Plan are is not imported for these questions
+    if not hasattr(value, "without_types"):  # not a Target, which is not imported just for this check, like Plan below
         raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {said(value)}")
 
 
@@ -173,7 +173,7 @@ def _rules(name: str, value: Any) -> None:
             f"{name} must be a rule book ({', '.join(known)}) or a folder of rules, and {os.fspath(value)!r} is neither"
             f"{did_you_mean(str(value), known)}"
         )
-    if not hasattr(value, "rules"):  # a RuleBook, which is not imported for this question
+    if not hasattr(value, "rules"):  # not a RuleBook, which is not imported just for this check
         raise TypeError(f"{name} must be the name of a rule book, a folder or a RuleBook, not {said(value)}")
 
 
@@ -202,28 +202,28 @@ def _element_types(name: str, value: Any) -> None:
     _mapping(name, value, {"y": "float32"})
     from reducelower.model.schemas import parse_element_type
 
-    for key, given in (value or {}).items():
-        if not isinstance(given, str):
-            raise TypeError(f"{name}[{key!r}] must be the name of an element type such as 'float32', not {said(given)}")
+    for key, item in (value or {}).items():
+        if not isinstance(item, str):
+            raise TypeError(f"{name}[{key!r}] must be the name of an element type such as 'float32', not {said(item)}")
         try:
-            parse_element_type(given)
+            parse_element_type(item)
         except ValueError as error:
             raise ValueError(f"{name}[{key!r}]: {error}") from None
 
 
 def _ranks(name: str, value: Any) -> None:
     _sizes(name, value)
-    for key, given in (value or {}).items():
-        if given > LARGEST_RANK:
-            raise ValueError(f"{name}[{key!r}] must be at most {LARGEST_RANK}, and it is {given}")
+    for key, item in (value or {}).items():
+        if item > LARGEST_RANK:
+            raise ValueError(f"{name}[{key!r}] must be at most {LARGEST_RANK}, and it is {item}")
 
 
 def _sizes(name: str, value: Any) -> None:
     _mapping(name, value, {"y": 3})
-    for key, given in (value or {}).items():
-        integer(f"{name}[{key!r}]", given, 3)
-        if given < 0:
-            raise ValueError(f"{name}[{key!r}] must not be negative, and it is {given}")
+    for key, item in (value or {}).items():
+        integer(f"{name}[{key!r}]", item, 3)
+        if item < 0:
+            raise ValueError(f"{name}[{key!r}] must not be negative, and it is {item}")
 
 
 def _mapping(name: str, value: Any, example: Mapping[str, object]) -> None:
@@ -265,12 +265,12 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
 }
 
 
-_SPELLED = {"books": "rules"}
-"""Checks by another name than that of the argument."""
+_REAL_NAMES = {"books": "rules"}
+"""The argument's real name, if its check has another one."""
 
 
 def said(value: Any) -> str:
-    """A value as an error shows it: what it is, and short ones in full."""
+    """A value for an error message: its type, and its text if that is short."""
     text = repr(value)
     kind = type(value).__name__
     if value is None:

@@ -1,4 +1,4 @@
-"""The errors that reducelower raises, and refusals, each with its place, its reason and what to do next."""
+"""The errors that reducelower raises, and refusals: each with its place, its reason and what to do next."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def sentences(refusals: Iterable[Refusal]) -> tuple[str, ...]:
 
 
 class ConversionError(ValueError):
-    """The model cannot be made to fit the target; `refusals` holds every reason, not just the first."""
+    """The model cannot be made to fit the target; `refusals` has every reason, not just the first."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         self.refusals: tuple[Refusal, ...] = tuple(refusals)
@@ -102,13 +102,13 @@ class RefusedError(Exception):
         super().__init__(reason)
 
     def reason_for(self, op_type: str) -> str:
-        """The reason for a node of the user's model. If it is about a node written in its place, it says so."""
+        """The reason for a node of the user's model; says so if it is about a node that replaces it."""
         written = self.operator not in ("", op_type)
         return f"it is written with {self.operator}, and {self.reason}" if written else self.reason
 
 
 class UnknownValueError(RefusedError):
-    """A rule asked for something that is not known about a value. The reason names the value, and no operator."""
+    """A rule needs something unknown about a value. The reason names the value, but no operator."""
 
 
 class UnreadableError(ValueError):
@@ -124,7 +124,7 @@ class RuleError(UnreadableError):
 
     Attributes:
         reason: what is wrong, as the end of a sentence.
-        path: file that contains the rule; None for a rule that was given as an object.
+        path: file that contains the rule; None for a rule from an object.
         line: line in that file, counted from 1; None if the fault is not in a single line.
     """
 
@@ -138,7 +138,7 @@ class RuleError(UnreadableError):
 
 
 class TargetError(ValueError):
-    """A target file that cannot be read, or that says something a target file cannot say.
+    """A target file that cannot be read or is not valid.
 
     Attributes:
         reason: what is wrong, and what to write instead.

@@ -46,7 +46,7 @@ def _trace() -> Iterable[str]:
 
 
 def _nameless() -> str:
-    """What an error of the system is about that names no file."""
+    """The subject of a system error without a file name."""
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -55,9 +55,9 @@ def _nameless() -> str:
 
 
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
-    """Describe the exception that is handled in sentences, with the exit status for it.
+    """Sentences for the exception that is being handled, and the exit status for it.
 
-    Sentences that do not name the source get it as a prefix. The traceback of a fault is there for whoever wants it.
+    Sentences that do not name the source get it as a prefix. With `wants_trace`, a fault has its traceback.
     """
     place = f"{source}: " if source else ""
     if isinstance(error, UnreadableError):
@@ -74,6 +74,6 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
         file = str(error.filename or _nameless())
         return (f"{'' if file == source else place}{file}: {error.strerror}",), BAD_USAGE
     kind = type(error).__name__
-    about = f"{kind}: {error}" if str(error) else kind
-    said = f"{place}reducelower itself failed ({about}); please report this together with the model; "
-    return (f"{said}REDUCELOWER_DEBUG=1 shows where", *_trace()), FAULT
+    cause = f"{kind}: {error}" if str(error) else kind
+    text = f"{place}reducelower itself failed ({cause}); please report this together with the model; "
+    return (f"{text}REDUCELOWER_DEBUG=1 shows where", *_trace()), FAULT

@@ -33,18 +33,18 @@ class HasProto(Protocol):
 
 
 AnyModel: TypeAlias = "ModelProto | bytes | str | os.PathLike[str] | HasProto | onnx_ir.Model"
-"""A model: a message, its bytes, the path of its file, what torch exported, or a model of onnx_ir."""
+"""A model: a message, its bytes, the path of its file, a torch export, or an onnx_ir model."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A model that a caller gave.
+    """A model from a caller, and the form in which the caller passed it.
 
     Attributes:
         document: the model.
         folder: the folder with its external data, if the model was read from a file.
-        is_bytes: whether the caller gave bytes, and gets bytes back.
-        light: the model of onnx_ir that the caller gave, without its weights.
+        is_bytes: whether the caller passed bytes and gets bytes back.
+        light: the caller's onnx_ir model, without its weights.
     """
 
     document: Document
@@ -53,14 +53,14 @@ class Given:
     light: Light | None = None
 
     def back(self, document: Document) -> Any:
-        """A result in the form of what was given; a message if that was a file or a program of torch."""
+        """A result in the form of the argument; a message if that was a file or a torch program."""
         if self.is_bytes:
             return document.data
         return document.message if self.light is None else self.light.restored(document.message)
 
 
 def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
-    """Take a model in any form.
+    """Read a model that is passed in any form.
 
     Args:
         model: a ModelProto, its bytes, a path, a ``torch.onnx.ONNXProgram`` or an ``onnx_ir.Model``.
@@ -68,7 +68,7 @@ def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
         in_place: whether the model itself will be changed; this works only for a ModelProto.
 
     Raises:
-        TypeError: the model is none of these, or cannot be changed in place.
+        TypeError: the model has none of these forms, or cannot be changed in place.
         UnreadableModelError: a file is missing, or the file or the bytes are not a model.
     """
     if isinstance(model, ModelProto):
@@ -113,7 +113,7 @@ class OfAnyModel(Protocol[P]):
 
 
 def of_any_model(function: Callable[Concatenate[Document, P], Document]) -> OfAnyModel[P]:
-    """Make a function on documents accept a model in any form; for a file, it also gets the folder as `base_dir`."""
+    """Make a function on documents accept a model in any form; for a file, it also gets its folder as `base_dir`."""
 
     @wraps(function)
     def converted(model: Any, *arguments: P.args, **options: P.kwargs) -> Any:

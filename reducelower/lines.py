@@ -1,4 +1,4 @@
-"""What is said of a result: lines with a label each, which a terminal, a page and a comment show in their own ways."""
+"""Labelled lines about a result, which a terminal, a page and a comment show in their own ways."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Line:
     """One line about a result.
 
     Attributes:
-        label: what it is about, such as ``rewritten``, ``verified``, ``note`` or ``warning``; empty where it goes on
-            with what the line before is about.
-        text: what there is to say, without a full stop.
-        tone: how a reader should take it.
-        is_detail: whether only a reader who asks for details sees it.
+        label: the topic, such as ``rewritten``, ``verified``, ``note`` or ``warning``; empty if it continues the line
+            before.
+        text: the text, without a full stop.
+        tone: good, warning or bad; empty if neutral.
+        is_detail: whether it is only shown to readers who ask for details.
     """
 
     label: str
@@ -35,7 +35,7 @@ def as_text(lines: Iterable[Line]) -> str:
 
 
 def enumerated(names: Sequence[str], most: int) -> str:
-    """The first of some names, and how many more there are: ``a and b``, ``a, b and 3 more``."""
+    """The first names, and the number of others: ``a and b``, ``a, b and 3 more``."""
     shown = list(names[:most])
     if len(names) > most:
         shown.append(f"{len(names) - most:,} more")

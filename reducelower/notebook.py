@@ -11,6 +11,6 @@ class InNotebooks:
     """A result that notebooks show like a report."""
 
     def _repr_html_(self) -> str:
-        """The result as HTML, made of pieces of the report, which is imported only now because it needs results."""
+        """The result as HTML, by the report, which is imported only now because it imports results."""
         text: str = import_module("reducelower.report.page").html(self)
         return text

@@ -50,7 +50,7 @@ def stopped(status: int) -> Verdict:
 
 @dataclass(frozen=True)
 class Said:
-    """What the output says about a converted model beside its verdict.
+    """The messages about a converted model, apart from its verdict.
 
     Attributes:
         verified: the result of verification, in a few words.
@@ -71,18 +71,18 @@ class Outcome:
         source: the model as the user named it.
         verdict: ``fits`` (nothing to do), ``rewrite`` (a check found something to do), ``converted``, ``kept`` (an
             earlier run converted it), ``equivalent``, ``not verified`` (not everything was shown to be the same),
-            ``not shown`` (as ``not verified``, if that is a failure), ``different`` (it computes something else),
+            ``not shown`` (like ``not verified``, but a failure), ``different`` (it computes something else),
             ``same`` or ``differs`` (by structure), ``refused``, ``unreadable`` or ``failed`` (a fault in reducelower).
         output: the file that was written, or the second model of a comparison; empty if there is none.
-        problems: sentences that say why there is no output; most begin with the model.
-        plan: what was or would be done; None if there is no plan.
+        problems: sentences about why there is no output; most begin with the model.
+        plan: what was or would be done, if there is a plan.
         refusals: every node that cannot be converted, and why.
-        verification: how the two models compare; None if they were not compared.
-        difference: how the structure of the second model differs; None if nobody asked for it.
+        verification: the result of running both models; None if they were not compared.
+        difference: the structural difference; None if it was not requested.
         external: names of files with external data that the output refers to and that were not copied.
-        details: the distinct rewrites with their nodes, for a report; None if nobody asked for one or nothing was made.
-        seconds: how long it took; 0 if unknown.
-        said: for a model that was kept, what the run that converted it said; otherwise None.
+        details: the distinct rewrites with their nodes, for a report; None without a report or result.
+        seconds: the time that it took; 0 if unknown.
+        said: for a model that was kept, the messages of the run that converted it; otherwise None.
     """
 
     source: str
@@ -122,17 +122,17 @@ class Outcome:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The problems without the model's name, to be shown below it."""
+        """The problems without the model's name, to show below it."""
         return tuple(problem.removeprefix(f"{self.source}: ") for problem in self.problems)
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence, with what a reader must not miss."""
+        """The verdict and the warnings in one sentence."""
         return "; ".join(dict.fromkeys([self.verdict_in_words, *self.warnings]))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must not miss, regardless of the verdict."""
+        """Sentences that a reader must not miss, regardless of the verdict."""
         if self.said is not None:
             return self.said.warnings
         if self.verification is not None:
@@ -148,7 +148,7 @@ class Outcome:
 
     @property
     def lines(self) -> Iterator[Line]:
-        """What every output shows about the model: what was rewritten, how it was verified, what was written."""
+        """The lines for every output: what was rewritten, how it was verified, what was written."""
         if self.plan is not None and not self.refusals and self.verdict not in ("fits", "kept"):
             yield from self.plan.lines
         elif self.plan is not None:
@@ -159,15 +159,15 @@ class Outcome:
             yield from (Line("warning", text, "warning") for text in self.warnings)
         if self.difference is not None:
             yield from self.difference.lines
-        is_as_it_was = self.verdict == "fits" and self.output == self.source
-        if self.plan is not None and self.output and not is_as_it_was:
+        is_unchanged = self.verdict == "fits" and self.output == self.source
+        if self.plan is not None and self.output and not is_unchanged:
             yield Line("written", self.output)
         if self.external:
             yield Line("needs", f"{', '.join(self.external)} beside it (external data, not copied)")
 
     @property
     def main_lines(self) -> Iterator[Line]:
-        """The lines without details, for reports of one screen; of a difference, the details are what matters."""
+        """The lines for short reports: without details, except for a difference, where details matter."""
         return (line for line in self.lines if not line.is_detail or self.difference is not None)
 
     @property
@@ -196,7 +196,7 @@ class Outcome:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What somebody who only reads the headline should know about a model that passed."""
+        """Warnings about a model that passed, for readers who only see the headline."""
         if not self.passed:
             return ()
         if self.said is not None:

@@ -20,11 +20,11 @@ Task: TypeAlias = Literal["do", "raise", "repair"]
 
 
 CHOSEN = "spec/"
-"""Part of the names of rules whose bodies are the specification's own, with its range; a caller chooses the book."""
+"""The prefix of rules with the specification's own bodies, which may lose range; the caller chose that book."""
 
 
 class Label(str):
-    """What rewrote a site, and the reason why if that is a runtime.
+    """The rule that rewrote a site, with the reason if it was a runtime.
 
     Attributes:
         because: the sentence of the fact about the runtime.
@@ -34,14 +34,14 @@ class Label(str):
     because: str
 
     def __new__(cls, text: str, because: str) -> Label:
-        """Make a label of its text and its reason."""
+        """Make a label from a text and a reason."""
         label = super().__new__(cls, text)
         label.because = because
         return label
 
 
 def joined(label: str, further: str) -> str:
-    """Both labels in one, with the reason of the second."""
+    """Both labels as one, with the reason of the second."""
     if not label:
         return further
     return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
@@ -55,11 +55,11 @@ class Site:
         graph: graph path of the node, such as ``graph/If_3.then_branch`` or ``functions/local::norm``.
         node: name of the node, or ``ReduceSum#4`` (operator and position) if it has no name.
         op_type: operator type of the source node.
-        rule: name of what rewrote the node, such as ``axes attribute to input`` or ``stable/ReduceL2``.
+        rule: name of the rule that rewrote the node, such as ``axes attribute to input`` or ``stable/ReduceL2``.
         index: position of the source node among the nodes of its graph.
         first: position, in the converted graph, of the first node that replaces it.
-        count: how many nodes replace it.
-        because: what the runtime that the model is for does wrong with the node; empty without such a runtime.
+        count: the number of nodes that replace it.
+        because: what the target runtime does wrong with the node; empty without a runtime.
         raised_from: positions of all source nodes, if several nodes became one (see `reducelower.raise_reductions`).
             `node` and `index` are then those of the last one, and `op_type` is the operator that they became.
     """
@@ -77,26 +77,26 @@ class Site:
 
 @dataclass(frozen=True, repr=False)
 class Plan(InNotebooks):
-    """What happened to a model: rewritten sites, how many nodes are unchanged, and refusals.
+    """What happened to a model: rewritten sites, the number of unchanged nodes, and refusals.
 
     Attributes:
         source_opset: opset version of the default domain before.
         target: what the model was made to fit; its opset is never None here.
         sites: every rewritten node, in graph order.
         refusals: every reason why there is no output; empty if there is an output.
-        carried: how many nodes are unchanged.
+        carried: the number of unchanged nodes.
         ir_version: IR version before and after.
-        fitted: what was done to the model as a whole so that it fits the target, as sentences.
+        fitted: sentences about changes of the whole model to fit the target.
         notes: sentences about the model as a whole that a user should act on; every output shows each as a ``note``.
-        left: forms that look like an operator that was to be raised, but stay, as sentences; a detail.
-        unmended: what goes wrong on the runtime for some values, such as very large ones, or has another shape there,
-            and cannot be avoided.
+        left: sentences about forms that look like an operator to raise, but stay; a detail.
+        unmended: sentences about unavoidable problems on the runtime: wrong results for some values, such as very large
+            ones, or other shapes.
         as_it_is: if another opset version was chosen for a runtime, the plan for the model's own opset version. Its
             sites and refusals are the nodes that the runtime computes wrongly in the unchanged model.
         assumes_nonempty: whether the result is right only if no dimension is zero when the model runs.
-        losses: where the form that the user asked for loses range, as sentences, in a plan that nobody verified.
-        task: what the command is for: it says whether an unchanged model had nothing to do, to raise or to repair.
-        steps: what was applied where, as data that verification uses. Copies in other processes do not have it.
+        losses: in a plan without verification, sentences about range that the requested form loses.
+        task: the purpose of the command, for the message about an unchanged model: nothing to do, raise or repair.
+        steps: the applied rewrites and their places, for verification. Copies in other processes do not have them.
     """
 
     source_opset: int
@@ -120,14 +120,14 @@ class Plan(InNotebooks):
         return {**self.__dict__, "steps": ()}
 
     def __repr__(self) -> str:
-        """One line: versions, and how much is rewritten."""
+        """One line: versions, and the numbers of rewritten, unchanged and refused nodes."""
         refused = f", {counted(len(self.refusals), 'node')} refused" if self.refusals else ""
         return (
             f"Plan({self.versions}: {counted(len(self.sites), 'node')} rewritten, {self.carried:,} unchanged{refused})"
         )
 
     def __str__(self) -> str:
-        """What `repr` says, and below it a line for each operator and rule, or for each refusal."""
+        """The content of `repr`, and below it a line for each operator and rule, and for each refusal."""
         rewritten = sorted(self.rewritten.items())
         lines = [f"{count}  {operator}  by {rule}" for (operator, rule), count in rewritten]
         lines += [f"refused: {sentence}" for sentence in sentences(self.refusals)]
@@ -149,7 +149,7 @@ class Plan(InNotebooks):
 
     @property
     def goal(self) -> str:
-        """What the model was to fit, such as ``opset 13`` or ``opset 18 on openvino without ReduceL1``."""
+        """The target in words, such as ``opset 13`` or ``opset 18 on openvino without ReduceL1``."""
         parts = [f"opset {self.target.opset or self.source_opset}"]
         parts += [f"on {self.target.runtime}"] if self.target.runtime is not None else []
         parts += [f"without {enumerated(sorted(self.target.without), 3)}"] if self.target.without else []
@@ -178,15 +178,15 @@ class Plan(InNotebooks):
 
     @property
     def lines(self) -> Iterator[Line]:
-        """What every output shows about what was rewritten, and why."""
+        """The lines for every output about what was rewritten, and why."""
         raised = [site for site in self.sites if site.raised_from]
         folded = sum(len(site.raised_from) for site in raised)
         if raised:
             yield Line("raised", f"{counted(folded, 'node')} to {_by_operator(raised)}")
         rewritten = [site for site in self.sites if not site.raised_from]
         if rewritten or not raised:
-            named = f": {_by_operator(rewritten)}" if rewritten else ""
-            yield Line("rewritten", f"{counted(len(rewritten), 'node')}{named}")
+            operators = f": {_by_operator(rewritten)}" if rewritten else ""
+            yield Line("rewritten", f"{counted(len(rewritten), 'node')}{operators}")
         runtime = self.target.runtime
         for reason, count in sorted(self.reasons.items()):
             yield Line("because", f"on {runtime}: {reason.rstrip('.')} ({counted(count, 'node')})")
@@ -200,7 +200,7 @@ class Plan(InNotebooks):
 
     @property
     def remarks(self) -> Iterator[Line]:
-        """What every output shows about the model, whether anything was rewritten or not."""
+        """The lines for every output that do not depend on whether anything was rewritten."""
         yield from (Line("note", note.rstrip(".")) for note in self.notes)
         yield from (Line("left", note.rstrip("."), is_detail=True) for note in self.left)
 
@@ -217,12 +217,12 @@ class Plan(InNotebooks):
 
     @property
     def rewritten(self) -> Counter[tuple[str, str]]:
-        """How many sites there are for each (operator type, rule)."""
+        """The number of sites for each (operator type, rule)."""
         return Counter((site.op_type, site.rule) for site in self.sites)
 
     @property
     def reasons(self) -> Counter[str]:
-        """For how many sites each fact about the runtime is the reason."""
+        """The number of sites for each reason, a fact about the runtime."""
         return Counter(site.because for site in self.sites if site.because)
 
 
@@ -231,7 +231,7 @@ def _change(name: str, before: int, after: int) -> str:
 
 
 def _by_operator(sites: Iterable[Site]) -> str:
-    """The operators of nodes, each with its number of nodes; of a single node the operator alone."""
+    """The operators with their numbers of nodes; for a single node, only the operator."""
     counts = Counter(site.op_type for site in sites)
     if counts.total() == 1:
         return next(iter(counts))

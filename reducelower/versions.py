@@ -16,13 +16,13 @@ _BUILDS = ("", "-gpu", "-directml", "-qnn", "-openvino", "-migraphx", "-rocm", "
 
 
 def versions() -> str:
-    """One line for reducelower, one for each package it works with."""
+    """One line for reducelower, and one for each package that it works with."""
     found = versions_of(*_NEIGHBOURS)
     return "\n".join([*(f"{name} {number}" for name, number in found.items()), f"Python {platform.python_version()}"])
 
 
 def versions_of(*names: str) -> Mapping[str, str]:
-    """The versions of reducelower and of packages; of onnxruntime those of every build that is installed."""
+    """The versions of reducelower and of packages; for onnxruntime, of every installed build."""
     found = {"reducelower": __version__}
     for name in names:
         builds = [f"{name}{build}" for build in _BUILDS] if name == "onnxruntime" else [name]
