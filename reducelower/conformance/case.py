@@ -31,8 +31,7 @@ class Case:
     Attributes:
         name: unique in the suite and the same in every run.
         tag: what is special about the values or sizes, since the node does not show it: ``huge``, ``tiny``, ``empty``
-        (a
-            dimension of size 0) and so on; empty for ordinary ones.
+            (a dimension of size 0) and so on; empty for ordinary ones.
         expected: the value of each output, from exact arithmetic.
     """
 

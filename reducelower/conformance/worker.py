@@ -6,10 +6,9 @@
 
 This file is run by its path, in the Python (3.8 or newer) that has the runtime. It needs only numpy.
 
-Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version``
-and ``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with one
-``output:N`` for each output or with ``error``. The output of libraries goes to stderr, so that it does not mix with
-messages.
+Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version`` and
+``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with one ``output:N``
+for each output or with ``error``. The output of libraries goes to stderr, so that it does not mix with messages.
 """
 
 from __future__ import annotations
