@@ -93,7 +93,7 @@ def facts_from_models(
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
             if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-                untrue_facts = [fact for fact in facts if fact.told in change.after.detail]
+                untrue_facts = [fact for fact in facts if fact.sentence in change.after.detail]
                 untrue.update((fact, change.case.name) for fact in untrue_facts)
         for whole in _failing(changes):
             key = (whole.name, whole.model)

@@ -149,7 +149,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     dropped: set[Fact] = set()
     for change in changes:
         if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-            dropped.update(fact for fact in runtime.facts if fact.told in change.after.detail)
+            dropped.update(fact for fact in runtime.facts if fact.sentence in change.after.detail)
         for site in change.made.sites if change.made is not None else ():
             fact = _reason(runtime, site, change.case.features)
             if fact is not None:
@@ -175,7 +175,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
 
 def _reason(runtime: Runtime, site: Site, features: CaseFeatures) -> Fact | None:
     """The fact that a site was rewritten for, or one with the same text if axes are written differently now."""
-    candidates = [fact for fact in runtime.facts if fact.told == site.because and fact.is_about(site.op_type)]
+    candidates = [fact for fact in runtime.facts if fact.sentence == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in candidates if fact.when.matches(features)), candidates[0] if candidates else None)
 
 

@@ -19,7 +19,7 @@ from reducelower.rulebook import Rule
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.remedies import Remedy
 from reducelower.runtimes.runtime import Runtime
-from reducelower.runtimes.search import Misfit, has_ways, misfit, ways_out
+from reducelower.runtimes.search import Misfit, has_remedies, misfit, remedies_for
 
 if TYPE_CHECKING:
     from reducelower.legalization.legality import Treatment
@@ -105,7 +105,7 @@ def refuse_hopeless(runtime: Runtime, nodes: Iterable[tuple[NodeProto, Treatment
         RefusedError: there is such a node.
     """
     for node, treatment in nodes:
-        if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_ways(node.op_type):
+        if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_remedies(node.op_type):
             continue
         found = misfit(node, scope, treatment.facts)
         if found is not None and not found.is_excusable:
@@ -118,7 +118,7 @@ def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -
     Raises:
         RefusedError: it does.
     """
-    facts = runtime.against(f"{node.op_type} by other operators", node.op_type)
+    facts = runtime.facts_against(f"{node.op_type} by other operators", node.op_type)
     found = misfit(node, scope, facts) if facts else None
     if found is not None and found.facts:
         raise RefusedError(
@@ -167,7 +167,7 @@ class _Search:
         # Forms of one step are tried before those of two, so that the simplest is found.
         for steps in range(trial.steps):
             is_short = False
-            ways = ways_out(NodeProto.FromString(node), self._scope, found, self._rewriter.rules, self._runtime)
+            ways = remedies_for(NodeProto.FromString(node), self._scope, found, self._rewriter.rules, self._runtime)
             for way in ways:
                 if way.name in hopeless:
                     continue

@@ -84,7 +84,7 @@ class Treatments(dict[str, "Treatment | None"]):
         if found.absent and op_type in NO_COMPARISON_DOES:
             says = [fact for fact in runtime.facts if op_type in fact.operators]
             if not all(fact.by for fact in says):
-                return Treatment(refusal=f"on {runtime}: {says[0].told}")
+                return Treatment(refusal=f"on {runtime}: {says[0].sentence}")
         assert self.target.opset is not None
         return replace(found, facts=runtime.facts_about(op_type, self.target.opset))
 

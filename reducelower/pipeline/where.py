@@ -149,7 +149,7 @@ def _on_runtime(model: Document, covered: _Covered, name: str) -> OnRuntime:
 
 def _is_documented(runtime: Runtime, faults: Iterable[Fault]) -> bool:
     """Whether all known problems come from documents, or nothing of the runtime was measured."""
-    documented = {fact.told for fact in runtime.facts if fact.evidence.documented}
+    documented = {fact.sentence for fact in runtime.facts if fact.evidence.documented}
     sentences = {fault.says for fault in faults}
     is_measured = any(fact.evidence.measured for fact in runtime.facts)
     return bool(documented) and (not is_measured or (bool(sentences) and sentences <= documented))
@@ -183,7 +183,7 @@ _MOST_NAMED = 3
 
 def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
     """The problems in a plan: rewritten, refused and unmended nodes, grouped by sentence."""
-    by_sentence = {fact.told: fact for fact in runtime.facts}
+    by_sentence = {fact.sentence: fact for fact in runtime.facts}
     places: dict[str, list[tuple[str, str]]] = {}
     for site in plan.sites:
         if site.because:

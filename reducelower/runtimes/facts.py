@@ -1,4 +1,4 @@
-"""What is known of a runtime: one sentence, and the nodes it is true of."""
+"""Facts about runtimes: what goes wrong, as a sentence, for which nodes, and how that is known."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from reducelower.runtimes.structure import HINT, KEY
 __all__ = ["ANY_OPERATOR", "LATER", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "ModelFeature", "When"]
 
 Is = Literal["wrong", "overflows", "misshapen", "refused", "absent", "elsewhere"]
-"""How a node fails: silently wrong; wrong for some values only, mostly very large or small ones; right values in
-another shape, where the model yields them; not taken; no such operator; right, but not on the hardware meant."""
+"""How a node fails: wrong results without an error; wrong results for some values only, mostly very large or small; a
+model output with the right values in another shape; the runtime rejects the node; the runtime lacks the operator; right
+results, but computed on other hardware than intended."""
 
 ANY_OPERATOR = "*"
-"""Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
+"""Stands for every operator in a fact's list, and at the end of a name for any suffix."""
 
 AxesForm = Literal["attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty"]
-"""How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
-that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
+"""How the axes of a reduction are written: an attribute; an input from an initializer, from a Constant node, or known
+only at run time; no input at all; an input with an empty name; or an empty list."""
 
 Definition = Literal["fed", "initializer", "constant", "dynamic"]
 """How a value is defined: as a model input, an initializer, by a Constant node, or computed."""
@@ -40,14 +41,14 @@ ModelFeature = Literal[
     "imports of other domains",
     "narrow values in int32_data",
 ]
-"""What a model as a whole may have: local functions; sequences; sparse initializers; outputs that are inputs; sizes
-of inputs that have names or are not known; inputs with an initializer, which callers may override; imports of other
-domains than ONNX's own and those of its functions; tensors of bools, small integers or half-precision floats whose
-values are written as numbers of 32 bits, as onnx.helper.make_tensor and onnx.parser do, rather than as raw data."""
+"""Features of a whole model: local functions; sequences; sparse initializers; outputs that are inputs; input sizes that
+are named or unknown; inputs with an initializer, which callers may override; imports of domains other than ONNX's own
+and those of its functions; tensors of bools, small integers or half-precision floats that are stored as 32-bit numbers,
+as onnx.helper.make_tensor and onnx.parser do, rather than as raw data."""
 
 
-def _no_feature(name: str) -> str:
-    """What is wrong with the name of a feature of models, if anything."""
+def _feature_error(name: str) -> str:
+    """Why this is not a feature of models; empty if it is one."""
     domain, _, operator = name.rpartition(".")
     if name in get_args(ModelFeature) or (domain and operator.isidentifier() and domain not in DEFAULT_DOMAINS):
         return ""
@@ -57,24 +58,23 @@ def _no_feature(name: str) -> str:
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
 
-
 NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
-"""Operators that comparisons express for older opset versions, but for a runtime that gets the operator wrong only if
-that was measured: it probably handles only finite values."""
+"""Operators that are written as comparisons for older opset versions. If a runtime gets the operator wrong, comparisons
+replace it only if they were measured there, because such a runtime probably handles only finite values."""
 
 LATER = frozenset({"BitCast", "CausalConvWithState", "CumProd", "LinearAttention", "SwiGLU"})
-"""Operators of opsets 26 to 28, which onnx 1.20 does not know yet; files that name them are read with it as well."""
+"""Operators of opsets 26 to 28. onnx 1.20 does not know them yet, but target files that name them can still be read."""
 
 
-def _no_operator(name: str) -> str:
-    """What is wrong with the name of an operator, if anything."""
+def _operator_error(name: str) -> str:
+    """Why this does not name an operator; empty if it does."""
     if name.endswith(ANY_OPERATOR) or versions_of(name) or name in LATER:
         return ""
     return f"names {name!r}, which is not an operator{did_you_mean(name, all_operators())}"
 
 
-def _no_element_type(name: str) -> str:
-    """What is wrong with the name of an element type, if anything."""
+def _element_type_error(name: str) -> str:
+    """Why this does not name an element type; empty if it does."""
     try:
         written = element_type_name(parse_element_type(name))
     except ValueError as error:
@@ -82,9 +82,9 @@ def _no_element_type(name: str) -> str:
     return "" if written == name else f"names {name!r}, which ONNX writes {written!r}"
 
 
-Operator = Annotated[str, _no_operator]
-ElementType = Annotated[str, _no_element_type]
-Feature = Annotated[str, _no_feature]
+Operator = Annotated[str, _operator_error]
+ElementType = Annotated[str, _element_type_error]
+Feature = Annotated[str, _feature_error]
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Evidence:
     """How a fact is known: measured on a version at a date, or documented at an address.
 
     Attributes:
-        measured: names and versions of what was measured.
+        measured: names and versions of the measured software.
         on: date of the measurement, or of the page.
         documented: address of the page.
-        release: versions that the page is about; empty where it does not say.
+        release: versions that the page is about; empty if it names none.
     """
 
     measured: str = ""
@@ -104,10 +104,10 @@ class Evidence:
     release: str = ""
 
     def __post_init__(self) -> None:
-        """Check that it is one of the two.
+        """Check that it is either measured or documented.
 
         Raises:
-            ValueError: it is neither or both, or lacks the date.
+            ValueError: it is neither or both, or a measurement has no date.
         """
         if bool(self.measured) == bool(self.documented) or (self.measured and self.on is None):
             raise ValueError("says either what was measured and on which date, or where it is documented")
@@ -124,8 +124,8 @@ class Evidence:
 class When:
     """The nodes that are affected; a condition that is None is always met.
 
-    A condition asks for the property of that name of `runtimes.features.Features`, which says what it is. The values
-    given are those that it may have; of ``attributes``, one for each attribute that is named.
+    Each condition lists the allowed values of the property of the same name of `runtimes.features.Features`, where it
+    is documented. Of ``attributes``, one entry has to be met for each attribute that is named.
     """
 
     made: bool | None = None
@@ -170,7 +170,7 @@ class When:
     last: frozenset[Definition] | None = None
 
     def matches(self, features: object) -> bool:
-        """Whether a node meets the conditions; those that the node itself states are checked first.
+        """Whether a node meets the conditions; those that the node alone decides are checked first.
 
         Args:
             features: an attribute for each condition; see `runtimes.features.Features`.
@@ -179,9 +179,9 @@ class When:
             RefusedError: it depends on an unknown rank or element type, or on axes known only at run time.
         """
         unknown = None
-        for name, wanted in self.conditions:
+        for name, allowed in self.conditions:
             try:
-                if not _is_among(getattr(features, name), wanted):
+                if not _is_allowed(getattr(features, name), allowed):
                     return False
             except RefusedError as refused:
                 unknown = unknown or refused
@@ -192,43 +192,44 @@ class When:
     def described(self) -> list[str]:
         """The conditions for people, such as ``axes absent or empty``."""
         texts = []
-        for name, wanted in self.conditions:
+        for name, allowed in self.conditions:
             label = name.replace("_", " ")
-            if isinstance(wanted, bool):
-                texts.append(label if wanted else f"not {label}")
-            elif isinstance(wanted, frozenset):
-                texts.append(f"{label} {' or '.join(sorted(wanted))}")
+            if isinstance(allowed, bool):
+                texts.append(label if allowed else f"not {label}")
+            elif isinstance(allowed, frozenset):
+                texts.append(f"{label} {' or '.join(sorted(allowed))}")
             else:
-                texts.append(f"{label} {wanted}")
+                texts.append(f"{label} {allowed}")
         return texts
 
     @cached_property
     def conditions(self) -> tuple[tuple[str, object], ...]:
         """The name and value of every condition that is stated, in the order of the checks."""
         stated = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return tuple((name, wanted) for name, wanted in stated if wanted is not None)
+        return tuple((name, allowed) for name, allowed in stated if allowed is not None)
 
 
-def _is_among(found: object, wanted: object) -> bool:
-    if isinstance(found, frozenset) and isinstance(wanted, frozenset):
-        return {_name(text) for text in wanted} == {_name(text) for text in wanted if _is_met(text, found)}
-    return found is wanted if isinstance(wanted, bool) else found in wanted  # type: ignore[operator]
+def _is_allowed(value: object, allowed: object) -> bool:
+    if isinstance(value, frozenset) and isinstance(allowed, frozenset):
+        met = {_attribute_name(text) for text in allowed if _is_met(text, value)}
+        return met == set(map(_attribute_name, allowed))
+    return value is allowed if isinstance(allowed, bool) else value in allowed  # type: ignore[operator]
 
 
-def _name(text: str) -> str:
+def _attribute_name(text: str) -> str:
     return text.partition("=")[0].strip("!")
 
 
-def _is_met(text: str, found: frozenset[str]) -> bool:
+def _is_met(text: str, attributes: frozenset[str]) -> bool:
     """Whether the attributes of a node meet a condition on one of them.
 
     A name alone, such as ``reduction``, means that the node states it, ``!axis`` that it does not, ``mode=cubic`` that
     it has this value, stated or by default, ``dilations!=1`` that it states another.
     """
     if text.startswith("!"):
-        return text[1:] not in found
+        return text[1:] not in attributes
     name, unequal, value = text.partition("!=")
-    return name in found and f"{name}={value}" not in found if unequal else text in found
+    return name in attributes and f"{name}={value}" not in attributes if unequal else text in attributes
 
 
 @dataclass(frozen=True)
@@ -239,15 +240,15 @@ class Fact:
         says: a sentence for people.
         operators: operators of the default domain; ``Reduce*`` means all with this prefix, `ANY_OPERATOR` all; none if
             it is about whole models.
-        model: features of a model as a whole (`ModelFeature`), or operators of other domains as ``DOMAIN.NAME``, any of
-            which is affected; none if it is about nodes of ONNX's own operators.
-        outcome: how a node fails of which this is true.
+        model: features of whole models (`ModelFeature`), or operators of other domains as ``DOMAIN.NAME``; a model with
+            any of them is affected. None if it is about nodes of ONNX's own operators.
+        outcome: how an affected node fails.
         evidence: how it is known.
         opsets: opset versions of the model; None for all.
         when: the nodes that are affected.
-        versions: versions of the runtime of which this is true; None for all.
+        versions: affected versions of the runtime; None for all.
         not_by: equivalent forms that are no better for such nodes, by their names in reports.
-        by: forms that were measured to come out right for such nodes, of those that are not trusted unmeasured.
+        by: forms that are trusted only if measured, and were measured to be right for such nodes.
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
@@ -284,27 +285,27 @@ class Fact:
         object.__setattr__(self, "says", " ".join(self.says.split()))
 
     @property
-    def told(self) -> str:
-        """The sentence as it is shown, with how it is known where nobody measured it."""
+    def sentence(self) -> str:
+        """The sentence as reports show it; it says so if the fact is documented rather than measured."""
         return self.says if self.evidence.measured else f"{self.says.rstrip('.')} (documented)."
 
     @property
-    def holds_of_any_form(self) -> bool:
-        """Whether it is about what a node reads and yields, which every equivalent form also does.
+    def holds_in_every_form(self) -> bool:
+        """Whether it is only about the node's inputs and outputs, which every equivalent form shares.
 
-        A reduction reads axes that are known only at run time in any form.
+        Axes that are known only at run time are among these, because a reduction reads them in any form.
         """
         if "Reduce*" in self.operators and self.when == When(axes=frozenset({"dynamic"})):
             return True
-        asked = {name for name, _ in self.when.conditions}
-        return ANY_OPERATOR in self.operators and asked <= {"data", "element_types", "output_types", "rank", "rank_out"}
+        names = {name for name, _ in self.when.conditions}
+        return ANY_OPERATOR in self.operators and names <= {"data", "element_types", "output_types", "rank", "rank_out"}
 
     def concerns(self, op_type: str, opset: int) -> bool:
         """Whether nodes of an operator at an opset version may be affected."""
         return self.is_about(op_type) and (self.opsets is None or opset in self.opsets)
 
     def is_about(self, op_type: str) -> bool:
-        """Whether nodes of an operator may be affected; what is misshapen is so as an output."""
+        """Whether nodes of an operator may be affected; facts about the shape of model outputs affect none."""
         if self.outcome == "misshapen":
             return False
         return op_type in self.operators or any(

@@ -30,14 +30,12 @@ BROADCASTING = frozenset(
 def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
     """The axes of a reduction, from an attribute or an input; empty if they are absent or empty.
 
-    Where they are known at run time only, or where a function is called, that is a RefusedError.
+    Raises:
+        RefusedError: they are known only at run time, or only where a function is called.
     """
-    attribute = attribute_of(node, "axes")
-    if attribute is not None:
+    if attribute_of(node, "axes") is not None:
         return tuple(value_of(node, "axes"))
-    if len(node.input) < 2 or not node.input[1]:
-        return ()
-    if _holds_none(node.input[1], scope):
+    if len(node.input) < 2 or not node.input[1] or _is_empty(node.input[1], scope):
         return ()
     value = scope.constant(node.input[1])
     if value is None:
@@ -45,16 +43,16 @@ def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
     return tuple(int(axis) for axis in value.reshape(-1))
 
 
-def _holds_none(name: str, scope: Scope) -> bool:
-    """Whether a list is empty, according to its shape if it is not constant."""
+def _is_empty(name: str, scope: Scope) -> bool:
+    """Whether a list is empty; one that is not constant is judged by its shape."""
     value = scope.constant(name)
     return scope.shape(name) == (0,) if value is None else not value.size
 
 
 class Features:
-    """One node in its scope; each feature is worked out on first use.
+    """The features of one node in its scope, computed on demand.
 
-    An unknown feature raises RefusedError, with a hint how to declare it.
+    A property raises RefusedError if its value is unknown; the error says what to declare.
     """
 
     def __init__(self, node: NodeProto, scope: Scope) -> None:
@@ -84,14 +82,14 @@ class Features:
         name = self._second_input
         if not name:
             return "omitted" if len(self._node.input) > 1 else "absent"
-        if _holds_none(name, self._scope):
+        if _is_empty(name, self._scope):
             return "empty"
-        found = self._scope.written_as(name)
-        return "dynamic" if found == "fed" else found
+        definition = self._scope.written_as(name)
+        return "dynamic" if definition == "fed" else definition
 
     @cached_property
     def _axes(self) -> tuple[int, ...] | None:
-        """The axes; None if all dimensions are reduced, none of operators without them."""
+        """The axes; None if all dimensions are reduced, empty for operators without axes."""
         if self._node.op_type not in (*REDUCTIONS, "Squeeze", "Unsqueeze"):
             return ()
         axes = given_axes(self._node, self._scope)
@@ -176,7 +174,7 @@ class Features:
     def fed(self) -> bool:
         """Whether an input after the first is a model input, which a caller feeds.
 
-        What is computed in the model is another matter: most runtimes know it as soon as sizes are.
+        Values that the model computes do not count: most runtimes know them as soon as they know the sizes.
         """
         return any(name and self._scope.written_as(name) == "fed" for name in self._node.input[1:])
 
@@ -184,19 +182,19 @@ class Features:
     def broadcast(self) -> bool:
         """Whether the last operand has several values and is broadcast; unknown sizes count as equal.
 
-        For Gemm one value counts as well, for MatMul only the sizes before the last two.
+        For Gemm a single value counts as well; for MatMul only the sizes before the last two count.
         """
         is_gemm, is_product = self._node.op_type == "Gemm" and len(self._node.input) > 2, self._node.op_type == "MatMul"
         if not (is_gemm or is_product or self._node.op_type in BROADCASTING):
             return False
-        own, goal = self._scope.shape(self._node.input[-1]), self._scope.shape(self._node.output[0])
-        if own is None or goal is None:
+        operand, result = self._scope.shape(self._node.input[-1]), self._scope.shape(self._node.output[0])
+        if operand is None or result is None:
             return False
         if is_product:
-            return len(own) > 1 and own[:-2] != goal[:-2]
-        if all(size == 1 for size in own) and not is_gemm:
+            return len(operand) > 1 and operand[:-2] != result[:-2]
+        if all(size == 1 for size in operand) and not is_gemm:
             return False
-        return len(own) != len(goal) or any(size == 1 != wanted for size, wanted in zip(own, goal, strict=True))
+        return len(operand) != len(result) or any(one == 1 != other for one, other in zip(operand, result, strict=True))
 
     @property
     def reads_nothing(self) -> bool:
@@ -206,7 +204,7 @@ class Features:
 
     @property
     def no_values(self) -> bool:
-        """Whether a dimension of size 0 is reduced, which makes results of no values; False if sizes are unknown."""
+        """Whether a dimension of size 0 is reduced, so that results come from no values; False if sizes are unknown."""
         shape = self._scope.shape(self._node.input[0]) if self._node.op_type in REDUCTIONS else None
         if not shape or 0 not in shape:
             return False
@@ -215,9 +213,9 @@ class Features:
 
     @property
     def attributes(self) -> frozenset[str]:
-        """Every attribute with its value, as ``name=value``, and the names of those that the node states.
+        """Every attribute as ``name=value``, including defaults, and the names of those that the node states.
 
-        A tensor or graph, which may hold millions of numbers, is there by its name alone.
+        For a tensor or graph, which may hold millions of numbers, there is only the name.
         """
         values = default_attributes(self._node.op_type, self._scope.target_opset)
         stated = {attribute.name: value_of(self._node, attribute.name) for attribute in self._node.attribute}
@@ -236,15 +234,15 @@ class Features:
 
     @property
     def open_sizes(self) -> int:
-        """How many sizes of the first input are not known as numbers; 1 if not even the rank is known."""
+        """How many sizes of the first input are not known as numbers; 1 if the rank is unknown."""
         shape = self._scope.shape(self._node.input[0])
         return 1 if shape is None else shape.count(None)
 
     @property
     def scaled_by_size(self) -> bool:
-        """Whether an input is a size that has a name, and the other is made of more than sizes and constants."""
-        found = [self._scope.known(name).elements for name in self._node.input]
-        return None in found and any(each and len(each) == 1 and isinstance(each[0], Polynomial) for each in found)
+        """Whether one input is a named size, and the other depends on more than sizes and constants."""
+        inputs = [self._scope.known(name).elements for name in self._node.input]
+        return None in inputs and any(each and len(each) == 1 and isinstance(each[0], Polynomial) for each in inputs)
 
     @property
     def inputs(self) -> int:
@@ -282,7 +280,7 @@ class Features:
 
     @property
     def second_value(self) -> int:
-        """The constant number that the second input holds; -1 if it is another."""
+        """The constant integer in the second input; -1 if it is not a single constant integer."""
         value = self._scope.constant(self._second_input) if self._second_input else None
         return int(value.reshape(())) if value is not None and value.size == 1 and value.dtype.kind in "iu" else -1
 
@@ -301,12 +299,12 @@ class Features:
     @property
     def holds_zero(self) -> bool:
         """Whether the second input is a constant list that holds a zero."""
-        found = self._scope.constant(self._second_input) if self._second_input else None
-        return found is not None and bool((found == 0).any())
+        value = self._scope.constant(self._second_input) if self._second_input else None
+        return value is not None and bool((value == 0).any())
 
     @property
     def last_types(self) -> str:
-        """The element type of the last input that is given."""
+        """The element type of the last input that is not absent."""
         return element_type_name(self._scope.element_type(next(filter(None, reversed(self._node.input)), "")) or 0)
 
     @property
@@ -320,17 +318,17 @@ class Features:
 
         True if sizes are unknown.
         """
-        own, data = (self._scope.shape(name) if name else None for name in (self._second_input, self._node.input[0]))
-        if own is None or data is None:
+        second, data = (self._scope.shape(name) if name else None for name in (self._second_input, self._node.input[0]))
+        if second is None or data is None:
             return True
-        channel = len(own) - len(data) + 1
-        return all(size == 1 or at == channel for at, size in enumerate(own))
+        channel = len(second) - len(data) + 1
+        return all(size == 1 or at == channel for at, size in enumerate(second))
 
     @property
     def uneven(self) -> bool:
-        """Whether scales of Resize may not give an integer size, pads at two ends differ, or parts of Split do in size.
+        """Whether Resize may scale to a fractional size, pads at the two ends differ, or Split makes unequal parts.
 
-        False if scales are unknown; any fraction may not if sizes are unknown.
+        For Resize: False if scales are unknown; if sizes are unknown, any fractional scale counts.
         """
         if self._node.op_type == "Split":
             shape, parts = self._scope.shape(self._node.input[0]), value_of(self._node, "num_outputs", 0)
@@ -339,8 +337,8 @@ class Features:
         if self._node.op_type != "Resize":
             pads = value_of(self._node, "pads", ())
             return list(pads[: len(pads) // 2]) != list(pads[len(pads) // 2 :])
-        given = self._node.input[1:3]  # alone, or after a region of interest
-        scales = self._scope.constant(given[-1]) if given and given[-1] else None
+        optional = self._node.input[1:3]  # the scales come alone, or after a region of interest
+        scales = self._scope.constant(optional[-1]) if optional and optional[-1] else None
         if scales is None:
             return False
         sizes = self._scope.shape(self._node.input[0]) or (None,) * scales.size
@@ -351,7 +349,7 @@ class Features:
 
     @property
     def overhangs(self) -> bool:
-        """Whether the last window along an axis would begin beyond data and padding before them, and is left out."""
+        """Whether the last window of a pool would begin behind the data and their begin padding, and is left out."""
         shape = self._scope.shape(self._node.input[0])
         if not value_of(self._node, "ceil_mode", 0) or shape is None:
             return False
@@ -359,12 +357,12 @@ class Features:
 
     @property
     def constant(self) -> bool:
-        """Whether the first output depends only on constants, and is known."""
+        """Whether the value of the first output is known, because it depends only on constants."""
         return bool(self._node.output[:1]) and self._scope.constant(self._node.output[0]) is not None
 
     @property
     def vector(self) -> bool:
-        """Whether an input that is not constant is a vector of several values and is broadcast to more dimensions."""
+        """Whether an input that is not constant is a vector of several values that is broadcast to more dimensions."""
         scope, node = self._scope, self._node
         if node.op_type not in BROADCASTING or (scope.rank(node.output[0]) or 0) < 2:
             return False
@@ -396,15 +394,15 @@ class Features:
 
 
 def _text(value: object) -> object:
-    """The value of an attribute as target files write it: for a list of equal numbers that number."""
+    """The value of an attribute as target files write it; a list of equal numbers is written as that number."""
     if isinstance(value, list) and value and value.count(value[0]) == len(value):
         return _text(value[0])
     if isinstance(value, float):
-        return str(np.float32(value))  # as short as it is written
+        return str(np.float32(value))  # the shortest text that stands for the number
     return value.decode() if isinstance(value, bytes) else value
 
 
 _INLINE = "inline the function first"
 
 _WITHOUT_TENSOR = frozenset({"If", "Loop", "Scan", "SequenceMap", "SequenceEmpty", "Optional"})
-"""Operators whose first input does not have the element type that they compute in."""
+"""Operators whose first input does not tell the element type in which they compute."""

@@ -1,10 +1,10 @@
-"""The names that people type for a runtime: those of packages, short ones, former ones."""
+"""Aliases of runtimes: names of packages, short names, former names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["target_named", "unknown"]
+__all__ = ["no_such_target", "target_named"]
 
 _ALIASES: Mapping[str, str] = {
     "ascend": "cann",
@@ -27,23 +27,23 @@ _ALIASES: Mapping[str, str] = {
     "tract": "sonos-tract tract-onnx",
     "tvm": "apache-tvm",
 }
-"""By target, the other names it goes by."""
+"""The other names of each target, separated by spaces."""
 
-_MEANT = {alias: target for target, names in _ALIASES.items() for alias in names.split()}
+_TARGETS = {alias: target for target, names in _ALIASES.items() for alias in names.split()}
 
 
 def target_named(name: str) -> str:
     """The target that a name means, or the name itself in lower case."""
     plain = name.strip().lower().replace("_", "-")
-    return _MEANT.get(plain, plain)
+    return _TARGETS.get(plain, plain)
 
 
-def unknown(known: Iterable[str]) -> str:
-    """What to say of a name that is none.
+def no_such_target(names: Iterable[str]) -> str:
+    """The error text for an unknown name.
 
-    A name that looks alike is mostly another runtime, so none is suggested.
+    It suggests no similar name, since that would mostly be another runtime.
     """
     return (
-        f"no target has this name; there are {', '.join(known)}. `reducelower probe` measures any other runtime and "
+        f"no target has this name; there are {', '.join(names)}. `reducelower probe` measures any other runtime and "
         "writes a target file; one can also be written by hand from its documentation"
     )

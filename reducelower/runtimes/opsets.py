@@ -21,13 +21,13 @@ def opset_for(
     source_opset: int,
     attempt: Callable[[Target], Plan],
 ) -> Target:
-    """The target with the opset version at which the runtime takes the model with the fewest rewrites.
+    """The target with the opset version at which the model needs the fewest rewrites for the runtime.
 
-    The candidates are the model's own opset version and the one that the runtime prefers. The model keeps its own if
-    that leaves no more problems and takes no more rewrites. Others are tried only if both are refused, those near the
-    preferred one first, and none at which an operator is what it was refused as so far; if all are refused, the
-    refusals are those of the first two that have the fewest. A target without a runtime, or with an opset version, is
-    returned unchanged. `attempt` converts the model for a target with an opset version.
+    The candidates are the model's own opset version and the one that the runtime prefers; the model's own wins a tie.
+    Other versions are tried only if both are refused, those nearest to the preferred one first. A version is skipped if
+    a refused operator has the same schema and facts there as where it was refused. If all versions are refused, the
+    better one of the two candidates is returned. A target without a runtime, or with an opset version, is returned
+    unchanged. `attempt` converts the model for a target with an opset version.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.
@@ -39,9 +39,9 @@ def opset_for(
         if target.opset not in runtime.reads:
             raise ValueError(f"{runtime} reads opsets {runtime.reads}, not {target.opset}")
         return target
-    first = [replace(target, opset=opset) for opset in _likely(runtime, source_opset)]
+    candidates = [replace(target, opset=opset) for opset in _candidates(runtime, source_opset)]
     plans: list[Plan] = []
-    for candidate in first:
+    for candidate in candidates:
         plans.append(attempt(candidate))
         if not (plans[-1].refusals or plans[-1].unmended or plans[-1].sites):
             return candidate  # none can be better
@@ -53,17 +53,17 @@ def opset_for(
             candidate = replace(target, opset=opset)
             try:
                 plan = attempt(candidate)
-            except RuleError:  # of a rule that no conversion needs which was asked for
+            except RuleError:  # from a rule that is needed only at an opset version the user did not ask for
                 continue
             if not plan.refusals:
                 return candidate
             refused |= _refused_forms(plan, runtime)
-    weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
-    return first[min(weighed)[-1]]
+    costs = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
+    return candidates[min(costs)[-1]]
 
 
 _Form: TypeAlias = tuple[str, int, tuple[Fact, ...]]
-"""What an operator is at an opset version: its name, the version of its schema, and what is known against it there."""
+"""An operator at an opset version: its name, the version of its schema, and the facts about it there."""
 
 
 def _forms(operators: Iterable[str], runtime: Runtime, opset: int) -> set[_Form]:
@@ -75,7 +75,7 @@ def _refused_forms(plan: Plan, runtime: Runtime) -> set[_Form]:
     return _forms(operators, runtime, plan.target.opset or plan.source_opset)
 
 
-def _likely(runtime: Runtime, source_opset: int) -> Iterator[int]:
+def _candidates(runtime: Runtime, source_opset: int) -> Iterator[int]:
     if source_opset in runtime.reads:
         yield source_opset
     if runtime.prefer != source_opset or source_opset not in runtime.reads:

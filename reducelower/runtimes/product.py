@@ -18,26 +18,26 @@ _OPSET = 13
 """Opset version that the nodes are written for."""
 
 _MOST_FACTORS = 64
-"""Most factors of one product, each of which takes a node."""
+"""Most factors of one product; each takes a node."""
 
 _ROUNDED_EACH_TIME = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 """Element types in which every multiplication would round, unlike in kernels; they are cast to float first."""
 
 
 def _product(op: Writer) -> Written | None:
-    """Cut along each axis and multiply the parts, in their order, as kernels do."""
+    """Split along each axis and multiply the parts in order, as kernels do."""
     if op.node.op_type != "ReduceProd" or op.element_type(0) in _ROUNDED_EACH_TIME:
         return None
-    given = given_axes(op.node, op.scope)
-    if not given and op.attribute("noop_with_empty_axes", 0):
+    stated = given_axes(op.node, op.scope)
+    if not stated and op.attribute("noop_with_empty_axes", 0):
         return None
     sizes = _sizes(op)
-    axes = sorted({axis % len(sizes) for axis in given}) if given else list(range(len(sizes)))
-    factors = [_factors(sizes, axis) for axis in axes]
+    axes = sorted({axis % len(sizes) for axis in stated}) if stated else list(range(len(sizes)))
+    counts = [_factor_count(sizes, axis) for axis in axes]
     if not axes:
         return None
     data = op.input(0)
-    for axis, count in zip(axes, factors, strict=True):
+    for axis, count in zip(axes, counts, strict=True):
         if count > 1:
             lengths = op.integers(np.ones(count), "split")
             data, *others = op.add_many(
@@ -54,12 +54,12 @@ def _product(op: Writer) -> Written | None:
 def _sizes(op: Writer) -> tuple[int | None, ...]:
     shape = op.shape(0)
     if shape is None:
-        op.rank(0)  # It says what to declare.
+        op.rank(0)  # Its error says what to declare.
         raise RefusedError("the sizes of what it multiplies are not known", "make the shapes of the model static")
     return shape
 
 
-def _factors(sizes: tuple[int | None, ...], axis: int) -> int:
+def _factor_count(sizes: tuple[int | None, ...], axis: int) -> int:
     count = sizes[axis]
     if count is None:
         raise RefusedError(

@@ -10,7 +10,7 @@ __all__ = ["Ranges", "Versions", "release"]
 
 
 def _ends(text: str, number: str, hint: str) -> Iterator[tuple[str, str]]:
-    """The first and last number of each range in a text, empty if open; the pattern matches a number."""
+    """The first and last number of each range in a text, empty if open; `number` is a pattern for one number."""
     part = re.compile(rf"({number})?(-)?({number})?")
     for each in text.split(","):
         match = part.fullmatch(each.strip())
@@ -22,7 +22,7 @@ def _ends(text: str, number: str, hint: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Numbers from 0 on, as pairs of the first and the last; None if open."""
+    """A set of natural numbers, as pairs of the first and the last one of each range; None if open."""
 
     pairs: tuple[tuple[int, int | None], ...]
 
@@ -43,7 +43,7 @@ class Ranges:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Ranges:
-        """The fewest ranges of exactly these numbers, which are sorted."""
+        """The fewest ranges that hold exactly these numbers, which have to be sorted."""
         runs: list[tuple[int, int]] = []
         for number in numbers:
             joins = runs and runs[-1][1] == number - 1
@@ -85,9 +85,9 @@ def release(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions, as pairs of the first and the last; empty if open.
+    """A set of versions, as pairs of the first and the last one of each range; empty if open.
 
-    A version stands for all that start with it: 1.16 is the last one in ``-1.16``, and 1.16.3 is still among them.
+    A version includes those that start with it: ``-1.16`` holds 1.16.3.
     """
 
     pairs: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]

@@ -14,7 +14,7 @@ from typing import Literal
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.names import target_named, unknown
+from reducelower.runtimes.names import no_such_target, target_named
 from reducelower.runtimes.ranges import Ranges, release
 from reducelower.runtimes.runtime import Runtime, combined
 from reducelower.runtimes.structure import structure
@@ -24,12 +24,12 @@ __all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names", "shipped_v
 SUFFIX = ".toml"
 
 _SPELLED = re.compile(r"(.*[^=@\s])\s*(?:@|==?)\s*v?([^=@]*)")
-"""A name and a version as people and package managers write them."""
+"""A name with a version, as people and package managers write them."""
 
 
 @dataclass(frozen=True)
 class _About:
-    """The table ``[runtime]``; None means as in the file that is extended."""
+    """The table ``[runtime]``; None stands for the value in the extended file."""
 
     name: str | None = None
     version: str | None = None
@@ -40,7 +40,7 @@ class _About:
 
 @dataclass(frozen=True)
 class _Opsets:
-    """The table ``[opsets]``; None means as in the file that is extended. An entry of ``[versions]`` is one as well."""
+    """The table ``[opsets]``, or an entry of ``[versions]``; None stands for the value in the extended file."""
 
     reads: Ranges | None = None
     prefer: int | None = None
@@ -66,7 +66,7 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def shipped_versions(name: str) -> tuple[str, ...]:
-    """The versions that a shipped target has facts of, the oldest first; its own one stands for the entry it is of."""
+    """The versions that a shipped target has facts about, oldest first; the file's own replaces its entry."""
     file = _file((_folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8"), name)
     own = file.runtime.version or ""
     return _in_order([own, *(version for version in file.versions if not _is_of(own, version))])
@@ -75,9 +75,9 @@ def shipped_versions(name: str) -> tuple[str, ...]:
 def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     """The runtime of a shipped target by its name, or of a file ending in ``.toml``.
 
-    A name may be followed by ``@`` or ``==`` and a version, such as ``onnxruntime@1.10``. It may be a release of a
-    version that the file is about, such as 1.10.0, or the beginning of several, of which it means the newest. Any other
-    gets the facts of its neighbours, the older and the newer, and `Runtime.note` says so.
+    A name may be followed by ``@`` or ``==`` and a version, such as ``onnxruntime@1.10``. The version may be a release
+    of one that the file is about, such as 1.10.0, or the beginning of several, which means the newest of them. Any
+    other version gets the facts of the next older and the next newer one, and `Runtime.note` says so.
 
     Args:
         name: name of a target or of a package, in any case, or path of a file.
@@ -100,7 +100,7 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     if not base.endswith(SUFFIX):
         base = target_named(base)
         if base not in shipped_names():
-            raise TargetError(unknown(shipped_names()), os.fspath(name))
+            raise TargetError(no_such_target(shipped_names()), os.fspath(name))
     path = Path(base) if base.endswith(SUFFIX) else _folder() / f"{base}{SUFFIX}"
     try:
         content = path.read_text(encoding="utf-8")
@@ -118,12 +118,12 @@ def read_runtime(
 
     Args:
         content: TOML.
-        source: what errors call the file.
+        source: name of the file in errors.
         folder: folder that a relative path in ``extends`` starts from.
         version: any version; None for the one that the file is about.
 
     Raises:
-        TargetError: the text is no TOML, or says something a target file cannot say.
+        TargetError: the text is not TOML, or not a valid target file.
     """
     file = _file(content, source)
     base = None if file.extends is None else _extended(file.extends, source, Path(folder))
@@ -173,7 +173,7 @@ def _extended(name: str, source: str, folder: Path) -> Runtime:
 
 
 def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
-    """The runtime in a file, with the facts of all versions and the defaults of the file that it extends."""
+    """The runtime in a file, with the facts of all versions and what the extended file states."""
     tables = {**vars(file.runtime), **vars(file.opsets)}
     stated = {name: value for name, value in tables.items() if value is not None}
     name = file.runtime.name or (base and base.name)
@@ -184,38 +184,38 @@ def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
         if reads is None:
             raise TargetError('is missing; write the opset versions it reads, such as "7-21"', source, "opsets.reads")
         base = Runtime("", "", "", reads, _newest(reads), ())
-    # Version entries of the other file are about the version that is extended.
+    # The extended runtime already is the one of a version, so its facts hold for every version of this file.
     facts = (*(replace(fact, versions=None) for fact in base.facts), *file.fact)
     return replace(base, **{**stated, "name": name, "facts": facts})
 
 
 def _of_version(runtime: Runtime, file: _File, version: str | None, source: str) -> Runtime:
-    """The runtime at a version, with the facts that are true of it or of its neighbours."""
+    """The runtime at a version, with the facts about it; if there are none, about the next older and newer versions."""
     if version is None:
         return _at(runtime, file, runtime.version)
     if not release(version):
         raise TargetError(f"{version!r} is no version; write numbers, such as 1.16", source)
-    known = _in_order([runtime.version, *file.versions])
-    if not any(known):
+    versions = _in_order([runtime.version, *file.versions])
+    if not any(versions):
         return replace(runtime, version=version, note="Its facts are about no version in particular.")
-    own = [each for each in (runtime.version, *file.versions) if _is_of(version, each)]
-    if own:
-        return replace(_at(runtime, file, own[0]), version=version)
-    if newest := next((each for each in reversed(known) if _is_of(each, version)), ""):
+    entries = [each for each in (runtime.version, *file.versions) if _is_of(version, each)]
+    if entries:
+        return replace(_at(runtime, file, entries[0]), version=version)
+    if newest := next((each for each in reversed(versions) if _is_of(each, version)), ""):
         return _at(runtime, file, newest)
-    older = [each for each in known if release(each) < release(version)][-1:]
-    newer = [each for each in known if release(each) > release(version)][:1]
+    older = [each for each in versions if release(each) < release(version)][-1:]
+    newer = [each for each in versions if release(each) > release(version)][:1]
     how = "measured" if any(fact.evidence.measured for fact in runtime.facts) else "documented here"
-    side = "" if older and newer else f", the {'newest' if older else 'oldest'} that was"
-    note = f"{runtime.name} {version} was not {how}; facts of {' and '.join(older + newer)}{side}."
-    sides = [_at(runtime, file, each) for each in older + newer]
-    facts = tuple(fact for fact in runtime.facts if any(fact in side.facts for side in sides))
-    both = replace(combined(sides), name=runtime.name, about=runtime.about, members=())
+    suffix = "" if older and newer else f", the {'newest' if older else 'oldest'} that was"
+    note = f"{runtime.name} {version} was not {how}; facts of {' and '.join(older + newer)}{suffix}."
+    neighbours = [_at(runtime, file, each) for each in older + newer]
+    facts = tuple(fact for fact in runtime.facts if any(fact in neighbour.facts for neighbour in neighbours))
+    both = replace(combined(neighbours), name=runtime.name, about=runtime.about, members=())
     return replace(both, version=version, facts=facts, note=note)
 
 
 def _at(runtime: Runtime, file: _File, version: str) -> Runtime:
-    """The runtime at a version of the file, its own or one that it has an entry for."""
+    """The runtime at a version that the file is about or has an entry for."""
     if version != runtime.version:
         entry = file.versions[version]
         reads = entry.reads or runtime.reads
@@ -229,12 +229,11 @@ def _at(runtime: Runtime, file: _File, version: str) -> Runtime:
 
 
 def _in_order(versions: Iterable[str]) -> tuple[str, ...]:
-    """Versions, the oldest first."""
     return tuple(sorted(versions, key=release))
 
 
 def _is_of(version: str, entry: str) -> bool:
-    """Whether a version is that of an entry, or a release of it."""
+    """Whether a version equals that of an entry, or is a release of it."""
     numbers, wanted = release(version), release(entry)
     return version == entry or bool(wanted and numbers[: len(wanted)] == wanted)
 

@@ -1,4 +1,4 @@
-"""Equivalent ways to write recurrences, for runtimes that get a direction of them wrong."""
+"""Equivalent ways to write GRU, LSTM and RNN, for runtimes that get a direction of them wrong."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from reducelower.runtimes.remedies import Remedy, Written
 __all__ = ["RECURRENCES"]
 
 _LENGTHS = 4
-"""The input that says how long each sequence is."""
+"""The input with the length of each sequence."""
 
-_OF_BOTH_DIRECTIONS = (1, 2, 3, 5, 6, 7)
-"""Inputs with an entry for each direction, in front: weights, bias, first states and peepholes."""
+_BY_DIRECTION = (1, 2, 3, 5, 6, 7)
+"""Inputs whose first axis is the direction: weights, bias, initial states and peepholes."""
 
 _SLICE_BY_INPUTS = 10
-"""Opset version from which Slice takes its bounds as inputs."""
+"""Opset version from which on Slice takes its bounds as inputs."""
 
 _DIRECTION_OF_STEPS = 1
-"""The axis of the direction in the output of all steps; in that of the last step it is the first."""
+"""The axis of the direction in the output of all steps; in the output of the last step it is axis 0."""
 
 
-def _turn_round(op: Writer) -> Written | None:
+def _reverse_data(op: Writer) -> Written | None:
     """A reverse recurrence as a forward one, with data and result reversed."""
     shape = op.shape(0)
     if (
@@ -36,14 +36,13 @@ def _turn_round(op: Writer) -> Written | None:
     if shape is None or shape[0] is None:
         return None
     order = op.integers(range(shape[0] - 1, -1, -1), "order")
-    kept = [each for each in op.node.attribute if each.name != "direction"]
-    tails = ["steps", *(f"last_{at}" for at in range(1, len(op.node.output)))]
+    attributes = [each for each in op.node.attribute if each.name != "direction"]
+    tails = [(f"last_{at}" if at else "steps") if name else "" for at, name in enumerate(op.node.output)]
     data = op.add("Gather", op.input(0), order, tail="turned", axis=0)
-    wanted = [tail if name else "" for tail, name in zip(tails, op.node.output, strict=True)]
-    made = op.add_many(op.node.op_type, [data, *op.node.input[1:]], wanted, copied=kept)
+    outputs = op.add_many(op.node.op_type, [data, *op.node.input[1:]], tails, copied=attributes)
     op.nodes[-1].output[1:] = op.node.output[1:]
     if op.node.output[0]:
-        op.yields("Gather", made[0], order, axis=0)
+        op.yields("Gather", outputs[0], order, axis=0)
     return op.nodes, op.scope.target_opset
 
 
@@ -52,32 +51,33 @@ def _each_direction(op: Writer) -> Written | None:
     if op.attribute("direction", "forward") != "bidirectional" or op.attribute("layout", 0):
         return None
     if op.attribute("activation_alpha") or op.attribute("activation_beta"):
-        return None  # Nothing says which activations of which direction take one.
+        return None  # It is not specified which activations of which direction use them.
     activations = op.attribute("activations", ())
-    others = [each for each in op.node.attribute if each.name not in ("direction", "activations")]
+    kept = [each for each in op.node.attribute if each.name not in ("direction", "activations")]
     half = len(activations) // 2
     tails = [("steps", "last", "cell")[at] if name else "" for at, name in enumerate(op.node.output)]
-    found = []
+    results = []
     for at, direction in enumerate(("forward", "reverse")):
         inputs = [
-            _entry(name, at, op) if place in _OF_BOTH_DIRECTIONS and name else name
+            _entry(op, name, at) if place in _BY_DIRECTION and name else name
             for place, name in enumerate(op.node.input)
         ]
         stated = {"activations": activations[at * half : (at + 1) * half]} if activations else {}
         outputs = [f"{direction}_{tail}" if tail else "" for tail in tails]
-        found.append(op.add_many(op.node.op_type, inputs, outputs, copied=others, direction=direction, **stated))
-    for output, parts in enumerate(zip(*found, strict=True)):
+        results.append(op.add_many(op.node.op_type, inputs, outputs, copied=kept, direction=direction, **stated))
+    for output, parts in enumerate(zip(*results, strict=True)):
         if any(parts):
             op.yields("Concat", *parts, output=output, axis=0 if output else _DIRECTION_OF_STEPS)
     op.scope.release(*(name for name in op.node.input[1:] if name and op.scope.constant(name) is not None))
     return op.nodes, max(op.scope.target_opset, _SLICE_BY_INPUTS)
 
 
-def _entry(name: str, at: int, body: Writer) -> str:
-    value, end = body.scope.constant(name), TO_THE_END if at else 1
+def _entry(op: Writer, name: str, at: int) -> str:
+    """The part of a value for one direction."""
+    value, end = op.scope.constant(name), TO_THE_END if at else 1
     if value is not None:
-        return body.scope.add_constant(value[at : at + 1].copy(), "direction")
-    return body.add("Slice", name, body.number(at), body.number(end), body.number(0), tail="direction")
+        return op.scope.add_constant(value[at : at + 1].copy(), "direction")
+    return op.add("Slice", name, op.number(at), op.number(end), op.number(0), tail="direction")
 
 
 def _last_of_steps(op: Writer) -> Written | None:
@@ -98,19 +98,19 @@ def _last_of_steps(op: Writer) -> Written | None:
 
 
 def _name_outputs(op: Writer) -> Written | None:
-    """Name the last states, which nothing reads."""
+    """Give the last states names although nothing reads them."""
     tails = ("last", "cell") if op.node.op_type == "LSTM" else ("last",)
-    given = [*op.node.output, *[""] * len(tails)][1 : 1 + len(tails)]
-    if all(given) or not op.node.output[0]:
+    names = [*op.node.output, *[""] * len(tails)][1 : 1 + len(tails)]
+    if all(names) or not op.node.output[0]:
         return None
     op.yields(op.node.op_type, *op.node.input, copied=op.node.attribute)
-    op.nodes[-1].output.extend(name or op.fresh(tail) for name, tail in zip(given, tails, strict=True))
+    op.nodes[-1].output.extend(name or op.fresh(tail) for name, tail in zip(names, tails, strict=True))
     return op.nodes, op.scope.target_opset
 
 
 RECURRENCES: Mapping[str, Sequence[Remedy]] = {
     op: (
-        Remedy("its data turned round", _turn_round, ("attributes", "first_read")),
+        Remedy("its data turned round", _reverse_data, ("attributes", "first_read")),
         Remedy("each direction by itself", _each_direction, ("attributes", "first_read")),
         Remedy("the last of its steps", _last_of_steps, ("first_read",)),
         Remedy("its last states named", _name_outputs),

@@ -1,6 +1,6 @@
-"""Equivalent ways to write a reduction, for runtimes that get the present one wrong.
+"""Equivalent ways to write a reduction, for runtimes that get it wrong as it is.
 
-Each remedy takes a node, written for the target's opset version, and returns nodes that do the same. The engine checks
+A remedy takes a node that is written for the target's opset version, and returns equivalent nodes. The engine checks
 these against the facts, and tries the next remedy if a fact is true of one of them.
 """
 
@@ -22,7 +22,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.rulebook import Rule
 from reducelower.runtimes.features import given_axes
 
-__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "once_more"]
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "rewrite"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""
@@ -33,12 +33,12 @@ class Remedy:
     """Another way to write a node.
 
     Attributes:
-        name: what it is called in reports, and in the facts that say what does not help.
-        by: a rule whose body replaces the node, or a function that writes it so; None where there is nothing to change.
-            It raises RefusedError where it needs what is not known.
+        name: its name in reports, and in the facts that it does not avoid.
+        by: a rule whose body replaces the node, or a function that writes the replacement. The function returns None if
+            it has nothing to change, and raises RefusedError if it needs something unknown.
         alters: the conditions of facts that may no longer be true of the result; None if any may.
-        keeps_range: whether it may help where large or small values go wrong.
-        caveat: what is left to be said of the runtime where it is taken.
+        keeps_range: whether it may help if large or small values go wrong.
+        caveat: what is still wrong on the runtime if it is used.
     """
 
     name: str
@@ -48,25 +48,25 @@ class Remedy:
     caveat: str = ""
 
     def may_help(self, conditions: Iterable[str]) -> bool:
-        """Whether it may change that these conditions of a fact are true of a node.
+        """Whether the result may escape a fact with these conditions.
 
         A fact without conditions is true of the operator however it is written.
         """
         return self.alters is None or any(name in self.alters for name in conditions)
 
 
-def once_more(op: Writer, *inputs: str, copied: Iterable[AttributeProto] | None = None, **attributes: Any) -> Written:
-    """The same node on other inputs, or with other attributes; it keeps those that it has unless others are given."""
-    made = op.yields(op.node.op_type, *inputs, copied=op.node.attribute if copied is None else copied, **attributes)
-    made[-1].output[:] = op.node.output
-    return made, op.scope.target_opset
+def rewrite(op: Writer, *inputs: str, copied: Iterable[AttributeProto] | None = None, **attributes: Any) -> Written:
+    """The same operator with other inputs or attributes; by default the attributes are kept."""
+    nodes = op.yields(op.node.op_type, *inputs, copied=op.node.attribute if copied is None else copied, **attributes)
+    nodes[-1].output[:] = op.node.output
+    return nodes, op.scope.target_opset
 
 
 _OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
 
 _CHAINABLE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
-"""Reducing one dimension after the other is the same as all at once, except for means that are truncated."""
+"""Operators that may reduce one dimension after the other, except for truncated means."""
 
 _SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
 
@@ -80,17 +80,17 @@ _PICKING = ("ReduceMax", "ReduceMin")
 """Reductions whose result is one of the values."""
 
 _WHOLE_NUMBERS_FROM = 11
-"""First opset version whose TopK takes integers, and with CumSum."""
+"""First opset version whose TopK takes integers, and which has CumSum."""
 
 _ADDING = ("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare")
-"""Reductions that only add and multiply, so the lower half of 64 bits is the result in 32 bits."""
+"""Reductions that only add and multiply, so the lower half of a 64-bit result is the 32-bit result."""
 
 _ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
-"""Reductions of integers that compute in floating point anyway and truncate; ReduceMean divides."""
+"""Reductions that compute integers in floating point anyway and truncate; ReduceMean divides."""
 
 
 class _Reduction:
-    """A Reduce node taken apart."""
+    """The parts of a Reduce node."""
 
     def __init__(self, op: Writer) -> None:
         self.op = op
@@ -111,20 +111,20 @@ class _Reduction:
 
     @property
     def are_listed(self) -> bool:
-        """Whether the axes are what `add` would write, an attribute or an initializer."""
+        """Whether the axes are written as `add` writes them: as an attribute or an initializer."""
         is_constant = len(self.op.node.input) < 2 or self.op.scope.written_as(self.op.input(1)) == "initializer"
         return is_constant and attribute_of(self.op.node, "noop_with_empty_axes") is None
 
     def add(self, data: str, axes: tuple[int, ...], keepdims: int, tail: str = "", op_type: str = "") -> str:
-        """Append a reduction with everything written, for `_OPSET`, of the same operator unless another is named.
+        """Append a reduction for `_OPSET`, by default of the same operator; without axes it reduces all.
 
-        It reduces every axis where none is given.
+        Nothing is left to defaults.
         """
-        given = [self.op.integers(axes, "axes")] if axes else []
-        return self.op.add(op_type or self.op.node.op_type, data, *given, tail=tail, keepdims=keepdims)
+        inputs = [self.op.integers(axes, "axes")] if axes else []
+        return self.op.add(op_type or self.op.node.op_type, data, *inputs, tail=tail, keepdims=keepdims)
 
     def yields(self, value: str) -> Written:
-        """The nodes that replace the node, whose axes are no longer read; a value of theirs is its result."""
+        """The replacement, which yields this value as the result; the axes of the node are no longer read."""
         op = self.op
         op.scope.release(*op.node.input[1:])
         last = list(op.nodes[-1].output) if op.nodes else []
@@ -142,12 +142,14 @@ _OF_NOTHING: Mapping[str, float] = {
     "ReduceSum": 0,
     "ReduceSumSquare": 0,
 }
-"""What reducing no values gives, by the pages of the operators from opset 18 on (ReduceMax and ReduceMin from 20 on);
-types without infinity have their largest or smallest number instead. The mean of nothing is undefined."""
+"""The result of reducing no values, by the operators' pages from opset 18 on (ReduceMax and ReduceMin from 20 on).
+
+Types without infinity have their largest or smallest number instead. The mean of no values is undefined.
+"""
 
 
 def _of_nothing(op: Writer) -> Written | None:
-    """The constant result for data without elements, if all sizes of the result are known."""
+    """The constant result of data without elements, if all sizes of the result are known."""
     shape = op.shape(0)
     if not shape or 0 not in shape:
         return None
@@ -172,7 +174,7 @@ def _write_keepdims(op: Writer) -> Written | None:
 
 
 def _reduce_nothing(op: Writer) -> Written | None:
-    """A reduction of a scalar, or of no axes, is its elementwise step."""
+    """Replace a reduction of a scalar, or over no axes, by its elementwise step."""
     is_scalar = op.shape(0) == ()
     return elementwise(op.node, op.scope) if is_scalar or _Reduction(op).reduces_nothing else None
 
@@ -196,20 +198,20 @@ def _list_axes(op: Writer) -> Written | None:
 
 
 def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | None:
-    """Keep the reduced dimensions and remove them afterwards, or drop them and add them again."""
+    """Keep the reduced dimensions and remove them afterwards, or drop them and restore them."""
     reduction = _Reduction(op)
     if reduction.reduces_nothing or reduction.keepdims == keepdims:
         return None
     axes = reduction.all_axes()
     if not axes or (last == "Reshape" and len(axes) != op.rank(0)):
         return None
-    between = reduction.add(op.input(0), axes, keepdims, "kept" if keepdims else "dropped")
-    places = op.integers((), "shape") if last == "Reshape" else op.integers(axes, "axes")
-    return reduction.yields(op.add(last, between, places))
+    reduced = reduction.add(op.input(0), axes, keepdims, "kept" if keepdims else "dropped")
+    operand = op.integers((), "shape") if last == "Reshape" else op.integers(axes, "axes")
+    return reduction.yields(op.add(last, reduced, operand))
 
 
 def _one_by_one(op: Writer) -> Written | None:
-    """Reduce one dimension after the other, the last first, so that the others keep their numbers."""
+    """Reduce one dimension after the other; starting from the last keeps the numbers of the others."""
     reduction = _Reduction(op)
     is_truncated = op.node.op_type == "ReduceMean" and op.scope.element_type(op.input(0)) in _INTEGERS
     if op.node.op_type not in _CHAINABLE or reduction.reduces_nothing or is_truncated:
@@ -224,7 +226,7 @@ def _one_by_one(op: Writer) -> Written | None:
 
 
 def _top(op: Writer) -> Written | None:
-    """The first of sorted integers, along one dimension after the other."""
+    """The maximum or minimum of integers by TopK, along one dimension after the other."""
     largest = int(op.node.op_type == "ReduceMax")
 
     def over(value: str, axis: int, size: int) -> str:
@@ -235,7 +237,7 @@ def _top(op: Writer) -> Written | None:
 
 
 def _running_sum(op: Writer) -> Written | None:
-    """The last of the running sums of integers, along one dimension after the other."""
+    """The sum of integers as the last running sum, along one dimension after the other."""
 
     def over(value: str, axis: int, size: int) -> str:
         places = [op.integers([number], "place") for number in (size - 1, size, axis)]
@@ -246,7 +248,7 @@ def _running_sum(op: Writer) -> Written | None:
 
 
 def _infinity_apart(op: Writer) -> Written | None:
-    """The largest value, or negative infinity if all values are; some runtimes start from a finite number."""
+    """Handle negative infinity apart, since ReduceMax of some runtimes starts from a finite number."""
     reduction = _Reduction(op)
     element_type = op.element_type(0)
     dtype = tensor_dtype_to_np_dtype(element_type)
@@ -263,7 +265,7 @@ def _infinity_apart(op: Writer) -> Written | None:
 
 
 def _along_each(op: Writer, over: Callable[[str, int, int], str]) -> Written | None:
-    """Reduce signed integers along one dimension after the other, each of a known size that is not 0."""
+    """Reduce signed integers along one dimension after the other; their sizes have to be known and not 0."""
     reduction = _Reduction(op)
     is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
     if not is_signed or op.scope.target_opset < _WHOLE_NUMBERS_FROM:
@@ -284,20 +286,20 @@ def _along_each(op: Writer, over: Callable[[str, int, int], str]) -> Written | N
 def _in_double(op: Writer) -> Written | None:
     """Compute wide integers in double and cast back, which truncates as the specification does.
 
-    Double holds every 32-bit integer, so the largest and smallest are right as well.
+    Double holds every 32-bit integer, so maximum and minimum are right as well.
     """
     narrow = _WIDE_INTEGERS if op.node.op_type in _ROUNDED else _HELD_BY_DOUBLE if op.node.op_type in _PICKING else ()
     return _in_type(op, TensorProto.DOUBLE, narrow)
 
 
 def _in_float(op: Writer) -> Written | None:
-    """Compute in float what it holds exactly; logarithms, roots and means of wide integers as precisely as it can."""
+    """Compute in float: narrow types exactly; logarithms, roots and means of wide integers as precisely as it can."""
     narrow = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
     return _in_type(op, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if op.node.op_type in _ROUNDED else ())))
 
 
 def _in_int64(op: Writer) -> Written | None:
-    """Compute sums, products and extremes of unsigned 32-bit integers in 64 bits."""
+    """Compute sums, products, maxima and minima of unsigned 32-bit integers in 64 bits."""
     exact = op.node.op_type in _ADDING or op.node.op_type in _PICKING
     return _in_type(op, TensorProto.INT64, (TensorProto.UINT32,) if exact else ())
 
@@ -324,7 +326,7 @@ REMEDIES: Sequence[Remedy] = (
     Remedy("its elementwise step", _reduce_nothing),
     Remedy("axes left out", _leave_axes_out, _AXES),
     Remedy("axes listed", _list_axes, _AXES),
-    # One axis a node needs the others kept, so Squeeze stands before it and may change that all axes are reduced.
+    # "one axis a node" needs keepdims=1. So Squeeze comes before it, and counts as altering whether all are reduced.
     Remedy(
         "Squeeze after it",
         partial(_change_dimensions, keepdims=1, last="Squeeze"),
@@ -343,17 +345,16 @@ REMEDIES: Sequence[Remedy] = (
 )
 """Other ways to write a reduction with the same operator, in the order in which they are tried."""
 
-
 RANGE_KEEPING: Sequence[Remedy] = (
     Remedy("its elementwise step", _reduce_nothing),
     Remedy("TopK in place of it", _top),
     Remedy("CumSum in place of it", _running_sum),
 )
-"""Remedies that do not overflow where the operator does."""
+"""Remedies that do not overflow although the operator does."""
 
 CASTS: Sequence[Remedy] = (
     Remedy("computed in double", _in_double),
     Remedy("computed in float", _in_float),
     Remedy("computed in int64", _in_int64),
 )
-"""Remedies for the element type, tried after the rules, which know what each type needs."""
+"""Remedies by another element type; tried after the rules, which know what each type needs."""

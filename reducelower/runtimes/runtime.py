@@ -1,4 +1,4 @@
-"""A runtime: what it reads and what is known of it; several can be combined into one."""
+"""A runtime: the opset versions it reads, and the facts about it; several can be combined into one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Runtime:
     """The content of a target file.
 
     Attributes:
-        name: what the runtime is called on the command line.
+        name: its name on the command line.
         version: version that the facts are about.
         about: what it is, in a sentence.
         reads: opset versions it reads.
-        prefer: opset version that a model is brought to where its own will not do.
-        facts: what it gets wrong or does not take.
-        rules: rule book tried before the others there; empty for none in particular.
-        ir_version: newest IR version it reads; None where that is no matter.
-        ml: newest version of the domain ``ai.onnx.ml`` it reads; None where that is no matter.
-        members: the runtimes that it stands for, where it is several at once; see `combined`.
+        prefer: opset version that a model is converted to if its own does not do.
+        facts: what it gets wrong or refuses.
+        rules: rule book to try before the others; empty for none in particular.
+        ir_version: newest IR version it reads; None if it does not matter.
+        ml: newest version of the domain ``ai.onnx.ml`` it reads; None if it does not matter.
+        members: the runtimes that are combined in it, if any; see `combined`.
         measures: what was measured: ``operators`` if onnx's node tests ran there; empty for reductions and their parts.
-        note: a sentence where the facts are not about this very version; empty otherwise.
+        note: a sentence if the facts are about another version; empty otherwise.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Runtime:
         return self.measures == "operators"
 
     def __repr__(self) -> str:
-        """One line: which version, and how much is known of it; in full that is many screens."""
+        """The version and the number of facts; all of them would fill many screens."""
         return f"<{self}: {counted(len(self.facts), 'fact')}>"
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Runtime:
 
     def facts_about(self, op_type: str, opset: int) -> tuple[Fact, ...]:
         """The facts that may be true of nodes of an operator at an opset version."""
-        if op_type not in self._about:  # a search for a form asks for the same few at many opset versions
+        if op_type not in self._about:  # the search for a form asks about the same operators at many opset versions
             self._about[op_type] = [fact for fact in self.facts if fact.is_about(op_type)]
         return tuple(fact for fact in self._about[op_type] if fact.concerns(op_type, opset))
 
@@ -69,26 +69,26 @@ class Runtime:
     def _about(self) -> dict[str, list[Fact]]:
         return {}
 
-    def against(self, way: str, op_type: str) -> tuple[Fact, ...]:
-        """The facts that exclude this way for nodes of an operator, because it is no better."""
-        failing = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
-        return tuple(fact for fact in failing if way in fact.not_by)
+    def facts_against(self, form: str, op_type: str) -> tuple[Fact, ...]:
+        """The facts about an operator that exclude an equivalent form, because it is no better."""
+        failures = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
+        return tuple(fact for fact in failures if form in fact.not_by)
 
     def refuses_added(self, op_type: str) -> bool:
-        """Whether the runtime does not run nodes of an operator that the tool adds, whatever they are."""
-        about = (fact for fact in self.facts if op_type in fact.operators and fact.outcome in ("absent", "refused"))
-        return any(not fact.when.conditions or fact.when == When(made=True) for fact in about)
+        """Whether the runtime runs no node of an operator that a conversion adds."""
+        refusals = (fact for fact in self.facts if op_type in fact.operators and fact.outcome in ("absent", "refused"))
+        return any(not fact.when.conditions or fact.when == When(made=True) for fact in refusals)
 
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
-        """Sentences about wrong shapes of model outputs with these ranks.
+        """Sentences about wrong shapes of model outputs with these ranks, None where unknown.
 
-        A rank is None if unknown; ranks are not asked for if there is no such fact.
+        The ranks are iterated only if there is such a fact.
         """
-        found = [fact for fact in self.facts if fact.outcome == "misshapen"]
-        known = set(ranks) if found else set()
+        facts = [fact for fact in self.facts if fact.outcome == "misshapen"]
+        known = set(ranks) if facts else set()
         return tuple(
-            f"on {self}: {fact.told}"
-            for fact in found
+            f"on {self}: {fact.sentence}"
+            for fact in facts
             if fact.when.rank_out is None or any(rank in fact.when.rank_out for rank in known)
         )
 

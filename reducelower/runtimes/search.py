@@ -1,4 +1,4 @@
-"""Find the facts about a runtime that are true of a node, and the ways to avoid them."""
+"""Find the facts about a runtime that are true of a node, and the remedies that may avoid them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written, once_more
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written, rewrite
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
-__all__ = ["Misfit", "has_ways", "misfit", "ways_out"]
+__all__ = ["Misfit", "has_remedies", "misfit", "remedies_for"]
 
 _OVERFLOWING_BODIES = {
     "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
     "ReduceLogSum": "all that can stand for ReduceLogSum adds up first, which overflows where the logarithm does not.",
 }
-"""Operators whose body in the specification is the last resort, and the caveat then.
+"""Operators whose body in the specification is the last resort, with the caveat of using it.
 
-That of ReduceLogSumExp never is: it overflows for values that are common, and every kernel subtracts the maximum.
+The body of ReduceLogSumExp is never used: it overflows for common values, and every kernel subtracts the maximum.
 """
 
-
 _EXCUSABLE = frozenset({"overflows", "elsewhere"})
-"""Outcomes of nodes that stay, and are told, if nothing avoids them."""
+"""Outcomes with which a node may stay, and is reported, if no remedy avoids them."""
 
 _FAILURES: Mapping[Is, str] = {
     "wrong": "its result is wrong",
@@ -51,7 +50,9 @@ _FAILURES: Mapping[Is, str] = {
 class Misfit:
     """A node that comes out wrong on a runtime or is refused there.
 
-    The facts are those that are true of it, none where what they ask for is not known.
+    Attributes:
+        facts: the facts that are true of it.
+        unknown: why a fact cannot be decided, if one of them depends on something unknown.
     """
 
     facts: tuple[Fact, ...]
@@ -60,7 +61,7 @@ class Misfit:
     @property
     def says(self) -> str:
         """What is wrong with the node, for people."""
-        return self.facts[0].told if self.facts else str(self.unknown)
+        return self.facts[0].sentence if self.facts else str(self.unknown)
 
     @property
     def overflows(self) -> bool:
@@ -68,29 +69,29 @@ class Misfit:
         return any(fact.outcome == "overflows" for fact in self.facts)
 
     def excuses(self, op_type: str) -> tuple[str, ...]:
-        """What may stay if nothing avoids it, for people: large values that go wrong, and what runs elsewhere."""
+        """Sentences about what may stay if no remedy avoids it."""
         return tuple(
-            f"{op_type}: {fact.told}" if fact.outcome == "elsewhere" else fact.told
+            f"{op_type}: {fact.sentence}" if fact.outcome == "elsewhere" else fact.sentence
             for fact in self.facts
             if fact.outcome in _EXCUSABLE
         )
 
     @property
     def is_excusable(self) -> bool:
-        """Whether any of it may stay if nothing avoids it."""
+        """Whether any of it may stay if no remedy avoids it."""
         return any(fact.outcome in _EXCUSABLE for fact in self.facts)
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it runs, but not on the hardware that is meant."""
+        """Whether it runs on other hardware than intended."""
         return any(fact.outcome == "elsewhere" for fact in self.facts)
 
     def without_excusable(self) -> Misfit:
-        """The rest of the misfit if that is accepted."""
+        """The rest of the misfit if what may stay is accepted."""
         return Misfit(tuple(fact for fact in self.facts if fact.outcome not in _EXCUSABLE), self.unknown)
 
     def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
-        """The refusal if no way works."""
+        """The refusal if no remedy works."""
         if not self.facts and self.unknown is not None:
             return self.unknown
         last = f"; the last way tried was {reasons[-1]}" if reasons else ""
@@ -102,48 +103,46 @@ class Misfit:
 def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
     """The facts that are true of a node written for the target's opset version; None if none is."""
     features = Features(node, scope)
-    found = []
+    true = []
     unknown = None
     for fact in facts:
         try:
             if fact.when.matches(features) and not (fact.outcome == "overflows" and features.reads_nothing):
-                found.append(fact)
+                true.append(fact)
         except RefusedError as refused:
-            # Of other operators what is not known is taken to be right: an element type that nothing states comes from
-            # an operator of another domain, and every node behind it would be refused.
+            # Operators other than reductions count as right if a fact about them cannot be decided. Otherwise, behind
+            # an operator of another domain, whose element type is unknown, every node would be refused.
             unknown = refused if node.op_type in REDUCTIONS else None
-    return Misfit(tuple(found), unknown) if found or unknown is not None else None
+    return Misfit(tuple(true), unknown) if true or unknown is not None else None
 
 
-def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
-    """What may be tried in place of a node, the least intrusive first, without what was tried there and is no better.
+def remedies_for(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+    """The remedies to try for a node, the least intrusive first, without those that were measured to be no better.
 
-    Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
+    If values overflow, these are only the ones that keep values in range: the rules made for that, or a wider type.
     """
-    if any(fact.holds_of_any_form and fact.outcome not in _EXCUSABLE for fact in found.facts):
+    if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in found.facts):
         return
     seen = set().union(*(fact.not_by for fact in found.facts))
-    # One fact after the other: what does nothing about the first only defers it.
-    asked = [name for fact in found.facts[:1] for name, _ in fact.when.conditions]
-    for way in _ways(node, scope, found, rules, runtime):
-        # What one book says of an operator another may say as well.
-        if way.name not in seen and (not found.facts or way.may_help(asked)):
-            seen.add(way.name)
-            yield way
+    # Facts are avoided one after the other. A remedy that does nothing about the first only defers it.
+    conditions = [name for fact in found.facts[:1] for name, _ in fact.when.conditions]
+    for remedy in _candidates(node, scope, found, rules, runtime):
+        # Several books may have the same rule.
+        if remedy.name not in seen and (not found.facts or remedy.may_help(conditions)):
+            seen.add(remedy.name)
+            yield remedy
 
 
 @cache
-def has_ways(op_type: str) -> bool:
-    """Whether anything may be tried in place of nodes of an operator."""
-    if op_type in REDUCTIONS or op_type in FORMS:
-        return True
-    return decompose.is_expressible(op_type)
+def has_remedies(op_type: str) -> bool:
+    """Whether there are remedies for nodes of an operator, besides those for constants."""
+    return op_type in REDUCTIONS or op_type in FORMS or decompose.is_expressible(op_type)
 
 
-def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+def _candidates(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
     if not found.overflows:
         yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
-    if not has_ways(node.op_type):
+    if not has_remedies(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
         forms = FORMS.get(node.op_type, ())
@@ -156,7 +155,7 @@ def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: R
     yield from RANGE_KEEPING if found.overflows else REMEDIES
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
-    # float16 overflows first of all where float does not; the others gain no range.
+    # Only float16 gains range by a cast: it overflows long before float does.
     if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         yield from (*CASTS, *PRODUCTS)
     if not found.overflows and node.op_type != "ReduceLogSumExp":
@@ -164,7 +163,7 @@ def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: R
 
 
 def _books(rules: Rules, runtime: Runtime) -> list[Rules]:
-    """The books whose rules keep values in range, the user's own first, then the one that the runtime is better at."""
+    """The books whose rules keep values in range: the user's own, then the one that suits the runtime, then others."""
     own = [] if rules.book.name in ("spec", "stable", "core", "portable") else [rules]
     names = sorted(("stable", "core", "portable"), key=lambda name: name != runtime.rules)
     return [*own, *map(Rules, names)]
@@ -180,7 +179,7 @@ def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Remedy]:
 
 
 def _value(op: Writer) -> Written | None:
-    """The result as a constant, if it depends on constants alone."""
+    """Replace the node by a constant, if its result depends on constants alone."""
     value = op.scope.constant(op.node.output[0]) if len(op.node.output) == 1 else None
     if value is None:
         return None
@@ -189,7 +188,7 @@ def _value(op: Writer) -> Written | None:
 
 
 def _store_operands(op: Writer) -> Written | None:
-    """Read operands that are computed from constants alone, such as an Identity of a weight, as initializers."""
+    """Replace operands that are computed from constants alone, such as an Identity of a weight, by initializers."""
     inputs, scope = op.node.input, op.scope
     values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in inputs]
     if all(value is None for value in values):
@@ -199,7 +198,7 @@ def _store_operands(op: Writer) -> Written | None:
         for name, value in zip(inputs, values, strict=True)
     ]
     scope.release(*(name for name, value in zip(inputs, values, strict=True) if value is not None))
-    return once_more(op, *operands)
+    return rewrite(op, *operands)
 
 
 def _other_operators(op: Writer) -> Written:

@@ -1,9 +1,8 @@
-"""Make dataclasses from the tables of a TOML file; errors say where they are.
+"""Make dataclasses from the tables of a TOML file; errors say where the fault is.
 
-What a file may say is what the dataclasses say: their fields are its keys, their types are what is taken. The libraries
-that do this were measured: cattrs takes ``"no"`` for true and 1 for ``"1"`` without a word, msgspec passes over
-a misspelt key of a dataclass, none offers the key that was meant, and each takes three to six times as long to import
-as tomllib.
+The dataclasses define the format: their fields are its keys, with the types of the fields. Libraries that do this were
+tried: cattrs silently accepts ``"no"`` for true and 1 for ``"1"``, msgspec ignores a misspelt key of a dataclass, none
+suggests the right key, and each takes three to six times as long to import as tomllib.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from reducelower.runtimes.ranges import Ranges, Versions
 __all__ = ["HINT", "KEY", "structure"]
 
 KEY = "key"
-"""Metadata of a field: its key in the file, if that is not a Python name."""
+"""Metadata of a field: its key in the file, if that cannot be a name in Python."""
 
 HINT = "hint"
 """Metadata of a field: what to write if it is missing."""
@@ -31,14 +30,14 @@ Made = TypeVar("Made")
 
 
 def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: str = "") -> Made:
-    """A dataclass from a table at some place in a file.
+    """A dataclass from a table at a place in a file.
 
     A field is of a plain type, a `Literal`, a `Ranges` or `Versions` (which are text in the file), another dataclass, a
-    mapping or tuple of one, or a frozenset of texts. What is `Annotated` with a function is checked by it: it returns
-    what is wrong with a text, or nothing.
+    mapping or tuple of one, or a frozenset of texts. A text may be `Annotated` with a function that returns what is
+    wrong with it, or an empty text.
 
     Raises:
-        TargetError: the table says something that the dataclass does not.
+        TargetError: the table has an unknown key, lacks a required one, or has a value of another type.
     """
     by_key = {field.metadata.get(KEY, field.name): field for field in fields(kind)}  # type: ignore[arg-type]
     for key in table:
@@ -46,15 +45,15 @@ def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: st
             hint = did_you_mean(key, sorted(by_key)) or f"; there are {', '.join(sorted(by_key))}"
             raise TargetError(f"a target file has no such key{hint}", source, _inside(place, key))
     types = _types(kind)  # type: ignore[arg-type]  # a class is hashable
-    found = {}
+    values = {}
     for key, field in by_key.items():
         where = _inside(place, key)
         if key in table:
-            found[field.name] = _value(types[field.name], table[key], source, where)
+            values[field.name] = _value(types[field.name], table[key], source, where)
         elif field.default is field.default_factory is MISSING:
             raise TargetError("; ".join(["is missing", *filter(None, [field.metadata.get(HINT)])]), source, where)
     try:
-        return kind(**found)
+        return kind(**values)
     except ValueError as error:
         raise TargetError(str(error), source, place) from None
 
@@ -68,58 +67,58 @@ def _inside(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def _value(kind: Any, given: Any, source: str, place: str) -> Any:
+def _value(kind: Any, value: Any, source: str, place: str) -> Any:
     check = None
     if get_origin(kind) in (Union, UnionType):
         (kind,) = (each for each in get_args(kind) if each is not NoneType)
     if get_origin(kind) is Annotated:
         kind, check = get_args(kind)
     if is_dataclass(kind) and kind not in _FROM_TEXT:
-        _must_be(dict, given, source, place)
-        return structure(kind, given, source, place)  # type: ignore[arg-type]
+        _must_be(dict, value, source, place)
+        return structure(kind, value, source, place)  # type: ignore[arg-type]
     origin = get_origin(kind)
     if origin is Literal:
-        if given not in get_args(kind):
-            raise TargetError(f"is {given!r}; it must be one of {', '.join(get_args(kind))}", source, place)
-        return given
+        if value not in get_args(kind):
+            raise TargetError(f"is {value!r}; it must be one of {', '.join(get_args(kind))}", source, place)
+        return value
     if origin is tuple:
-        return _each(get_args(kind)[0], given, source, place)
+        return _each(get_args(kind)[0], value, source, place)
     if origin is dict:
-        _must_be(dict, given, source, place)
+        _must_be(dict, value, source, place)
         inner = get_args(kind)[1]
-        return {key: _value(inner, value, source, f"{place}.{key}") for key, value in given.items()}
+        return {key: _value(inner, each, source, f"{place}.{key}") for key, each in value.items()}
     if origin is frozenset:
-        if not isinstance(given, list) or not all(isinstance(value, str) for value in given):
-            raise TargetError(f"is {given!r}; it must be a list of strings", source, place)
-        return frozenset(_value(get_args(kind)[0], value, source, place) for value in given)
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise TargetError(f"is {value!r}; it must be a list of strings", source, place)
+        return frozenset(_value(get_args(kind)[0], each, source, place) for each in value)
     if kind in _FROM_TEXT:
-        return _parsed(kind, given, source, place)
-    _must_be(kind, given, source, place)
-    if check is not None and (wrong := check(given)):
+        return _parsed(kind, value, source, place)
+    _must_be(kind, value, source, place)
+    if check is not None and (wrong := check(value)):
         raise TargetError(wrong, source, place)
-    return given
+    return value
 
 
-def _each(kind: Any, given: Any, source: str, place: str) -> tuple[Any, ...]:
-    if not isinstance(given, list) or not all(isinstance(value, dict) for value in given):
-        raise TargetError(f"is {given!r}; it must be a list of tables", source, place)
-    return tuple(_value(kind, value, source, f"{place} {number}") for number, value in enumerate(given, 1))
+def _each(kind: Any, value: Any, source: str, place: str) -> tuple[Any, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise TargetError(f"is {value!r}; it must be a list of tables", source, place)
+    return tuple(_value(kind, each, source, f"{place} {number}") for number, each in enumerate(value, 1))
 
 
-def _parsed(kind: Any, given: Any, source: str, place: str) -> Any:
+def _parsed(kind: Any, value: Any, source: str, place: str) -> Any:
     """A range, which may be written as a single number."""
-    text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
-        raise TargetError(f'is {given!r}; write a range such as "{_FROM_TEXT[kind]}"', source, place)
+        raise TargetError(f'is {value!r}; write a range such as "{_FROM_TEXT[kind]}"', source, place)
     try:
         return kind.parse(text)
     except ValueError as error:
         raise TargetError(str(error), source, place) from None
 
 
-def _must_be(kind: type, given: object, source: str, place: str) -> None:
-    if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
-        raise TargetError(f"is {given!r}; it must be {_KINDS[kind]}", source, place)
+def _must_be(kind: type, value: object, source: str, place: str) -> None:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TargetError(f"is {value!r}; it must be {_KINDS[kind]}", source, place)
 
 
 _FROM_TEXT: Mapping[Any, str] = {Ranges: "13-17", Versions: "1.14-1.16"}

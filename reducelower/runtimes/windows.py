@@ -8,22 +8,22 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.runtimes.remedies import Remedy, Written, once_more
+from reducelower.runtimes.remedies import Remedy, Written, rewrite
 
 __all__ = ["WINDOWS"]
 
 _PADS_AS_INPUT = 11
-"""Opset version from which Pad takes its pads as an input."""
+"""Opset version from which on Pad takes its pads as an input."""
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 def _state_pads(op: Writer) -> Written | None:
-    """State the pads that auto_pad means, if all sizes are known."""
+    """Replace auto_pad by the pads that it stands for, if all sizes are known."""
     upper = op.attribute("auto_pad", "NOTSET") == "SAME_UPPER"
     if not upper and op.attribute("auto_pad", "NOTSET") != "SAME_LOWER":
         return None
-    sizes, kernel = _known(op.shape(0)), _kernel(op)
+    sizes, kernel = _spatial_sizes(op.shape(0)), _kernel(op)
     if sizes is None or kernel is None:
         return None
     ones = [1] * len(kernel)
@@ -35,33 +35,33 @@ def _state_pads(op: Writer) -> Written | None:
         if op.node.op_type == "ConvTranspose":
             total = stride * (size - 1) + more + reach - size * stride
             if total < 0:
-                return None  # The page of the operator does not say what then.
+                return None  # The operator's page does not define this case.
         else:
             total = max((-(size // -stride) - 1) * stride + reach - size, 0)
         begins.append(total // 2 if upper else total - total // 2)
         ends.append(total - begins[-1])
     kept = _without(op.node, "auto_pad", "pads", "ceil_mode")
-    return once_more(op, *op.node.input, copied=kept, pads=[*begins, *ends])
+    return rewrite(op, *op.node.input, copied=kept, pads=[*begins, *ends])
 
 
-def _say_valid(op: Writer) -> Written | None:
-    """Say by auto_pad that nothing is padded, in place of pads that are zero."""
+def _state_valid(op: Writer) -> Written | None:
+    """Replace pads of zero by auto_pad VALID."""
     if op.attribute("auto_pad", "NOTSET") != "NOTSET" or any(op.attribute("pads", ())) or op.attribute("ceil_mode", 0):
         return None
-    kept = _without(op.node, "auto_pad", "pads", "ceil_mode")
-    return once_more(op, *op.node.input, copied=kept, auto_pad="VALID")
+    attributes = _without(op.node, "auto_pad", "pads", "ceil_mode")
+    return rewrite(op, *op.node.input, copied=attributes, auto_pad="VALID")
 
 
 def _negate_before(op: Writer) -> Written | None:
-    """Negate the data twice beforehand, so that what computes them is not taken into the node."""
+    """Negate the data twice beforehand, so that a runtime does not fuse the node with the one that computes them."""
     if op.scope.element_type(op.input(0)) not in _FLOATS:
         return None
     data = op.add("Neg", op.add("Neg", op.input(0), tail="opposite"), tail="apart")
-    return once_more(op, data, *op.node.input[1:])
+    return rewrite(op, data, *op.node.input[1:])
 
 
 def _pad_before(op: Writer) -> Written | None:
-    """Pad the data beforehand, if padding counts like any other value."""
+    """Pad the data beforehand, if padded values count like any others."""
     pads, element_type = op.attribute("pads", ()), op.scope.element_type(op.input(0))
     counts = op.node.op_type == "Conv" or (
         op.attribute("count_include_pad", 0) and not op.attribute("ceil_mode", 0)
@@ -71,11 +71,11 @@ def _pad_before(op: Writer) -> Written | None:
     if not any(pads) or not counts or element_type not in _FLOATS:
         return None
     half = len(pads) // 2
-    places = op.integers([0, 0, *pads[:half], 0, 0, *pads[half:]], "pads")
+    amounts = op.integers([0, 0, *pads[:half], 0, 0, *pads[half:]], "pads")
     value = op.constant(-np.inf if op.node.op_type == "MaxPool" else 0, element_type, "pad")
-    padded = op.add("Pad", op.input(0), places, value, tail="padded")
-    kept = _without(op.node, "auto_pad", "pads", "count_include_pad")
-    return op.yields(op.node.op_type, padded, *op.node.input[1:], copied=kept), max(
+    padded = op.add("Pad", op.input(0), amounts, value, tail="padded")
+    attributes = _without(op.node, "auto_pad", "pads", "count_include_pad")
+    return op.yields(op.node.op_type, padded, *op.node.input[1:], copied=attributes), max(
         op.scope.target_opset, _PADS_AS_INPUT
     )
 
@@ -85,11 +85,11 @@ def _state_strides(op: Writer) -> Written | None:
     kernel = op.attribute("kernel_shape")
     if op.attribute("strides") or not kernel:
         return None
-    return once_more(op, *op.node.input, strides=[1] * len(kernel))
+    return rewrite(op, *op.node.input, strides=[1] * len(kernel))
 
 
 def _copy_after(op: Writer) -> Written:
-    """Let an Identity yield its result."""
+    """Copy the result by an Identity."""
     result = op.add(op.node.op_type, *op.node.input, tail="result", copied=op.node.attribute)
     return op.yields("Identity", result), op.scope.target_opset
 
@@ -98,11 +98,11 @@ def _kernel(op: Writer) -> Sequence[int] | None:
     stated: Sequence[int] | None = op.attribute("kernel_shape")
     if stated is not None or len(op.node.input) < 2:
         return stated
-    return _known(op.shape(1))
+    return _spatial_sizes(op.shape(1))
 
 
-def _known(shape: Sequence[int | None] | None) -> list[int] | None:
-    """The sizes along which windows move; None unless all are known."""
+def _spatial_sizes(shape: Sequence[int | None] | None) -> list[int] | None:
+    """The sizes after batch and channels; None unless all are known."""
     sizes = [size for size in (shape or ())[2:] if size is not None]
     return sizes if shape is not None and len(sizes) == len(shape) - 2 else None
 
@@ -113,7 +113,7 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
 
 _STRIDES_STATED = Remedy("strides stated", _state_strides)
 _PADS_STATED = Remedy("pads stated", _state_pads, ("attributes",))
-_VALID = Remedy("auto_pad VALID in place of no pads", _say_valid, ("attributes",))
+_VALID = Remedy("auto_pad VALID in place of no pads", _state_valid, ("attributes",))
 _NEGATED = Remedy("Neg twice before it", _negate_before, ("after",))
 _PAD_BEFORE = Remedy("Pad before it", _pad_before, ("attributes", "uneven"))
 _IDENTITY_AFTER = Remedy("Identity after it", _copy_after)

@@ -9,7 +9,7 @@ import pytest
 
 from reducelower import Target, check, load_runtime
 from reducelower.runtimes import TargetError, shipped_names
-from reducelower.runtimes.names import target_named, unknown
+from reducelower.runtimes.names import no_such_target, target_named
 from tests.runtimes.test_shipped import reduction
 
 TYPED = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
@@ -33,7 +33,7 @@ def test_every_name_means_a_target_that_there_is() -> None:
     from reducelower.runtimes import names
 
     assert set(names._ALIASES) <= set(shipped_names())
-    assert not set(names._MEANT) & set(shipped_names())
+    assert not set(names._TARGETS) & set(shipped_names())
 
 
 @pytest.mark.parametrize("written", TYPED["versions"])
@@ -58,4 +58,4 @@ def test_an_alias_is_spelled_in_any_case_and_with_either_dash() -> None:
 
 
 def test_what_is_unknown_is_told_in_a_sentence() -> None:
-    assert unknown(["a", "b"]).startswith("no target has this name; there are a, b. ")
+    assert no_such_target(["a", "b"]).startswith("no target has this name; there are a, b. ")

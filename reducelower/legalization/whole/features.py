@@ -74,7 +74,7 @@ def _without_features(document: Document, runtime: Runtime | None) -> Changed:
         return Changed(document)
     opset = opset_of(document.message)
     facts = [fact for fact in runtime.facts if fact.opsets is None or opset in fact.opsets]
-    return _without(document, [(name, f"on {runtime}", fact.told) for fact in facts for name in sorted(fact.model)])
+    return _without(document, [(name, f"on {runtime}", fact.sentence) for fact in facts for name in sorted(fact.model)])
 
 
 def inlined(document: Document) -> Changed:
