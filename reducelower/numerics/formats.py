@@ -1,4 +1,4 @@
-"""Float formats: what rules scale by, and may sum."""
+"""Float formats: the powers of two that rules scale by, and the largest that they may sum."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Format:
     Attributes:
         precision: significant bits, including the hidden one.
         exponent: exponent of the largest power of two; in IEEE 754 the smallest normal number has 1 - exponent.
-        lower: exponent of the smallest power of two to scale by. It is above the smallest normal number by a margin, so
-            that one less is not flushed to zero, and near enough to it for the square of the rest to be representable.
-        summable: exponent of a power of two of which 2**32 can be summed; 0 if the format is too narrow for that.
+        lower: exponent of the smallest power of two to scale by. It is so far above the smallest normal number that
+            half of it is not flushed to zero, and so near that the square of the rest is representable.
+        summable: exponent of a power of two, 2**32 of which can be summed; 0 if the format is too narrow for that.
     """
 
     precision: int

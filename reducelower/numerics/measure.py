@@ -46,8 +46,9 @@ class Difference:
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
         outside: number of values outside the tolerance.
         lost: how many of those are finite on the left, and infinite, NaN or underflown to zero on the right.
-        gained: how many of those are infinite or NaN on the left and finite on the right, or NaN and then infinite.
-        elements: their positions, as a mask of the arrays' shape; None if there are none.
+        gained: how many of those are infinite or NaN on the left and finite on the right, or NaN on the left and
+            infinite on the right.
+        elements: mask of the values outside the tolerance; None if there are none.
     """
 
     mismatch: str = ""
@@ -61,12 +62,12 @@ class Difference:
 
     @property
     def loses_range(self) -> bool:
-        """Whether every value outside exceeds the range of the right side."""
+        """Whether every value outside the tolerance is one that the right side loses."""
         return bool(self.outside) and self.lost == self.outside
 
     @property
     def gains_range(self) -> bool:
-        """Whether every value outside exceeds the range of the left side."""
+        """Whether every value outside the tolerance is one that the right side gains."""
         return bool(self.outside) and self.gained == self.outside
 
 
@@ -76,7 +77,7 @@ def is_float(array: Array) -> bool:
 
 
 def holds_special(values: Iterable[Any]) -> bool:
-    """Whether NaN or an infinity is among the floats of some arrays; what is no array counts as none."""
+    """Whether some arrays hold NaN or an infinity; values that are not arrays are ignored."""
     floats = (value for value in values if isinstance(value, np.ndarray) and is_float(value))
     return any(not np.isfinite(value.astype(np.float64)).all() for value in floats)
 
@@ -109,7 +110,7 @@ def _in_order(array: Array) -> npt.NDArray[np.uint64]:
 
 
 def ulp_distance(before: Array, after: Array) -> npt.NDArray[np.uint64]:
-    """Distance in units in the last place, as the number of values in between; meaningless for NaN."""
+    """Distance in units in the last place, by the order of the floats; meaningless for NaN."""
     left, right = _in_order(before), _in_order(after)
     return np.maximum(left, right) - np.minimum(left, right)
 
@@ -127,7 +128,7 @@ def element_type_of(value: Array) -> str:
 
 
 def exact_numbers(array: Array) -> Array:
-    """The array in a form that numpy can compare: bytes as text, floats of eight bits or fewer as float32."""
+    """The array in a form that numpy can compare: bytes as text, narrow floats as float32."""
     if array.dtype.kind in "OSUT":
         flat = [item.decode() if isinstance(item, bytes) else str(item) for item in array.ravel().tolist()]
         return np.array(flat, dtype=object).reshape(array.shape)
@@ -135,7 +136,7 @@ def exact_numbers(array: Array) -> Array:
 
 
 def identical(before: Array, after: Array) -> bool:
-    """Whether type, shape and bits are equal, which is the usual case; object arrays are never identical."""
+    """Whether type, shape and bits are equal, as in most comparisons; object arrays are never identical."""
     alike = before.dtype == after.dtype and not before.dtype.hasobject and before.shape == after.shape
     if not alike or not before.size:
         return alike
@@ -148,8 +149,8 @@ def measure(
 ) -> Difference:
     """Compare two arrays of one element type and shape, element by element.
 
-    `allowance` is an additional absolute error, for all or per element. `by_tensor` applies the relative bound to the
-    tensor's largest magnitude instead of the element's, for results that different runtimes computed differently.
+    `allowance` is another accepted absolute error, for all elements or for each. `by_tensor` applies the relative bound
+    to the tensor's largest magnitude instead of the element's, for results of different runtimes.
     """
     if identical(before, after):
         return Difference()
@@ -160,19 +161,19 @@ def measure(
     if not is_float(before):
         return _measure_exact(exact_numbers(before), exact_numbers(after), allowance)
     sides: tuple[Any, Any] = before.reshape(-1), after.reshape(-1)
-    stretches = [slice(start, start + _BLOCK) for start in range(0, max(before.size, 1), _BLOCK)]
-    largest = max(_largest(sides[0][part]) for part in stretches)
-    each = np.ndim(allowance) > 0
-    allowed: Any = np.broadcast_to(np.asarray(allowance), before.shape).reshape(-1) if each else allowance
+    slices = [slice(start, start + _BLOCK) for start in range(0, max(before.size, 1), _BLOCK)]
+    largest = max(_largest(sides[0][part]) for part in slices)
+    is_per_element = np.ndim(allowance) > 0
+    allowed: Any = np.broadcast_to(np.asarray(allowance), before.shape).reshape(-1) if is_per_element else allowance
     blocks = [
         _measure_block(
             sides[0][part],
             sides[1][part],
             tolerance,
-            allowed[part] if each else allowed,
+            allowed[part] if is_per_element else allowed,
             largest if by_tensor else None,
         )
-        for part in stretches
+        for part in slices
     ]
     worst = max(block.worst for block in blocks)
     distances = (
@@ -191,7 +192,7 @@ def measure(
 
 @dataclass(frozen=True)
 class _Block:
-    """What a stretch of two arrays gives: the largest distances of finite pairs, masks of the others, counts."""
+    """The comparison of one block: the largest distances of finite pairs, masks, and counts."""
 
     max_ulp: int
     worst: float
@@ -213,7 +214,7 @@ def _wide(dtype: np.dtype[Any]) -> Any:
 def _measure_block(
     before: Array, after: Array, tolerance: Tolerance, allowance: Array | float, largest: Any | None
 ) -> _Block:
-    """Compare stretches of two arrays; the relative bound applies to `largest`, if given, else to each magnitude."""
+    """Compare blocks of two arrays; the relative bound applies to `largest`, if given, else to each magnitude."""
     wide = _wide(before.dtype)
     left, right = before.astype(wide), after.astype(wide)
     finite = np.isfinite(left) & np.isfinite(right)
@@ -250,7 +251,7 @@ def _special_sentence(before: Array, after: Array, special: Array) -> str:
 
 
 def _error_sentence(before: Array, after: Array, outside: Array) -> str:
-    """The number of elements outside, and the one with the largest error."""
+    """The number of elements outside the tolerance, and the one with the largest error."""
     wide = _wide(before.dtype)
     left, right = (np.atleast_1d(side)[np.atleast_1d(outside)] for side in (before, after))
     with np.errstate(invalid="ignore", over="ignore"):
@@ -265,7 +266,7 @@ def _error_sentence(before: Array, after: Array, outside: Array) -> str:
 
 
 def first_place(mask: Array) -> tuple[int, ...]:
-    """The place of the first element of a mask that holds somewhere; (0,) in a mask of no axes."""
+    """The index of the first element where a mask is true; (0,) for a mask of rank 0."""
     return _place(int(np.argmax(mask)), mask)
 
 

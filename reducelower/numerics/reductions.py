@@ -1,4 +1,4 @@
-"""What a Reduce operator should give: its value in extended precision, and how far rounding may lead away from it.
+"""The right result of a Reduce operator, in extended precision, and how far rounding may move it.
 
 The formulas are those of the operator pages (https://onnx.ai/onnx/operators/), the error bounds the standard ones of
 floating-point summation (Higham, Accuracy and Stability of Numerical Algorithms, chapters 3 and 4).
@@ -24,7 +24,7 @@ _SAFETY = 4.0  # kernels add blocks, pairs or single values, and round exp and l
 
 @dataclass(frozen=True)
 class Reduction:
-    """What one Reduce node does; axes are None where it names none, and `noop` then means that it reduces nothing."""
+    """A Reduce node without its data; axes are None if it states none, and `noop` then means to reduce nothing."""
 
     op_type: str
     axes: tuple[int, ...] | None
@@ -32,12 +32,12 @@ class Reduction:
     noop: bool
 
     def axes_for(self, rank: int) -> tuple[int, ...]:
-        """The axes as numpy takes them."""
+        """The reduced axes for data of a rank, counted from the front."""
         return axes_for(self.axes, rank, noop=self.noop)
 
 
 def axes_for(axes: tuple[int, ...] | None, rank: int, *, noop: bool) -> tuple[int, ...]:
-    """The axes that are reduced, counted from the front; where none are named, all, or none at all."""
+    """The reduced axes, counted from the front; if none are stated, all of them, or with `noop` none."""
     if axes:
         return tuple(sorted({axis % rank for axis in axes}))
     return () if noop else tuple(range(rank))
@@ -45,17 +45,18 @@ def axes_for(axes: tuple[int, ...] | None, rank: int, *, noop: bool) -> tuple[in
 
 @dataclass(frozen=True)
 class Truth:
-    """The right result and what else may come out legitimately, per element.
+    """The right result and other legitimate results, per element.
 
     Attributes:
         value: the result in extended precision.
-        bound: how far rounding in the element type may lead away from it; infinite where the operator's page leaves
-            the result open or where cancellation leaves no digit.
+        bound: how far rounding in the element type may move it; infinite where the operator's page leaves the result
+            open, or where cancellation leaves no correct digit.
         largest: largest finite value of the element type.
-        order: where the order of the operations decides whether something overflows on the way.
-        specified: what the operator's own function body gives in its element types; None where it has no body.
-        specified_bound: rounding for that.
-        maximum_without_nan: for Max and Min with a NaN in reach, the other result that runtimes give; else None.
+        order: where the order of the operations decides whether an intermediate result overflows.
+        specified: the result of the operator's function body in its element types; None if it has no body.
+        specified_bound: how far rounding may move that.
+        maximum_without_nan: for ReduceMax and ReduceMin of data with a NaN, the result without it, which some runtimes
+            return; else None.
     """
 
     value: Array
@@ -71,7 +72,7 @@ class Truth:
         return self._near(result, self.value, self.bound)
 
     def is_as_specified(self, result: Array) -> Mask:
-        """Where a result is what the operator's function body gives."""
+        """Where a result is that of the operator's function body, up to rounding."""
         if self.specified is None or self.specified_bound is None:
             return np.zeros(self.value.shape, np.bool_)
         return self._near(result, self.specified, self.specified_bound)
@@ -103,29 +104,29 @@ def evaluate(reduction: Reduction, data: Array) -> Truth:
             is_exact = reduction.op_type in ("ReduceMax", "ReduceMin")
             bound = np.zeros_like(value) if is_exact else _added_in_double(value, count)
             if reduction.op_type.startswith("ReduceLog"):
-                bound = np.where(np.isfinite(value), bound, np.inf)  # no integer stands for it, and Cast leaves it open
+                bound = np.where(np.isfinite(value), bound, np.inf)  # no integer stands for it, nor does Cast define it
             if not is_exact:
-                on_the_way = value * count if reduction.op_type == "ReduceMean" else value
-                bound = np.where(_may_be_beyond(on_the_way, bound, data.dtype), np.inf, bound)
+                total = value * count if reduction.op_type == "ReduceMean" else value
+                bound = np.where(_may_overflow(total, bound, data.dtype), np.inf, bound)
             value = _rounded_like(value, data.dtype)
         if reduction.op_type == "ReduceMean" and not count:
             bound = np.full_like(value, np.inf)  # the operator page: undefined
         specified, specified_bound = _specified(reduction.op_type, data, axes, reduction.keepdims, count, eps)
         without = None
         if floats and reduction.op_type in ("ReduceMax", "ReduceMin") and np.isnan(wide).any():
-            # The operator pages do not say what a NaN does; kernels keep it or lose it, by its position.
+            # The operator pages do not define NaN; whether kernels keep it depends on its position.
             pick, worst = (np.max, -np.inf) if reduction.op_type == "ReduceMax" else (np.min, np.inf)
             without = pick(np.where(np.isnan(wide), worst, wide), axis=axes, keepdims=reduction.keepdims, initial=worst)
     return Truth(value, bound, largest, order, specified, specified_bound, without)
 
 
 def _added_in_double(value: Array, count: int) -> Array:
-    """How far a sum of integers may be off, since onnxruntime adds them up in double."""
+    """The error of a sum of integers in onnxruntime, which adds them in double."""
     return np.where(np.abs(value) > _EXACT, (count + 1) / _EXACT * np.abs(value), 0)
 
 
-def _may_be_beyond(value: Array, bound: Array, dtype: np.dtype[Any]) -> Mask:
-    """Where no integer of a type may be as large: what a kernel gives there, cut or wrapped, no page says."""
+def _may_overflow(value: Array, bound: Array, dtype: np.dtype[Any]) -> Mask:
+    """Where a value may exceed the range of an integer type; no page says whether kernels then saturate or wrap."""
     if dtype == np.bool_:
         return np.zeros(value.shape, np.bool_)
     info = np.iinfo(dtype)
@@ -133,7 +134,7 @@ def _may_be_beyond(value: Array, bound: Array, dtype: np.dtype[Any]) -> Mask:
 
 
 def _rounded_like(value: Array, dtype: np.dtype[Any]) -> Array:
-    """Integers cut the fraction, as ONNX's Cast does; an infinity from an empty Max or Min is the type's own limit."""
+    """Truncate, as ONNX's Cast to integers does; an infinity, from an empty Max or Min, becomes the type's limit."""
     if dtype == np.bool_:
         return np.asarray(value > 0).astype(np.longdouble)
     info = np.iinfo(dtype)
@@ -143,7 +144,7 @@ def _rounded_like(value: Array, dtype: np.dtype[Any]) -> Array:
 
 @dataclass(frozen=True)
 class _Reducer:
-    """The ten operators in extended precision: each returns value, error before the safety factor, order mask."""
+    """The ten operators in extended precision; each returns value, error bound before `_SAFETY`, and order mask."""
 
     data: Array
     axes: tuple[int, ...]
@@ -162,15 +163,15 @@ class _Reducer:
     def _summed(self, values: Array) -> tuple[Array, Array, Mask]:
         value = self._sum(values)
         magnitude = self._sum(np.where(np.isfinite(values), np.abs(values), 0))
-        # Values of one sign overflow in every order or in none; only cancellation makes the order matter.
+        # Without cancellation, the order of the additions does not matter for overflow.
         sides = self._sum(np.clip(values, None, 0)), self._sum(np.clip(values, 0, None))
         order = (magnitude > self.largest) & ~np.isnan(value) & (np.isinf(value) | (np.abs(value) <= self.largest))
         order &= (sides[0] < 0) & (sides[1] > 0)
-        # Where both signs overflow, and their sum as well, some orders give an infinity and some a NaN.
+        # If both signs overflow, and their sum as well, some orders give an infinity and others NaN.
         order |= (-sides[0] > self.largest) & (sides[1] > self.largest) & ~np.isnan(value)
         return value, (self.count + 1) * self.eps * magnitude, order
 
-    def ReduceSum(self) -> tuple[Array, Array, Mask]:  # noqa: N802  # named as the operators, which are looked up
+    def ReduceSum(self) -> tuple[Array, Array, Mask]:  # noqa: N802  # methods are looked up by operator
         return self._summed(self.data)
 
     def ReduceMean(self) -> tuple[Array, Array, Mask]:  # noqa: N802
@@ -200,7 +201,7 @@ class _Reducer:
         weights = np.exp(self.data - shift)
         total = np.sum(weights, axis=self.axes, keepdims=True)
         value = np.log(total) + shift
-        # The rounding of x - max reaches the result by each term's share in the sum.
+        # The rounding of x - max affects the result by each term's share in the sum.
         distance = np.where(weights > 0, weights * np.abs(self.data - shift), 0)
         spread = np.sum(distance, axis=self.axes, keepdims=True) / np.where(total > 0, total, 1)
         bound = np.where(np.isfinite(value), self.eps * (self.count + 4 + np.abs(value) + np.abs(shift) + spread), 0)
@@ -232,7 +233,7 @@ class _Reducer:
 def _specified(
     op_type: str, data: Array, axes: tuple[int, ...], keepdims: bool, count: int, eps: float
 ) -> tuple[Array | None, Array | None]:
-    """The operator's function body in onnx.defs, in the element types that it computes in.
+    """The result and error bound of the operator's function body in onnx.defs, in the element types it computes in.
 
     Bodies sum in the data's own type; ReduceL2's takes the square root in float, ReduceLogSumExp's computes in double.
     """
@@ -257,9 +258,9 @@ def _specified(
         value = result.astype(data.dtype).astype(np.longdouble)
         if result.dtype.kind in "iu":
             whole = np.sum(terms.astype(np.longdouble), axis=axes, keepdims=keepdims)
-            # What a sum beyond the range gives is not specified: onnxruntime adds in double, and cuts or wraps.
+            # A sum beyond the range is not specified: onnxruntime adds in double, and saturates or wraps.
             return value, np.where(whole == value, _added_in_double(value, count), np.inf)
-        # A logarithm or root that is a whole number may come out just below it, and is then cut to the next lower.
+        # A logarithm or root that is a whole number may come out just below it and be truncated to the next lower.
         rounding = _SAFETY * count * inner * np.abs(result)
         near_whole = (np.abs(result - np.round(result)) <= rounding) & (result != 0)
         return value, np.where(near_whole, np.maximum(rounding, 1), 0).astype(np.longdouble)

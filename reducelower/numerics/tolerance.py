@@ -1,4 +1,4 @@
-"""How much two results may differ: one tolerance per element type, each with its reason."""
+"""How much two results may differ: a tolerance for each element type, with its reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["APART", "DEFAULT_TOLERANCES", "EXACT", "Tolerance", "tolerance_for"]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Bounds for equal numbers. A value passes if any one of the three holds.
+    """Bounds within which numbers count as equal. A value passes if any one of the three bounds holds.
 
     Attributes:
         ulp: largest distance in units in the last place, for values that were rounded differently.

@@ -1,7 +1,7 @@
 """Reduce operators in exact arithmetic: the expected values for tests of rules.
 
 Floats become decimals, summed exactly, with roots and logarithms to 60 digits; integers are Python's. So nothing
-depends on a runtime or on the width of a C type. The meaning is that of the operators' pages at opset 20
+depends on a runtime or on the width of a C type. The definitions are those of the operators' pages at opset 20
 (https://onnx.ai/onnx/operators).
 """
 
@@ -40,12 +40,12 @@ class Specimen:
         return np.shape(result)
 
     def groups(self) -> list[list[Any]]:
-        """For each element of the result, in row-major order, the Python numbers it is reduced from."""
-        gone = self.reduced_axes
-        kept = [axis for axis in range(self.data.ndim) if axis not in gone]
+        """The Python numbers that each element of the result is reduced from, in row-major order."""
+        reduced = self.reduced_axes
+        kept = [axis for axis in range(self.data.ndim) if axis not in reduced]
         count = math.prod(self.data.shape[axis] for axis in kept)
-        size = math.prod(self.data.shape[axis] for axis in gone)
-        rows = self.data.transpose(*kept, *gone).reshape(count, size)
+        size = math.prod(self.data.shape[axis] for axis in reduced)
+        rows = self.data.transpose(*kept, *reduced).reshape(count, size)
         if self.data.dtype.kind not in "iub":
             rows = rows.astype(np.float64)
         groups: list[list[Any]] = rows.tolist()
@@ -80,7 +80,7 @@ def _log_sum_exp(values: Sequence[Decimal]) -> Decimal:
     top = max(values, default=-_INFINITY)
     if top.is_infinite():
         return top
-    # Below -10**5 the exponential is zero in every element type, and still far from the smallest decimal.
+    # Below -10**5 the exponential is zero in every element type, but not yet near the smallest decimal.
     return top + _log(_sum([(value - top).exp() for value in values if value - top > -100000]))
 
 
@@ -110,14 +110,14 @@ _EXACT: dict[str, Callable[[Sequence[int]], int]] = {
     "ReduceSumSquare": lambda values: sum(value * value for value in values),
 }
 
-_OF_ANY = frozenset({"ReduceMax", "ReduceMin"})
+_EXTREMES = frozenset({"ReduceMax", "ReduceMin"})
 _TRUNCATED = frozenset({"ReduceLogSum", "ReduceLogSumExp"})
 
 
 def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:
     """The exact result; None if the specification leaves it open (maximum and minimum with NaN, mean of nothing)."""
     if any(map(math.isnan, values)):
-        return None if op_type in _OF_ANY else _NAN
+        return None if op_type in _EXTREMES else _NAN
     if not values and op_type == "ReduceMean":
         return None
     with localcontext(_DIGITS):
@@ -126,7 +126,7 @@ def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:
 
 def reduce_integers(op_type: str, values: Sequence[int], lowest: int, largest: int) -> int | None:
     """The exact result, truncated to an integer; None if the element type cannot hold it or it is undefined."""
-    if op_type in _OF_ANY:
+    if op_type in _EXTREMES:
         pick, nothing = (max, lowest) if op_type == "ReduceMax" else (min, largest)
         return pick(values, default=nothing)
     if op_type == "ReduceMean":
