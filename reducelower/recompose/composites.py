@@ -1,6 +1,6 @@
-"""Decide whether a form that was found is the operator, and build the replacement.
+"""Decide whether a match is the operator, and build the replacement.
 
-The functions in the table return the nodes, or raise with a sentence that says what is in the way.
+The functions in the table return the nodes, or raise `NotItError` with a sentence about what is in the way.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["replacement"]
 
 
 class _TooOldError(NotItError):
-    """Only the opset version is in the way."""
+    """The opset version is the only thing in the way."""
 
 
 def replacement(place: Place) -> Answer:
-    """The replacement of a form, or what is in the way; no sentence if there is nothing to report."""
-    if place.is_ours and {*map(place.view.element_type, (place.data, place.output))} != {place.form.element_type}:
+    """The replacement of a match, or what is in the way; no sentence if there is nothing to report."""
+    if place.is_rule and {*map(place.view.element_type, (place.data, place.output))} != {place.form.element_type}:
         return Answer()
-    if not place.form.is_told:
+    if not place.form.is_reported:
         return place.answer(reduction(place))
     try:
         _check(place)
@@ -53,14 +53,14 @@ def _check(place: Place) -> None:
     view, data = place.view, place.data
     if place.form.why_not:
         raise NotItError(place.form.why_not)
-    if place.found.doubts:
-        raise NotItError(place.found.doubts[0])
-    if place.found.axes is not None and place.found.axes.stated is None:
+    if place.match.doubts:
+        raise NotItError(place.match.doubts[0])
+    if place.match.axes is not None and place.match.axes.stated is None:
         raise NotItError("its axes are known at run time only")
     if view.element_type(data) is None:
         named = blank(data)
         raise NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
-    if place.found.most_dimensions > (view.rank(data) or 0):
+    if place.match.most_dimensions > (view.rank(data) or 0):
         raise NotItError("a constant of one element adds dimensions")
     # A sum has to be divided by the number of its elements, or multiplied by the inverse.
     for name in ("count", "share"):
@@ -69,7 +69,7 @@ def _check(place: Place) -> None:
 
 
 _SINCE = {"GroupNormalization": 21}
-"""Opset version from which on the operator means what its forms compute, if that is not its first."""
+"""First opset version at which the operator computes what its forms do, if that is not its first version."""
 
 
 def _check_version(place: Place) -> None:
@@ -112,7 +112,7 @@ def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
 
 
 def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
-    """The operator's node; by default it reads the data and computes the result."""
+    """A node of the operator; by default it reads the data and yields the result."""
     read = inputs or [blank(place.data)]
     return helper.make_node(place.form.op_type, read, [output or blank(place.output)], **attributes)
 
@@ -165,8 +165,8 @@ def _channels_by_scale(place: Place, rank: int) -> int | None:
 
 
 def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kind: int | None) -> list[str]:
-    """Scale and bias per channel; a rule's body broadcasts them to the rank of the data itself."""
-    around = 0 if place.is_ours else rank - 2
+    """Scale and bias per channel; the body of a rule broadcasts them to the rank of the data itself."""
+    around = 0 if place.is_rule else rank - 2
     return [
         vector(place, name, [channels], around, neutral, kind) for name, neutral in zip(names, (1.0, 0.0), strict=True)
     ]
@@ -188,7 +188,7 @@ def _group(place: Place) -> list[NodeProto]:
     groups = _groups(place, channels)
     if "shape" in place.values and not _is_shape_of(place, place.values["shape"], place.data):
         raise NotItError("what was brought to groups is not brought back to the shape it had")
-    if place.found.axes is not None:
+    if place.match.axes is not None:
         grouped = place.view.constant(place.values["group_shape"])
         if grouped is None or place.axes != tuple(range(2, grouped.size)):
             raise NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
@@ -244,7 +244,7 @@ def _along_axis(place: Place) -> list[NodeProto]:
 def _gelu(place: Place) -> list[NodeProto]:
     if not place.form.attributes["approximate"]:
         return [_node(place)]
-    if place.view.element_type(place.data) == TensorProto.DOUBLE and not place.is_ours:
+    if place.view.element_type(place.data) == TensorProto.DOUBLE and not place.is_rule:
         raise NotItError("it is computed in double, and the operator's constants are floats")
     return [_node(place, approximate="tanh")]
 

@@ -1,7 +1,7 @@
 """The forms of rules: what the engine expands one node of an operator to.
 
-Attributes are recognized by unusual values: the expanded node has an epsilon, a number of groups and axes that occur
-nowhere else in a body. So one expansion gives the form for all values.
+The expanded node has an epsilon, a number of groups and axes that occur nowhere else in a body, so that they can be
+recognized in the expansion. So one expansion gives the form for all values.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _COUNT = "count"
 _EPSILON, _GROUPS, _SOME_AXES, _NUMBER = 0.0123, 5, (7,), 113
 """Placeholder values: epsilon, num_groups, axes of a Reduce operator, and the number of summed elements."""
 
-_KNOWN = {"epsilon": float(np.float32(_EPSILON)), "root_epsilon": sqrt(np.float32(_EPSILON)), "count": float(_NUMBER)}
-"""What constants of one element stand for, and their values."""
+_NUMBERS = {"epsilon": float(np.float32(_EPSILON)), "root_epsilon": sqrt(np.float32(_EPSILON)), "count": float(_NUMBER)}
+"""The values of one-element constants by the variable that they stand for."""
 
 _RANK = 4
 
@@ -58,12 +58,12 @@ _NORMALIZATIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "RMSNormalization": ({"epsilon": _EPSILON},),
     "Softmax": ({},),
 }
-"""The attributes of the expanded nodes; a node without axis uses the last one."""
+"""The attributes of the expanded nodes; without `axis` they use the last axis."""
 
 _ALONG_ONE_AXIS = 13
 """Opset version from which on Softmax and LogSoftmax use one axis."""
 
-_TELLING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
+_UNCHANGING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 """Operators that never change across opset versions: if a rule's body has one, its expansion has it too."""
 
 
@@ -78,7 +78,7 @@ class Manner:
 
 
 class Expansions:
-    """The forms of some rule books, each worked out on demand."""
+    """The forms of some rule books, computed on demand."""
 
     def __init__(self, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> None:
         """Select the rules.
@@ -104,7 +104,7 @@ class Expansions:
                     yield from _forms(opset, book, rule, element_type, by_hand)
 
     def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule, bool]]:
-        """The rules to look for, each with its book and whether it is a form that people write by hand."""
+        """The rules to look for, each with its book and whether people write it by hand."""
         seen: set[int] = set()
         for book, by_hand in self._books:
             for op_type in raisable(book):
@@ -113,25 +113,25 @@ class Expansions:
                 if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
                     continue
                 seen.add(id(rule))
-                if _TELLING.intersection(node.op_type for node in rule.function.node) <= set(present):
+                if _UNCHANGING.intersection(node.op_type for node in rule.function.node) <= set(present):
                     yield book, rule, by_hand
 
 
-_KNOWN_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
+_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
 """Cache of forms per book."""
 
 
 def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | int, by_hand: bool) -> tuple[Form, ...]:
-    known = _KNOWN_FORMS.setdefault(book, {})
+    cached = _FORMS.setdefault(book, {})
     key = opset, rule.name, how, by_hand
-    if key not in known:
+    if key not in cached:
         if isinstance(how, Manner):
             nodes, element_type = _reduction(rule, how, opset, by_hand), how.element_type
         else:
             nodes, element_type = _normalizations(rule, opset), how
         forms = (_form(book, rule, node, opset, element_type) for node in nodes)
-        known[key] = tuple(replace(form, is_careless=by_hand) for form in forms if form is not None)
-    return known[key]
+        cached[key] = tuple(replace(form, is_careless=by_hand) for form in forms if form is not None)
+    return cached[key]
 
 
 @cache
@@ -144,8 +144,8 @@ def raisable(book: RuleBook) -> tuple[str, ...]:
 
 
 def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> Iterator[NodeProto]:
-    given = {attribute.name: attribute.i for attribute in rule.function.attribute_proto}
-    if given.get("keepdims", manner.keepdims) != manner.keepdims or (by_hand and manner.noop):
+    attributes = {attribute.name: attribute.i for attribute in rule.function.attribute_proto}
+    if attributes.get("keepdims", manner.keepdims) != manner.keepdims or (by_hand and manner.noop):
         return
     node = helper.make_node(rule.function.name, ["data"], [_RESULT], keepdims=manner.keepdims)
     if opset >= AXES_ARE_INPUT:
@@ -176,7 +176,7 @@ def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type:
         return None
     try:
         expanded = legalize(
-            _alone(node, opset, element_type),
+            _model_of(node, opset, element_type),
             Target(None, frozenset({node.op_type})),
             rules=_with_count(book, rule, element_type),
             ir_version="keep",
@@ -195,7 +195,7 @@ def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type:
     return Form(node.op_type, rule.name, inputs, values[_RESULT], attributes, element_type=element_type)
 
 
-def _alone(node: NodeProto, opset: int, element_type: int) -> ModelProto:
+def _model_of(node: NodeProto, opset: int, element_type: int) -> ModelProto:
     """A model of one node."""
     graph = GraphProto(name="form", node=[node])
     for at, name in enumerate(node.input):
@@ -211,7 +211,7 @@ def _alone(node: NodeProto, opset: int, element_type: int) -> ModelProto:
 
 
 def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
-    """The book to expand with; if the rule uses the number of summed elements, one with a placeholder for it."""
+    """The book to expand with; if the rule uses the number of summed elements, a copy with a placeholder for it."""
     if _COUNT not in rule.function.attribute:
         return book
     function = deepcopy(rule.function)
@@ -255,12 +255,12 @@ def _application(
 
 
 def _constant(value: Array, *, is_exponent: bool) -> Expression:
-    """A constant as expression: a placeholder's attribute, an exponent of any type, or a literal."""
+    """A constant as an expression: a variable for a placeholder, an exponent of any type, or the exact value."""
     if value.dtype == np.int64 and _GROUPS in value:
         return Variable("group_shape")
     if value.size == 1:
         number = value.reshape(-1)[0]
-        for name, known in _KNOWN.items():
+        for name, known in _NUMBERS.items():
             if number == np.float64(known).astype(value.dtype):
                 return Variable(name)
         if is_exponent:

@@ -51,7 +51,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """A constant of this value, of any type and definition."""
+    """A constant near this value, of any type and however it is defined."""
 
     value: float
 
@@ -69,8 +69,7 @@ class Application:
 
     Attributes:
         attributes: required attributes by name; a `Variable` takes the node's value.
-        is_exact: whether the node may have no other attributes, and gives its axes in the same way as the form's other
-            nodes.
+        is_exact: whether the node may have no other attributes, and states its axes as the form's other nodes do.
     """
 
     op_type: str
@@ -117,8 +116,8 @@ class Form:
         return frozenset(_ends(self.result))
 
     @property
-    def is_told(self) -> bool:
-        """Whether to report a candidate that is left; not for Reduce operators, since too much looks like them."""
+    def is_reported(self) -> bool:
+        """Whether to report a match that is left; not for Reduce operators, since too much looks like them."""
         return not self.op_type.startswith("Reduce")
 
 
@@ -131,11 +130,11 @@ def known_composites() -> tuple[str, ...]:
 @cache
 def forms_of(op_type: str) -> tuple[Form, ...]:
     """The forms of an operator; look-alikes come last."""
-    found = []
+    forms = []
     for book in load_composites():
         sources, helpers = book.written(op_type)
-        found += [_form(source, helpers, book.name) for source in sources]
-    return tuple(sorted(found, key=lambda form: bool(form.why_not)))
+        forms += [_form(source, helpers, book.name) for source in sources]
+    return tuple(sorted(forms, key=lambda form: bool(form.why_not)))
 
 
 def _form(source: Source, helpers: Helpers, book: str) -> Form:
@@ -164,19 +163,19 @@ def _expression(
     if node.op_type == "Constant":
         return Literal(float(numpy_helper.to_array(node.attribute[0].t)))
     if node.op_type in helpers:
-        ways = [_called(source, operands, helpers) for source in helpers[node.op_type]]
+        ways = [_call(source, operands, helpers) for source in helpers[node.op_type]]
         return ways[0] if len(ways) == 1 else AnyOf(tuple(ways))
-    attributes = {attribute.name: _said(attribute, references) for attribute in node.attribute}
+    attributes = {attribute.name: _attribute_value(attribute, references) for attribute in node.attribute}
     return Application(node.op_type, attributes, operands)
 
 
-def _said(attribute: AttributeProto, references: Mapping[str, Variable]) -> object:
+def _attribute_value(attribute: AttributeProto, references: Mapping[str, Variable]) -> object:
     if attribute.ref_attr_name:
         return references[attribute.ref_attr_name]
     return helper.get_attribute_value(attribute)
 
 
-def _called(source: Source, operands: Sequence[Expression], helpers: Helpers) -> Expression:
+def _call(source: Source, operands: Sequence[Expression], helpers: Helpers) -> Expression:
     function = source.function
     values = dict(zip(function.input, operands, strict=True))
     for node in function.node:
@@ -192,9 +191,9 @@ def _ends(expression: Expression) -> Iterator[str]:
             yield from _ends(way)
 
 
-def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:
+def is_near(number: float, goal: float, kind: np.dtype[np.generic]) -> bool:
     """Whether a number equals another rounded to an element type, within one unit in the last place."""
-    return abs(found - wanted) <= _LAST_PLACE.get(kind.itemsize, 2.0**-22) * abs(wanted)
+    return abs(number - goal) <= _LAST_PLACE.get(kind.itemsize, 2.0**-22) * abs(goal)
 
 
 _LAST_PLACE = {2: 2.0**-10, 8: 2.0**-51}

@@ -1,4 +1,4 @@
-"""Operands and attributes for normalizations that were found, or a sentence about what is in the way."""
+"""Operands and attributes of composed operators, or a sentence about what is in the way."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class NotItError(Exception):
 
 
 class WrongVectorError(NotItError):
-    """A constant scale or bias does not fit; without it, it would not be the operator either."""
+    """A constant scale or bias does not fit; the part without it is not the operator either."""
 
 
 def epsilon_of(place: Place) -> float:
-    """The epsilon; for a rule's body, the number that was rounded to its constant."""
-    if "epsilon" in place.found.attributes:
-        return float(place.found.attributes["epsilon"])
+    """The epsilon; for a rule's form, the decimal number that was rounded to its constant."""
+    if "epsilon" in place.match.attributes:
+        return float(place.match.attributes["epsilon"])
     value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
     if value is None or value.size != 1:
         raise NotItError("its epsilon is not a constant of one element")
@@ -47,7 +47,7 @@ def epsilon_of(place: Place) -> float:
     number = float(value.reshape(()))
     if not number >= 0:
         raise NotItError(f"its epsilon is {number:g}")
-    return _with_fewest_digits(value, is_root="epsilon" not in place.values) if place.is_ours else number
+    return _with_fewest_digits(value, is_root="epsilon" not in place.values) if place.is_rule else number
 
 
 def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
@@ -64,12 +64,12 @@ def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
 
 def refuse_double(place: Place) -> None:
     """Refuse forms written by hand that compute in double."""
-    if place.is_ours:
+    if place.is_rule:
         return
     kind = place.view.element_type(place.data)
     widened = kind == TensorProto.FLOAT and any(
         place.view.element_type(value) == TensorProto.DOUBLE
-        for value in sorted(place.found.nodes)
+        for value in sorted(place.match.nodes)
         if (made := place.view.made(value)) is not None and made[0].op_type == "Cast"
     )
     if kind == TensorProto.DOUBLE or widened:
@@ -77,7 +77,7 @@ def refuse_double(place: Place) -> None:
 
 
 def trailing(place: Place) -> int:
-    """The number of axes, which have to be the last; 0 for a single other axis, which needs a transposition."""
+    """The number of axes if they are the last ones; 0 for a single other axis, which needs a transposition."""
     rank, axes = place.view.rank(place.data), place.axes
     last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
     if axes and axes == tuple(last):
@@ -88,7 +88,7 @@ def trailing(place: Place) -> int:
 
 
 def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
-    """The sizes of the data along some axes; refused if one is unknown."""
+    """The sizes of the data along some axes; raises if one is unknown or 0."""
     shape = place.view.shape(place.data)
     sizes = [] if shape is None else [shape[axis] for axis in axes]
     if not sizes or not all(sizes):
@@ -97,9 +97,9 @@ def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
 
 
 def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: float, kind: int | None) -> str:
-    """The value of scale or bias in the operator's shape.
+    """The scale or bias, in the shape that the operator takes.
 
-    If none was found, it is a constant of the neutral number; in the model, `around` dimensions of size 1 follow it.
+    In the model, `around` dimensions of size 1 follow it. If the form has none, it is a constant of the neutral number.
     """
     value, view = place.values.get(name), place.view
     if kind is None:
@@ -135,11 +135,11 @@ def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
 
 def reduction(place: Place) -> list[NodeProto]:
     """The node that replaces a form of a Reduce operator; none if it is not that operator."""
-    form, axes = place.form, place.found.axes
+    form, axes = place.form, place.match.axes
     attributes = dict(form.attributes)
     if axes is not None and form.is_careless and not axes.stated:
         return []
-    if not _is_within(place, place.found.most_dimensions) or not _adds_up(place):
+    if not _is_within(place, place.match.most_dimensions) or not _adds_up(place):
         return []
     node = NodeProto(op_type=form.op_type, input=[blank(place.data)], output=[blank(place.output)])
     attributes.pop("axes", None)
@@ -163,8 +163,8 @@ def _is_within(place: Place, dimensions: int) -> bool:
     view = place.view
     rank = view.rank(place.data) or 0
     if not place.form.attributes.get("keepdims", 1):
-        rank -= rank if place.found.axes is None else len(place.axes)
-    # The result has at least the constant's rank. A higher rank does not come from the constant.
+        rank -= rank if place.match.axes is None else len(place.axes)
+    # If the result has a higher rank than the constant, that rank does not come from the constant.
     return dimensions <= rank or dimensions < (view.rank(place.output) or 0)
 
 
@@ -176,7 +176,7 @@ def _adds_up(place: Place) -> bool:
     shape, value = view.shape(place.data), view.constant(count)
     if shape is None or value is None or value.size != 1 or not _is_within(place, value.ndim):
         return False
-    axes = range(len(shape)) if place.found.axes is None else place.axes
+    axes = range(len(shape)) if place.match.axes is None else place.axes
     if any(axis >= len(shape) for axis in axes):
         return False
     sizes = [shape[axis] for axis in axes]

@@ -1,4 +1,4 @@
-"""A place that looks like an operator: its form, what is known about its values, and its replacement."""
+"""A place that looks like an operator: the form, the match, and the replacement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Form
-from reducelower.recompose.search import Found
+from reducelower.recompose.search import Match
 from reducelower.recompose.view import OUTPUT, View
 from reducelower.scope.blanks import blank
 
@@ -18,12 +18,12 @@ __all__ = ["Answer", "Place"]
 
 @dataclass(frozen=True)
 class Answer:
-    """The replacement of a candidate; values go by blanks.
+    """The replacement of a match, in which blanks stand for the names of values.
 
     Attributes:
-        nodes: the new nodes; empty if `why` says what is in the way.
+        nodes: the new nodes; empty if there are none, and then `why` may say what is in the way.
         by_opset: whether another opset version would allow it.
-        wholly: whether no part of it may be taken for the operator either.
+        blocks_parts: whether no part of the match may be taken for the operator either.
         constants: constants for the nodes, with their name tails, by blank.
         between: name tails of values between the nodes, by blank.
         released: values that the nodes no longer read.
@@ -32,7 +32,7 @@ class Answer:
     nodes: Sequence[NodeProto] = ()
     why: str = ""
     by_opset: bool = False
-    wholly: bool = False
+    blocks_parts: bool = False
     constants: Mapping[str, tuple[Array, str]] = field(default_factory=dict)
     between: Mapping[str, str] = field(default_factory=dict)
     released: Sequence[int] = ()
@@ -40,10 +40,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Place:
-    """A candidate, what is known about its values, and its `Answer` so far."""
+    """A match, the view to ask about its values, and what its `Answer` has so far."""
 
     form: Form
-    found: Found
+    match: Match
     view: View
     opset: int
     constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
@@ -56,38 +56,38 @@ class Place:
 
     def constant(self, value: Array, name: str) -> str:
         """Add a constant; return its blank."""
-        called = blank(f"c{len(self.constants)}")
-        self.constants[called] = (value, name.lower())
-        return called
+        name_blank = blank(f"c{len(self.constants)}")
+        self.constants[name_blank] = (value, name.lower())
+        return name_blank
 
     def fresh(self, tail: str) -> str:
         """The blank of a new value whose name gets this tail."""
-        called = blank(f"b{len(self.between)}")
-        self.between[called] = tail
-        return called
+        name_blank = blank(f"b{len(self.between)}")
+        self.between[name_blank] = tail
+        return name_blank
 
     @property
     def values(self) -> Mapping[str, int]:
         """Value numbers by variable of the form."""
-        return self.found.values
+        return self.match.values
 
     @property
     def output(self) -> int:
-        """The value that it computes."""
+        """The value that the match computes."""
         return OUTPUT
 
     @property
     def data(self) -> int:
         """The value to which the operator is applied."""
-        return self.found.values[self.form.inputs[0]]
+        return self.match.values[self.form.inputs[0]]
 
     @property
     def axes(self) -> tuple[int, ...]:
         """The reduced axes, counted from the front if the rank is known."""
-        assert self.found.axes is not None
-        return self.found.axes.counted(self.view)
+        assert self.match.axes is not None
+        return self.match.axes.counted(self.view)
 
     @property
-    def is_ours(self) -> bool:
-        """Whether the form is a rule's, for this element type."""
+    def is_rule(self) -> bool:
+        """Whether the form is that of a rule rather than written by hand."""
         return bool(self.form.element_type)

@@ -1,4 +1,4 @@
-"""One pass over a model that composes every form it finds."""
+"""One pass over a model that composes the operators it spells out."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, expansions: Expansions, written: Sequence[Form], *, memo: bool) -> None:
+    def __init__(self, ground: Ground, expansions: Expansions, by_hand: Sequence[Form], *, memo: bool) -> None:
         self._ground = ground
         self._expansions = expansions
-        self._written = written
+        self._by_hand = by_hand
         self._memo = memo
         self._kinds: dict[int, dict[Any, Kind]] = {}
         self._finders: dict[Hashable, Finder] = {}
@@ -55,21 +55,21 @@ class Raiser:
         surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
         nodes = surroundings.nodes
         self.nodes += len(nodes)
-        taken: set[int] = set()
+        removed: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
         reductions = tuple(self._expansions.of_reductions(scope.opset, manners, present))
         forms = [self._normalizations(scope.opset, manners, present), reductions]
-        wanted = scope.opset, *map(tuple, forms)
-        if wanted not in self._finders:
-            self._finders[wanted] = Finder(forms, scope.opset, memo=self._memo)
-        finder = self._finders[wanted]
+        finder_key = scope.opset, *map(tuple, forms)
+        if finder_key not in self._finders:
+            self._finders[finder_key] = Finder(forms, scope.opset, memo=self._memo)
+        finder = self._finders[finder_key]
         for group in range(len(forms)):
-            found, left = compose(scope, surroundings, finder, group, taken)
+            operators, left = compose(scope, surroundings, finder, group, removed)
             self.left += left
-            for composed in found:
+            for composed in operators:
                 self._replace(edit, composed, surroundings)
-                taken |= composed.region
-        gone = {name for index in taken - edit.sites.keys() for name in nodes[index].output}
+                removed |= composed.region
+        gone = {name for index in removed - edit.sites.keys() for name in nodes[index].output}
         remove_named(scope.edited.value_info, gone)
         scope.drop_added(gone)
         for index in surroundings.holding:
@@ -81,10 +81,10 @@ class Raiser:
     # One graph
 
     def _normalizations(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
-        if not manners and _TELLING.isdisjoint(present):
+        if not manners and _SIGNS.isdisjoint(present):
             return ()
         kinds = {manner.element_type for manner in manners}
-        return (*self._written, *self._expansions.of_normalizations(opset, kinds, present))
+        return (*self._by_hand, *self._expansions.of_normalizations(opset, kinds, present))
 
     def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
         scope, op_type = edit.scope, composed.form.op_type
@@ -97,23 +97,23 @@ class Raiser:
         copy_marks(surroundings.nodes[composed.last], next(node for node in nodes if node.op_type == op_type))
         edit.replaced[composed.last] = nodes
         edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
-        edit.regions[composed.last] = tuple(sorted(composed.spelled))
+        edit.regions[composed.last] = tuple(sorted(composed.form_nodes))
 
 
-_TELLING = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
-"""Without one of these or a Reduce operator, there is no normalization and no activation."""
+_SIGNS = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
+"""Without one of these or a Reduce operator, a graph spells out no normalization and no activation."""
 
 
 def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
-    """The manners that the graph's Reduce operators may have: those of its Reduce nodes, in any type that it casts
-    to."""
-    kinds: set[int | None] = set()
+    """The manners of the Reduce operators that the graph may spell out: those of its Reduce nodes, with the element
+    types of these and of its casts."""
+    element_types: set[int | None] = set()
     manners: set[tuple[int, int, bool]] = set()
     for index, op_type in enumerate(surroundings.op_types):
         if op_type.startswith(("Reduce", "Cast")):
-            kinds.update(map(scope.element_type, surroundings.nodes[index].output))
+            element_types.update(map(scope.element_type, surroundings.nodes[index].output))
             if op_type.startswith("Reduce"):
-                given = surroundings.kind(index).attributes
-                has_axes = bool(given.get("axes")) or len(surroundings.inputs[index]) > 1
-                manners.add((given.get("keepdims", 1), given.get("noop_with_empty_axes", 0), has_axes))
-    return {Manner(kind, *manner) for kind in kinds if kind is not None for manner in manners}
+                attributes = surroundings.kind(index).attributes
+                has_axes = bool(attributes.get("axes")) or len(surroundings.inputs[index]) > 1
+                manners.add((attributes.get("keepdims", 1), attributes.get("noop_with_empty_axes", 0), has_axes))
+    return {Manner(element_type, *manner) for element_type in element_types if element_type for manner in manners}

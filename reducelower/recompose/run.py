@@ -54,36 +54,36 @@ def raise_reductions(
     base_dir: str | os.PathLike[str] | None = None,
     in_place: bool = False,
 ) -> Document:
-    """Fold primitive forms into the composite Reduce operators they spell out: the way back from `expand`.
+    """Fold primitive forms into the composite Reduce operators they spell out: the reverse of `expand`.
 
     ``Sqrt(ReduceSum(x * x))`` becomes ReduceL2, ``Log(ReduceSum(Exp(x)))`` ReduceLogSumExp, and so on, for the bodies
-    of the rule books and for what people write by hand (`rules/forms`). A form is folded where nothing else reads what
-    it computes on the way, axes and keepdims are the same throughout, and the model's opset version has the operator
-    for the element type. Everything else stays byte for byte, and the node takes the name, doc string and metadata of
-    the one that yielded the result. Where in doubt, a form stays as it is.
+    of the rule books and for what people write by hand (`rules/forms`). A form is folded if nothing else reads its
+    intermediate results, axes and keepdims are the same throughout, and the model's opset version has the operator for
+    the element type. If in doubt, a form stays as it is. Everything else stays byte for byte. The new node takes the
+    name, doc string and metadata of the one that yielded the result.
 
-    The numbers are from then on those of the runtime's own kernel. Where a form overflows or gives NaN and the operator
-    does not, as ``Log(ReduceSum(Exp(x)))`` does above 88 in float32, they become right; where the form was more careful
-    than the kernel, as `stable`'s L2 is than onnxruntime's above 1e19, that care is given up.
+    The results are then those of the runtime's own kernel. If a form overflows or gives NaN and the operator does not,
+    as ``Log(ReduceSum(Exp(x)))`` above 88 in float32, they become right. If the form was more careful than the kernel,
+    as L2 of `stable` is above 1e19 compared with onnxruntime's, that care is lost.
 
     Args:
         model: any valid ONNX model, in any form; see `reducelower.legalize`.
         ops: operators to raise to, such as ``["ReduceLogSumExp"]``; None means all that there are forms for.
         rules: rule books whose bodies are looked for: shipped ones by name, folders, or rule books.
-        by_hand: look for what people write by hand as well.
-        freeze_defaults: take initializers that are also graph inputs for constants.
-        element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
-        ranks: ranks of values that the model does not state, by name.
+        by_hand: also look for the forms that people write by hand.
+        freeze_defaults: treat initializers that are also graph inputs as constants.
+        element_types: element types by value name that the model does not state, such as ``{"y": "float32"}``.
+        ranks: ranks by value name that the model does not state.
         base_dir: folder that external data locations are relative to, or the model's file; without it external
             constants are not read.
         in_place: change and return the model itself rather than a copy.
 
     Returns:
-        The model with composite operators; one without any form comes back as it was.
+        The model with composite operators; unchanged if it has no forms.
 
     Raises:
-        ConversionError: the model imports no opset version that the installed onnx knows, or is not valid, or what is
-            declared of its values is not so.
+        ConversionError: the model imports no opset version that the installed onnx knows, or is not valid, or
+            contradicts the declared element types or ranks.
         ValueError: there are no forms for an operator of `ops`, or there is no such element type.
 
     Example:
@@ -96,8 +96,8 @@ def raise_reductions(
     """
     check_arguments(ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    made = raise_with_plan(model.message, settings, ops=ops, rules=rules, by_hand=by_hand, in_place=in_place)
-    return Document.of_message(made.model)
+    result = raise_with_plan(model.message, settings, ops=ops, rules=rules, by_hand=by_hand, in_place=in_place)
+    return Document.of_message(result.model)
 
 
 def raise_with_plan(
@@ -109,7 +109,7 @@ def raise_with_plan(
     by_hand: bool = True,
     in_place: bool = False,
 ) -> Legalized:
-    """As `raise_reductions`, but also return what was folded where; `reducelower.verify` takes the plan."""
+    """As `raise_reductions`, but return the plan as well, which `reducelower.verify` takes."""
     settings = settings or Settings()
     books = tuple(rules)
     wanted = None if ops is None else frozenset(ops)
@@ -130,19 +130,19 @@ def _raised(
     by_hand: bool,
     in_place: bool,
 ) -> Legalized:
-    as_it_is = _as_it_is(model)
-    if as_it_is.refusals:
-        raise ConversionError(as_it_is.refusals)
+    unchanged = _unchanged_plan(model)
+    if unchanged.refusals:
+        raise ConversionError(unchanged.refusals)
     if wrong := refuse_declarations(Document.of_message(model), settings):
         raise ConversionError([wrong])
     before = skeleton(model) if in_place else model
     result = model if in_place else deepcopy(model)
     by_name = [name for name in known_composites() if by_hand and (wanted is None or name in wanted)]
     written = [form for name in by_name for form in forms_of(name)]
-    one_pass = partial(_one_pass, result, settings, as_it_is, Expansions(wanted, books, by_hand=by_hand), written)
+    one_pass = partial(_one_pass, result, settings, unchanged, Expansions(wanted, books, by_hand=by_hand), written)
     plan, left = one_pass(before)
     is_settled = not plan.sites
-    while not is_settled:  # what was put together may be part of something larger
+    while not is_settled:  # a composed operator may be part of a larger form
         between = skeleton(result)
         further, left = one_pass(between)
         is_settled = not further.sites
@@ -156,12 +156,12 @@ def _raised(
 def _one_pass(
     result: ModelProto,
     settings: Settings,
-    as_it_is: Plan,
+    unchanged: Plan,
     expansions: Expansions,
     written: Sequence[Form],
     before: ModelProto,
 ) -> tuple[Plan, Sequence[Left]]:
-    """Put together, in place, what a model spells out; return the plan, and what was left."""
+    """Compose, in place, the operators that a model spells out; return the plan, and what was left."""
     ground = Ground(
         Names(Document.of_message(before)),
         Inference(
@@ -170,7 +170,7 @@ def _one_pass(
             settings.ranks,
             freezes_defaults=settings.freeze_defaults,
         ),
-        opset=as_it_is.source_opset,
+        opset=unchanged.source_opset,
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=result.ir_version >= 4,
@@ -179,7 +179,7 @@ def _one_pass(
     )
     raiser = Raiser(ground, expansions, written, memo=settings.memo)
     try:
-        sites = raiser.run(result, as_it_is.source_opset)
+        sites = raiser.run(result, unchanged.source_opset)
     finally:
         ground.clear_caches()
     notes = tuple(
@@ -188,12 +188,12 @@ def _one_pass(
     versions = (result.ir_version, result.ir_version)
     carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
     steps = (Step(Document.of_message(before), None),)
-    plan = Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes, steps=steps)
+    plan = Plan(unchanged.source_opset, unchanged.target, sites, (), carried, versions, notes, steps=steps)
     return plan, raiser.left
 
 
-def _as_it_is(model: ModelProto) -> Plan:
-    """The engine's plan for the model at its own opset version, if operators alone decide legality."""
+def _unchanged_plan(model: ModelProto) -> Plan:
+    """The engine's plan for the model at its own opset version; a sample of the nodes is checked before all of them."""
     nodes = model.graph.node
     kinds = list(map(attrgetter("op_type", "domain"), nodes))
     first = dict(zip(reversed(kinds), reversed(range(len(nodes))), strict=True))
@@ -213,7 +213,7 @@ def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> C
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:
-    """What looked like an operator but stayed, one sentence per operator and reason."""
+    """One sentence for each operator and reason, about what looked like the operator but stayed."""
     groups: dict[tuple[str, str], list[Left]] = {}
     for each in left:
         groups.setdefault((each.op_type, each.why), []).append(each)

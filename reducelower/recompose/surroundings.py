@@ -1,4 +1,4 @@
-"""Producers, consumers and kinds of the nodes of one graph or function body."""
+"""The nodes of one graph or function body: their producers, readers and kinds."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["Kind", "Surroundings", "attributes_of"]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A node without its inputs, interned.
+    """A node without its inputs; equal nodes share one.
 
-    The operator is empty if no form can have the node: another domain, several outputs, or an attribute that depends on
-    the function call. Attributes include schema defaults.
+    The operator is empty if no form can have the node, because of another domain, several outputs, or an attribute that
+    depends on the function call. Attributes include schema defaults.
     """
 
     op_type: str
@@ -52,18 +52,18 @@ class Surroundings:
         self._scope = scope
         self.nodes: Sequence[NodeProto] = [scope.node_list[index] for index in range(len(scope.node_list))]
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
-        self.inputs = [_stated(node.input[:]) for node in self.nodes]
-        self.outputs = [_stated(node.output[:]) for node in self.nodes]
+        self.inputs = [_without_absent_ends(node.input[:]) for node in self.nodes]
+        self.outputs = [_without_absent_ends(node.output[:]) for node in self.nodes]
         self.producers = {name: index for index, names in enumerate(self.outputs) for name in names if name}
         self._domains = list(map(attrgetter("domain"), self.nodes))
-        self._with_inside = {
+        self._reads_inside = {
             index: list(read_by(self.nodes[index]))
             for index, (op_type, domain) in enumerate(zip(self.op_types, self._domains, strict=True))
             if kind_may_hold_graphs(op_type, domain)
         }
         self._constants = {"": 0}
         self.reads = Counter(chain.from_iterable(self.inputs))
-        for index, read in self._with_inside.items():
+        for index, read in self._reads_inside.items():
             self.reads.update(read)
             self.reads.subtract(self.inputs[index])
         self.named = set(read_outside_nodes(scope.edited))
@@ -74,7 +74,7 @@ class Surroundings:
 
     def reads_of(self, index: int) -> Sequence[str]:
         """The names that a node and its subgraphs read."""
-        return self._with_inside.get(index) or self.inputs[index]
+        return self._reads_inside.get(index) or self.inputs[index]
 
     def is_inside(self, region: Collection[int], last: int) -> bool:
         """Whether only the output of the region's last node is used outside the region."""
@@ -84,17 +84,17 @@ class Surroundings:
 
     def kind(self, index: int) -> Kind:
         """The kind of a node."""
-        found = self._kinds[index]
-        if found is None:
+        kind = self._kinds[index]
+        if kind is None:
             node = self.nodes[index]
             attributes = node.attribute
             stated = tuple([each.SerializeToString() for each in attributes]) if attributes else ()
             key = (self.op_types[index], self._domains[index], len(node.output), stated)
-            found = self._known_kinds.get(key)
-            if found is None:
-                found = self._known_kinds[key] = _kind_of(node, self._scope.opset)
-            self._kinds[index] = found
-        return found
+            kind = self._known_kinds.get(key)
+            if kind is None:
+                kind = self._known_kinds[key] = _kind_of(node, self._scope.opset)
+            self._kinds[index] = kind
+        return kind
 
     def constant_number(self, name: str) -> int:
         """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs or cannot be read."""
@@ -109,10 +109,10 @@ class Surroundings:
     @property
     def holding(self) -> Iterable[int]:
         """Positions of the nodes that may have subgraphs."""
-        return self._with_inside.keys()
+        return self._reads_inside.keys()
 
 
-def _stated(names: list[str]) -> list[str]:
+def _without_absent_ends(names: list[str]) -> list[str]:
     """The names without absent ones at the end."""
     while names and not names[-1]:
         names.pop()

@@ -1,7 +1,7 @@
-"""The ancestors of one value by number, with a record of what was asked about them.
+"""The ancestors of one value, by number, with a record of the questions about them.
 
-Thousands of places in a model are alike. So values go by number in order of appearance, and every question is recorded
-with its answer; see `scope/trail`.
+Thousands of places in a model are alike. So values are numbered in order of appearance, and every question is recorded
+with its answer, so that results can be reused; see `scope/trail`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.blanks import blank
 from reducelower.scope.trail import Branch, Question, learn
 
-__all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]
+__all__ = ["ABSENT", "OUTPUT", "Memoized", "View"]
 
 OUTPUT, ABSENT = 0, 1
-"""The numbers of the value that is looked at, and of an absent operand."""
+"""The numbers of the value at which the search starts, and of an absent operand."""
 
 _BLANKS: list[str] = []
-"""Blanks by number, as far as they were needed."""
+"""A cache of blanks, by number."""
 
 
 class View:
@@ -53,16 +53,16 @@ class View:
 
     def made(self, value: int) -> tuple[Kind, list[int]] | None:
         """The kind of node that computes a value, and its inputs; None if no node of this graph does."""
-        found = self._ask("made", value)
-        return None if found is None else (found[0], list(found[1:]))
+        node = self._ask("made", value)
+        return None if node is None else (node[0], list(node[1:]))
 
-    def dimensions_near(self, value: int, wanted: float) -> int:
+    def dimensions_near(self, value: int, expected: float) -> int:
         """The rank of a constant of one element near this number; -1 if it is not one."""
-        return self._ask("near", value, wanted)  # type: ignore[no-any-return]
+        return self._ask("near", value, expected)  # type: ignore[no-any-return]
 
-    def dimensions_beyond(self, value: int, wanted: Exact) -> int:
+    def dimensions_beyond(self, value: int, expected: Exact) -> int:
         """By how much the rank of a constant of exactly this value exceeds the expected one; -1 if it is not one."""
-        return self._ask("same", value, wanted)  # type: ignore[no-any-return]
+        return self._ask("same", value, expected)  # type: ignore[no-any-return]
 
     def constant_number(self, value: int) -> int:
         """The number of a constant's value; 0 if it is not constant."""
@@ -107,17 +107,18 @@ def _of_value(name: str) -> Callable[[View, int], Any]:
     return lambda view, value: getattr(view.surroundings, name)(view.names[value])
 
 
-def _near(view: View, value: int, wanted: float) -> int:
-    found = view.surroundings.constants[view.surroundings.constant_number(view.names[value])]
-    is_it = found is not None and found.size == 1 and is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
-    return found.ndim if found is not None and is_it else -1
-
-
-def _same(view: View, value: int, wanted: Exact) -> int:
-    found, known = view.surroundings.constants[view.surroundings.constant_number(view.names[value])], wanted.value
-    if found is None or found.dtype != known.dtype or found.tobytes() != known.tobytes():
+def _near(view: View, value: int, expected: float) -> int:
+    constant = view.surroundings.constants[view.surroundings.constant_number(view.names[value])]
+    if constant is None or constant.size != 1:
         return -1
-    return 0 if found.shape == known.shape else found.ndim if found.size == 1 and not known.ndim else -1
+    return constant.ndim if is_near(float(constant.reshape(-1)[0]), expected, constant.dtype) else -1
+
+
+def _same(view: View, value: int, expected: Exact) -> int:
+    constant, goal = view.surroundings.constants[view.surroundings.constant_number(view.names[value])], expected.value
+    if constant is None or constant.dtype != goal.dtype or constant.tobytes() != goal.tobytes():
+        return -1
+    return 0 if constant.shape == goal.shape else constant.ndim if constant.size == 1 and not goal.ndim else -1
 
 
 _ANSWERS: dict[str, Callable[..., Any]] = {
@@ -130,11 +131,11 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 _Result = TypeVar("_Result")
 
 
-class Remembered(Generic[_Result]):
+class Memoized(Generic[_Result]):
     """A function of a view, with results reused for views that give the same answers."""
 
     def __init__(self, work: Callable[[View], _Result], *, memo: bool) -> None:
-        """Take the function, which may use nothing but the view; without a memo every view is worked out by itself."""
+        """The function may use nothing but the view. Without a memo, nothing is reused."""
         self._work = work
         self._memo = memo
         self._first: dict[Any, Any] = {}
@@ -143,10 +144,10 @@ class Remembered(Generic[_Result]):
         """The function's result for a view."""
         if not self._memo:
             return self._work(view)
-        found = self._first.get(None)
-        while found.__class__ is Branch:
-            found = found.answers.get(found.answer(view, found.value))
-        return self._learn(view) if found is None else found
+        result = self._first.get(None)
+        while result.__class__ is Branch:
+            result = result.answers.get(result.answer(view, result.value))
+        return self._learn(view) if result is None else result
 
     def _learn(self, view: View) -> _Result:
         view.answers = {}
