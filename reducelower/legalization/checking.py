@@ -28,11 +28,11 @@ _IR_VERSION = 10
 
 
 def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()) -> None:
-    """Refuse an outcome if the checker objects to a node of it, by its schema at the target's opset version.
+    """Refuse an outcome if the checker objects to one of its nodes at the target's opset version.
 
     Raises:
-        RuleError: the checker objects, and rules of the user's own wrote it; the first is named.
-        RefusedError: the checker objects to what was written without such rules.
+        RuleError: the checker objects, and the user's own rules wrote the nodes; the error names the first rule.
+        RefusedError: the checker objects, and only shipped rules wrote the nodes.
     """
     context = checker.DEFAULT_CONTEXT.__class__()
     context.ir_version = _IR_VERSION
@@ -43,23 +43,23 @@ def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()
         try:
             checker.check_node(node, context)
         except checker.ValidationError as error:
-            wrong = str(error).splitlines()[0]
+            objection = str(error).splitlines()[0]
             if own_rules:
-                said = f"what it writes for {outcome.op_type} is not valid at opset {opset}: {wrong}"
-                raise RuleError(said, *own_rules[0]) from None
-            raise RefusedError(f"its replacement is not valid at opset {opset}: {wrong}") from None
+                reason = f"what it writes for {outcome.op_type} is not valid at opset {opset}: {objection}"
+                raise RuleError(reason, *own_rules[0]) from None
+            raise RefusedError(f"its replacement is not valid at opset {opset}: {objection}") from None
 
 
 def refuse_types_not_allowed(
     added: Iterable[NodeProto], operands: Iterable[str], scope: NodeScope, not_allowed: Iterable[str]
 ) -> None:
-    """Refuse replacements with an element type that the target lacks, except those of the operands."""
-    own = {scope.element_type(name) for name in operands}
-    forbidden = {parse_element_type(name) for name in not_allowed} - own
-    for made in added:
-        used = {scope.element_type(name) for name in made.input if scope.is_new(name)}
-        if made.op_type == "Cast":
-            used |= {attribute.i for attribute in made.attribute if attribute.name == "to"}
+    """Refuse replacements that compute in an element type that the target lacks, unless an operand has that type."""
+    of_operands = {scope.element_type(name) for name in operands}
+    forbidden = {parse_element_type(name) for name in not_allowed} - of_operands
+    for node in added:
+        used = {scope.element_type(name) for name in node.input if scope.is_new(name)}
+        if node.op_type == "Cast":
+            used |= {attribute.i for attribute in node.attribute if attribute.name == "to"}
         for element_type in sorted(forbidden & used):
             name = element_type_name(element_type)
             raise RefusedError(
@@ -69,7 +69,7 @@ def refuse_types_not_allowed(
 
 
 def objects_to_stated(document: Document) -> bool:
-    """Whether the checker objects to a model by its shapes; to sizes below zero, which are unknown ones, too."""
+    """Whether strict inference objects to the shapes that a model states, which may have sizes below zero."""
     message = document.message
     bare = skeleton(message)
     for field in ("output", "value_info"):
@@ -83,5 +83,5 @@ def objects_to_stated(document: Document) -> bool:
 
 
 def new_objection(before: Document, after: Document) -> str:
-    """An objection of strict shape inference to `after` that it does not have to `before`; empty if there is none."""
+    """What strict shape inference objects to in `after`; empty if nothing, or if it objects to `before` as well."""
     return after.objection if after.objection and not before.objection else ""

@@ -1,4 +1,4 @@
-"""One plan for two that were carried out one after the other."""
+"""Merge two plans, carried out one after the other, into one."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["composed"]
 
 
 def composed(first: Plan, second: Plan, source: ModelProto, between: ModelProto, end: ModelProto) -> Plan:
-    """One plan from a model to the last one: the sites of the first plan, and those of the second elsewhere.
+    """One plan from `source` to `end`, with the sites of the first plan and those of the second in other places.
 
-    What the second changes inside of something that the first wrote belongs to that site. What it puts together of
-    several nodes stands for all that these come from.
+    What the second plan changes within nodes that the first wrote belongs to the first plan's site. What it raises
+    from several nodes stands for every source node that these come from.
     """
     start, middle, last = ({path: body.node for path, body in bodies(model)} for model in (source, between, end))
     sites: list[Site] = []
     for path in dict.fromkeys(site.graph for site in (*first.sites, *second.sites)):
-        own, further = ([site for site in plan.sites if site.graph == path] for plan in (first, second))
+        sites_here, further_here = ([site for site in plan.sites if site.graph == path] for plan in (first, second))
         if path in start and path in middle and path in last:
-            own = list(_of_both(own, further, start[path], middle[path], last[path]))
-        sites += sorted(own, key=lambda site: site.index)
-    sources = [sum(len(site.raised_from) or 1 for site in each) for each in (first.sites, sites)]
+            sites_here = list(_of_both(sites_here, further_here, start[path], middle[path], last[path]))
+        sites += sorted(sites_here, key=lambda site: site.index)
+    covered = [sum(len(site.raised_from) or 1 for site in each) for each in (first.sites, sites)]
     return replace(
         first,
         sites=tuple(sites),
-        carried=first.carried + sources[0] - sources[1],
+        carried=first.carried + covered[0] - covered[1],
         ir_version=(first.ir_version[0], second.ir_version[1]),
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         left=second.left,
@@ -47,34 +47,38 @@ def _of_both(
     last: Sequence[NodeProto],
 ) -> Iterable[Site]:
     """The sites of one graph."""
-    origins, places = _places(start), _places(last)
+    start_places, last_places = _places(start), _places(last)
     inside = {place: site for site in own for place in range(site.first, site.first + site.count)}
 
-    def back(place: int) -> tuple[int, ...]:
-        """Where a node of the model in between comes from."""
+    def origins_of(place: int) -> tuple[int, ...]:
+        """The positions in the source that a node of the middle model comes from."""
         if place in inside:
             return inside[place].raised_from or (inside[place].index,)
-        return tuple({origins[name] for name in middle[place].output if name in origins})
+        return tuple({start_places[name] for name in middle[place].output if name in start_places})
 
     changed = {site.index: site for site in further if not site.raised_from}
-    gone = {place for site in further for place in site.raised_from}
+    merged = {place for site in further for place in site.raised_from}
     for site in own:
-        held = range(site.first, site.first + site.count)
-        if gone.isdisjoint(held):
+        written = range(site.first, site.first + site.count)
+        if merged.isdisjoint(written):
             nodes = [
                 range(changed[place].first, changed[place].first + changed[place].count)
                 if place in changed
-                else [places[name] for name in middle[place].output if name in places]
-                for place in held
+                else [last_places[name] for name in middle[place].output if name in last_places]
+                for place in written
             ]
-            found = [place for each in nodes for place in each]
-            yield replace(site, first=min(found), count=max(found) - min(found) + 1) if found else site
+            new_places = [place for each in nodes for place in each]
+            yield (
+                replace(site, first=min(new_places), count=max(new_places) - min(new_places) + 1)
+                if new_places
+                else site
+            )
     for site in further:
         if site.raised_from:
-            positions = sorted({origin for place in site.raised_from for origin in back(place)})
-            yield replace(site, index=max(back(site.index)), raised_from=tuple(positions))
-        elif site.index not in inside and (known := back(site.index)):
-            yield replace(site, index=max(known))
+            positions = sorted({origin for place in site.raised_from for origin in origins_of(place)})
+            yield replace(site, index=max(origins_of(site.index)), raised_from=tuple(positions))
+        elif site.index not in inside and (source_places := origins_of(site.index)):
+            yield replace(site, index=max(source_places))
 
 
 def _places(nodes: Sequence[NodeProto]) -> Mapping[str, int]:

@@ -30,9 +30,9 @@ class Edit:
         regions: the positions of all nodes that a rewrite stands for, if it stands for several.
         types: serialized types of new values by name, to be stated.
         refused: why a node cannot be legalized.
-        shareable: the nodes whose rewrites may compute what others compute too.
-        zeros: the outcomes that ask at run time for dimensions of size zero, or assume that there are none.
-        applied: what each node had and what came in its place, in order; None if nobody wants to know.
+        shareable: the nodes whose rewrites may compute the same values as other rewrites.
+        zeros: the outcomes that ask at run time whether a dimension is zero, or assume that none is.
+        applied: each node as read, with its outcomes in order; None if they are not recorded.
     """
 
     scope: GraphScope
@@ -51,7 +51,7 @@ class Edit:
         self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
 
     def note(self, index: int, read: ReadNode | None, outcome: Outcome) -> None:
-        """Note the outcome for a node; its label is added to those that the node has already."""
+        """Note the outcome for a node, and add its label to earlier labels of the node."""
         if outcome.zeros:
             self.zeros[index] = outcome
         if self.applied is not None:
@@ -62,10 +62,7 @@ class Edit:
             self.sites[index] = outcome.op_type, label
 
     def splice(self) -> None:
-        """Apply the replacements and state the types of new values.
-
-        The subgraphs of its nodes have to be spliced before.
-        """
+        """Apply the replacements and state the types of new values. Splice the subgraphs of the nodes first."""
         for work in self.scope.deferred:
             work()
         if isinstance(self.scope.edited, GraphProto):

@@ -1,7 +1,7 @@
-"""RotaryEmbedding reads the first of equal tables.
+"""Let every RotaryEmbedding read the first of several equal tables.
 
-PyTorch's exporter computes the same Cos and Sin again for every such node. What is written out for the first is right
-for the others, and then their own tables are read by none.
+PyTorch's exporter computes the same Cos and Sin again for each such node. If all nodes read the first tables, what a
+rule writes for these serves all nodes, and the other tables become unused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EqualTables:
         self._first: dict[Hashable, str] = {}
 
     def read_first(self, data: bytes) -> bytes:
-        """A serialized node; a RotaryEmbedding reads tables that nodes before it read, where its own are equal."""
+        """The serialized node; a RotaryEmbedding reads equal tables of earlier nodes in place of its own."""
         if b"RotaryEmbedding" not in data:
             return data
         node = NodeProto.FromString(data)
@@ -37,10 +37,10 @@ class EqualTables:
             return data
         graph = self._graph
         for place, name in enumerate(node.input):
-            maker = graph.producer(name) if place in (1, 2) and graph.home(name) is graph else None
-            if maker is None or len(maker.output) != 1 or not is_repeatable(maker):
+            producer = graph.producer(name) if place in (1, 2) and graph.home(name) is graph else None
+            if producer is None or len(producer.output) != 1 or not is_repeatable(producer):
                 continue
-            first = self._first.setdefault(kind_of(maker), name)
+            first = self._first.setdefault(kind_of(producer), name)
             if first != name:
                 node.input[place] = first
                 graph.release(name)

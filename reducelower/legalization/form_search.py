@@ -1,7 +1,7 @@
-"""Search for an equivalent form of a node that a runtime gets wrong or refuses, to which no fact applies.
+"""Search for an equivalent form of a node that a runtime gets wrong or refuses; no fact may apply to the form.
 
-A form is legalized like any replacement. If a fact is true of one of its nodes, a form is sought for that in turn, so
-forms are chains of steps. A trial says where in such a chain a search stands.
+A form is legalized like any replacement. If a fact applies to one of its nodes, that node needs a form in turn, so
+forms are chains of steps. A `Trial` says where in such a chain the search is.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _STEPS = 3
 
 @dataclass
 class Trial:
-    """Where a search stands.
+    """Where in a chain of forms the search is.
 
     Attributes:
-        steps: how many more steps a chain may have.
+        steps: how many more steps the chain may have.
         excused: sentences about what the runtime still gets wrong, if that is accepted; None if it is not.
         overflows: whether the search might have succeeded if overflow were accepted.
         is_short: whether it ran out of steps, so that it might succeed with more.
-        replaces_elsewhere: whether what it is to replace runs, but not on the hardware that is meant.
+        replaces_elsewhere: whether the node to replace does run, but not on the intended hardware.
     """
 
     steps: int
@@ -51,10 +51,10 @@ class Trial:
     is_short: bool = False
     replaces_elsewhere: bool = False
 
-    def within_form(self, steps: int, of: Misfit) -> Trial:
+    def within_form(self, steps: int, problem: Misfit) -> Trial:
         """The search within a form of a node; what it excuses counts only if the form is taken."""
         excused = None if self.excused is None else dict(self.excused)
-        return Trial(steps, excused, replaces_elsewhere=self.replaces_elsewhere or of.is_elsewhere)
+        return Trial(steps, excused, replaces_elsewhere=self.replaces_elsewhere or problem.is_elsewhere)
 
 
 class Rewriter(Protocol):
@@ -81,19 +81,19 @@ def form_that_suits(
     Raises:
         RefusedError: no equivalent form suits either; the reason is the fact that applies.
     """
-    found = misfit(node, scope, facts)
-    if found is None:
+    problem = misfit(node, scope, facts)
+    if problem is None:
         return None, ""
     if rewriter.trial is not None:
-        return _Search(rewriter, rewriter.trial, scope).replaced(node, found)
+        return _Search(rewriter, rewriter.trial, scope).replaced(node, problem)
     trial = Trial(_STEPS)
     try:
-        return _Search(rewriter, trial, scope).replaced(node, found)
+        return _Search(rewriter, trial, scope).replaced(node, problem)
     except RefusedError:
         if not trial.overflows:
             raise
     trial = Trial(_STEPS, excused={})
-    outcome = _Search(rewriter, trial, scope).replaced(node, found)
+    outcome = _Search(rewriter, trial, scope).replaced(node, problem)
     rewriter.unmended.update(trial.excused or {})
     return outcome
 
@@ -107,22 +107,22 @@ def refuse_hopeless(runtime: Runtime, nodes: Iterable[tuple[NodeProto, Treatment
     for node, treatment in nodes:
         if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_remedies(node.op_type):
             continue
-        found = misfit(node, scope, treatment.facts)
-        if found is not None and not found.is_excusable:
-            raise found.refusal(runtime, ())
+        problem = misfit(node, scope, treatment.facts)
+        if problem is not None and not problem.is_excusable:
+            raise problem.refusal(runtime, ())
 
 
 def refuse_other_operators(runtime: Runtime, node: NodeProto, scope: AnyScope) -> None:
-    """Refuse to write a node by other operators where the runtime gets those wrong.
+    """Refuse to replace a node by other operators if the runtime gets these wrong.
 
     Raises:
         RefusedError: it does.
     """
     facts = runtime.facts_against(f"{node.op_type} by other operators", node.op_type)
-    found = misfit(node, scope, facts) if facts else None
-    if found is not None and found.facts:
+    problem = misfit(node, scope, facts) if facts else None
+    if problem is not None and problem.facts:
         raise RefusedError(
-            f"on {runtime}, no equivalent form comes out better: {found.says}",
+            f"on {runtime}, no equivalent form comes out better: {problem.says}",
             f"keep to an opset version that has {node.op_type}",
         )
 
@@ -137,7 +137,7 @@ class _Search:
         self._rewriter = rewriter
         self._scope = scope
 
-    def replaced(self, node: NodeProto, found: Misfit) -> tuple[list[NodeProto] | None, str]:
+    def replaced(self, node: NodeProto, problem: Misfit) -> tuple[list[NodeProto] | None, str]:
         """The replacement of a node; None if it stays because only its overflow cannot be avoided.
 
         Raises:
@@ -145,44 +145,46 @@ class _Search:
         """
         trial, reasons = self._trial, list[str]()
         data = node.SerializeToString()
-        form = self._form(data, found, reasons)
-        # A form that runs elsewhere itself is no better than a node that does, but better than one that is wrong.
-        may_stay = found.is_excusable and not (trial.replaces_elsewhere and found.is_elsewhere)
+        form = self._form(data, problem, reasons)
+        # A form that runs only on other hardware is no better than such a node, but better than one that is wrong.
+        may_stay = problem.is_excusable and not (trial.replaces_elsewhere and problem.is_elsewhere)
         trial.overflows |= form is None and may_stay
         if form is None and may_stay and trial.excused is not None:
-            trial.excused.update((f"on {self._runtime}: {says}", None) for says in found.excuses(node.op_type))
-            rest = found.without_excusable()
+            trial.excused.update((f"on {self._runtime}: {says}", None) for says in problem.excuses(node.op_type))
+            rest = problem.without_excusable()
             if not rest.facts and rest.unknown is None:
                 return None, ""
             form = self._form(data, rest, reasons)
         if form is None:
-            raise found.refusal(self._runtime, reasons)
+            raise problem.refusal(self._runtime, reasons)
         nodes, name = form
-        return nodes, Label(f"{name} for {self._runtime.name}", found.says)
+        return nodes, Label(f"{name} for {self._runtime.name}", problem.says)
 
-    def _form(self, node: bytes, found: Misfit, reasons: list[str]) -> tuple[list[NodeProto], str] | None:
-        """The first equivalent form that suits the runtime, with its name; why others do not is added to `reasons`."""
+    def _form(self, node: bytes, problem: Misfit, reasons: list[str]) -> tuple[list[NodeProto], str] | None:
+        """The first equivalent form that suits the runtime, with its name; adds to `reasons` why others do not."""
         trial, hopeless = self._trial, set[str]()
         trial.is_short |= not trial.steps
         # Forms of one step are tried before those of two, so that the simplest is found.
         for steps in range(trial.steps):
             is_short = False
-            ways = remedies_for(NodeProto.FromString(node), self._scope, found, self._rewriter.rules, self._runtime)
-            for way in ways:
-                if way.name in hopeless:
+            remedies = remedies_for(
+                NodeProto.FromString(node), self._scope, problem, self._rewriter.rules, self._runtime
+            )
+            for remedy in remedies:
+                if remedy.name in hopeless:
                     continue
-                if way.caveat and trial.excused is None:
+                if remedy.caveat and trial.excused is None:
                     trial.overflows = True
                     continue
-                inner = trial.within_form(steps, found)
-                nodes = self._apply(way, NodeProto.FromString(node), inner, reasons)
+                inner = trial.within_form(steps, problem)
+                nodes = self._apply(remedy, NodeProto.FromString(node), inner, reasons)
                 if nodes is not None:
                     if trial.excused is not None:
-                        caveat = {f"on {self._runtime}: {way.caveat}": None} if way.caveat else {}
+                        caveat = {f"on {self._runtime}: {remedy.caveat}": None} if remedy.caveat else {}
                         trial.excused.update({**(inner.excused or {}), **caveat})
-                    return nodes, way.name
+                    return nodes, remedy.name
                 if not inner.is_short:
-                    hopeless.add(way.name)  # more steps would not help
+                    hopeless.add(remedy.name)  # more steps would not help
                 is_short |= inner.is_short
                 trial.overflows |= inner.overflows
             if not is_short:
@@ -190,16 +192,16 @@ class _Search:
         trial.is_short = True
         return None
 
-    def _apply(self, way: Remedy, node: NodeProto, trial: Trial, reasons: list[str]) -> list[NodeProto] | None:
-        """The nodes of a form; None if it does not suit either."""
+    def _apply(self, remedy: Remedy, node: NodeProto, trial: Trial, reasons: list[str]) -> list[NodeProto] | None:
+        """The nodes of a form; None if it does not suit the runtime either."""
         rewriter, nodes_of_model = self._rewriter.within(trial), self._scope.node_scope
         mark = nodes_of_model.mark()
         try:
-            if isinstance(way.by, Rule):
-                return rewriter.expand(node, rewriter.goal, self._scope, way.by)[0]
-            written = way.by(Writer(node, self._scope))
+            if isinstance(remedy.by, Rule):
+                return rewriter.expand(node, rewriter.goal, self._scope, remedy.by)[0]
+            written = remedy.by(Writer(node, self._scope))
             return None if written is None else rewriter.settle_all(*written, self._scope)
         except RefusedError as refused:
             nodes_of_model.roll_back(mark)
-            reasons.append(f"{way.name}: {refused.reason}")
+            reasons.append(f"{remedy.name}: {refused.reason}")
             return None

@@ -33,14 +33,13 @@ from reducelower.legalization.memo.template import fill
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.legalization.other_domains import Move
-from reducelower.legalization.quantized_pairs import are_written_out, with_quantized
+from reducelower.legalization.quantized_pairs import may_be_expanded, with_quantized
 from reducelower.legalization.sharing import share
 from reducelower.legalization.tidying import tidied
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.written_for import may_be_of_another_opset
 from reducelower.options import Target
-from reducelower.plan import Label
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
@@ -79,7 +78,7 @@ class GraphPass:
         records: bool = False,
         repairs: bool = False,
     ) -> None:
-        """Prepare a run, which `records` what is applied where if asked to; `attributes` are those of any nodes."""
+        """Prepare a run. `attributes` are the names of all attributes; `records` says to keep what is applied where."""
         assert target.opset is not None
         self.model = model
         self.attributes = attributes
@@ -109,8 +108,8 @@ class GraphPass:
         self.ground.check_what_was_trusted()
         for edit in self.edits:
             # A node that was removed as unused need not be legal.
-            gone = {index for index, nodes in edit.replaced.items() if not nodes}
-            self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in gone]
+            removed = {index for index, nodes in edit.replaced.items() if not nodes}
+            self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in removed]
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         path = function_path(function)
@@ -146,15 +145,15 @@ class GraphPass:
         self.edits.append(edit)
         nodes, table = scope.node_list, self._rewriter.table(scope.opset)
         self.nodes += len(nodes)
-        # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
+        # Look up every operator, also those that the memo knows: types that the target drops are handled at the end.
         operators = set(nodes.op_types) - {"Constant"}
         doubtful = {op_type for op_type in operators if may_be_of_another_opset(op_type, scope.opset, self.attributes)}
         treated = {op_type for op_type in operators if table[op_type] is not None} | doubtful
         if self._rewriter.moves:
-            treated = operators  # the list of operators does not tell their domains
+            treated = operators  # the list of operators does not include their domains
         positions = nodes.positions(treated.__contains__)
         originals: Iterable[bytes] = map(nodes.serialized, positions)
-        if "DequantizeLinear" in treated and are_written_out(table, self.goal):
+        if "DequantizeLinear" in treated and may_be_expanded(table, self.goal):
             originals = (with_quantized(data, scope) for data in originals)
         if "RotaryEmbedding" in treated and self.goal < _HAS_ROTARY_EMBEDDING:
             originals = map(EqualTables(scope).read_first, originals)
@@ -194,25 +193,25 @@ class GraphPass:
         return fitted, "" if fitted is None else "element type"
 
     def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, node: NodeProto, settle: _Settle) -> None:
-        """Legalize a node, which is given in blanks as well, by rules, teach the memo, and apply the result."""
+        """Legalize a node by rules, teach the memo, and apply the outcome. `node` is `read` with blanks for names."""
         scope = scope_of(read, edit.scope)
         op_type, outputs, before = node.op_type, list(node.output), node.SerializeToString()
-        earlier = len(self._rewriter.rules.applied)
+        applied_before = len(self._rewriter.rules.applied)
         try:
             settled, label, unmended = self._settled(settle, node, scope)
-            nodes = None if settled is None else tidied(settled, outputs, scope, sets_apart=isinstance(label, Label))
+            nodes = None if settled is None else tidied(settled, outputs, scope)
             if settled is None and node.SerializeToString() != before:
                 # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
                 nodes = [node]
             label = "" if nodes is None else label
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
             if self._checks:
-                refuse_invalid(outcome, self.goal, self._rewriter.rules.applied[earlier:])
+                refuse_invalid(outcome, self.goal, self._rewriter.rules.applied[applied_before:])
         except RefusedError as refused:
             # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason_for(op_type), refused.hint))
-        except RuleError as wrong:
-            raise RuleError(fill(wrong.reason, real_names(read)), wrong.path, wrong.line) from None
+        except RuleError as error:
+            raise RuleError(fill(error.reason, real_names(read)), error.path, error.line) from None
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 
@@ -273,19 +272,19 @@ class GraphPass:
         self.occurring.foreign |= self._memo.foreign
         self.occurring.note_scopes(edit.scope for edit in self.edits)
         possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
-        asked = {
+        suspects_at = {
             table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}
             for table in tables
         }
         for edit in self.edits:
-            if suspects := asked[edit.scope.opset]:
+            if suspects := suspects_at[edit.scope.opset]:
                 self._fit_edit(edit, suspects)
 
     def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
         nodes = edit.scope.node_list
-        found = [(index, node) for index, node in nodes.of(suspects.__contains__) if index not in edit.replaced]
+        unreplaced = [(index, node) for index, node in nodes.of(suspects.__contains__) if index not in edit.replaced]
         of_default_domain = [
-            (index, node.SerializeToString()) for index, node in found if node.domain in DEFAULT_DOMAINS
+            (index, node.SerializeToString()) for index, node in unreplaced if node.domain in DEFAULT_DOMAINS
         ]
         for index, read in self._memo.repeat("element types", edit, of_default_domain):
             node = in_blanks(read)

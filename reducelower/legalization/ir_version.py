@@ -21,21 +21,21 @@ def ir_version_of_opset(opset: int) -> int:
 
     Opset versions 2 to 4 had no release of their own and count as part of the next one.
     """
-    known = helper.OP_SET_ID_VERSION_MAP.items()
-    later = [version for (domain, number), version in known if domain == "ai.onnx" and number >= opset]
-    return min(later, default=max(version for _, version in known))
+    releases = helper.OP_SET_ID_VERSION_MAP.items()
+    ir_versions = [version for (domain, number), version in releases if domain == "ai.onnx" and number >= opset]
+    return min(ir_versions, default=max(version for _, version in releases))
 
 
 def release_initializers(model: ModelProto, before: int) -> str:
-    """Take initializers out of the graph inputs of a model that was of an IR version below 4; say so, if there are any.
+    """Take initializers out of the graph inputs of a model that had an IR version below 4; say so if there were any.
 
-    Up to then an initializer had to be an input, and was a constant. As an input of IR version 4 or newer it is a
-    default that callers may override, and runtimes fold and prepack nothing that is computed from it.
+    Before IR version 4, an initializer had to be an input, and was a constant. Since then, such an input is a default
+    that callers may override, and runtimes fold and prepack nothing that is computed from it.
     """
     if not before < DEFAULTS_SINCE <= model.ir_version:
         return ""
-    held = {tensor.name for tensor in model.graph.initializer}
-    kept = [value for value in model.graph.input if value.name not in held]
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in initializers]
     count = len(model.graph.input) - len(kept)
     if not count:
         return ""
@@ -67,7 +67,7 @@ def needed_ir_version(model: ModelProto) -> int:
 
     Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
     """
-    needed = _outside_nodes(model.graph)
+    needed = _version_outside_nodes(model.graph)
     if model.graph.initializer and model.ir_version >= DEFAULTS_SINCE:
         needed = max(needed, DEFAULTS_SINCE)
     if model.functions:
@@ -80,7 +80,7 @@ def needed_ir_version(model: ModelProto) -> int:
         needed = max(needed, 11)
     # At no opset version does Constant take a type of a newer IR version than that opset's own.
     others = [node for node in model.graph.node if node.op_type != "Constant"]
-    return max(needed, _nodes(others), *(_nodes(function.node) for function in model.functions))
+    return max(needed, _version_of_nodes(others), *(_version_of_nodes(function.node) for function in model.functions))
 
 
 # Large models have as many value_info entries as nodes.
@@ -93,11 +93,11 @@ _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.
 @cache
 def _may_hold(op_type: str) -> bool:
     """Whether a node of the operator may contain tensors, types or graphs, which may need a newer IR version."""
-    found = schema(op_type, latest_opset())
-    return found is None or any(attribute.type not in _PLAIN for attribute in found.attributes.values())
+    newest = schema(op_type, latest_opset())
+    return newest is None or any(attribute.type not in _PLAIN for attribute in newest.attributes.values())
 
 
-def _outside_nodes(graph: GraphProto) -> int:
+def _version_outside_nodes(graph: GraphProto) -> int:
     needed = 3
     if graph.initializer:
         inputs = {value.name for value in graph.input}
@@ -107,34 +107,34 @@ def _outside_nodes(graph: GraphProto) -> int:
         needed = 5
     for tensor in graph.initializer:
         needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
-    return max(needed, *map(_values, (graph.input, graph.output, graph.value_info)))
+    return max(needed, *map(_version_of_values, (graph.input, graph.output, graph.value_info)))
 
 
-def _values(values: Collection[ValueInfoProto]) -> int:
+def _version_of_values(values: Collection[ValueInfoProto]) -> int:
     element_types = set(map(_ELEMENT_TYPE, values))
     if 0 in element_types:  # not a tensor, or a tensor without element type
-        return max(_type(value.type) for value in values)
+        return max(_version_of_type(value.type) for value in values)
     return max((_TYPE_VERSIONS.get(element_type, 3) for element_type in element_types), default=3)
 
 
-def _nodes(nodes: Collection[NodeProto]) -> int:
+def _version_of_nodes(nodes: Collection[NodeProto]) -> int:
     # Large models have few kinds of nodes, and looking at each node takes long.
     kinds = set(map(_KIND, nodes))
-    holding = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or _may_hold(kind[0])}
+    holders = {kind for kind in kinds if kind[1] not in DEFAULT_DOMAINS or _may_hold(kind[0])}
     needed = 10 if any(overload for _, _, overload in kinds) else 3
-    return max([needed, *(_node(node) for node in (nodes if holding else ()) if _KIND(node) in holding)])
+    return max([needed, *(_version_of_node(node) for node in (nodes if holders else ()) if _KIND(node) in holders)])
 
 
 _KIND = attrgetter("op_type", "domain", "overload")
 
 
-def _node(node: NodeProto) -> int:
+def _version_of_node(node: NodeProto) -> int:
     needed = 3
     for attribute in node.attribute:
         kind = attribute.type
         if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
             for graph in (attribute.g, *attribute.graphs):
-                needed = max(needed, _outside_nodes(graph), _nodes(graph.node))
+                needed = max(needed, _version_outside_nodes(graph), _version_of_nodes(graph.node))
         elif kind == AttributeProto.TENSOR:
             needed = max(needed, _TYPE_VERSIONS.get(attribute.t.data_type, 3))
         elif kind in (AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS):
@@ -142,12 +142,12 @@ def _node(node: NodeProto) -> int:
     return needed
 
 
-def _type(value_type: TypeProto) -> int:
+def _version_of_type(value_type: TypeProto) -> int:
     kind = value_type.WhichOneof("value")
     if kind == "optional_type":
-        return max(8, _type(value_type.optional_type.elem_type))
+        return max(8, _version_of_type(value_type.optional_type.elem_type))
     if kind == "sequence_type":
-        return _type(value_type.sequence_type.elem_type)
+        return _version_of_type(value_type.sequence_type.elem_type)
     if kind == "tensor_type":
         return _TYPE_VERSIONS.get(value_type.tensor_type.elem_type, 3)
     return 3

@@ -60,7 +60,7 @@ class Treatments(dict[str, "Treatment | None"]):
     """Treatments by operator, worked out on first use; None if there is nothing to do."""
 
     def __init__(self, opset: int, target: Target, boundaries: Boundaries | None = None) -> None:
-        """Take the opset version of the nodes, the target, and the user's own rules of version boundaries."""
+        """`opset` is that of the nodes; `boundaries` are the user's own rules for version boundaries."""
         super().__init__()
         self.boundaries = boundaries
         self.opset = opset
@@ -68,25 +68,25 @@ class Treatments(dict[str, "Treatment | None"]):
         self.dropped: dict[str, frozenset[str]] = {}
 
     def __missing__(self, op_type: str) -> Treatment | None:
-        found = self._treatment(op_type)
+        treatment = self._treatment(op_type)
         if self.target.runtime is not None:
-            found = self._on_runtime(op_type, found, self.target.runtime)
-        if found.dropped:
-            self.dropped[op_type] = found.dropped
+            treatment = self._on_runtime(op_type, treatment, self.target.runtime)
+        if treatment.dropped:
+            self.dropped[op_type] = treatment.dropped
         # If and Loop are handled for their subgraphs, Constant for its value.
         holds = op_type in HOLDING_GRAPHS or op_type == "Constant"
-        self[op_type] = None if found.is_nothing and not holds else found
+        self[op_type] = None if treatment.is_nothing and not holds else treatment
         return self[op_type]
 
-    def _on_runtime(self, op_type: str, found: Treatment, runtime: Runtime) -> Treatment:
+    def _on_runtime(self, op_type: str, treatment: Treatment, runtime: Runtime) -> Treatment:
         from reducelower.runtimes.facts import NO_COMPARISON_DOES
 
-        if found.absent and op_type in NO_COMPARISON_DOES:
-            says = [fact for fact in runtime.facts if op_type in fact.operators]
-            if not all(fact.by for fact in says):
-                return Treatment(refusal=f"on {runtime}: {says[0].sentence}")
+        if treatment.absent and op_type in NO_COMPARISON_DOES:
+            facts = [fact for fact in runtime.facts if op_type in fact.operators]
+            if not all(fact.by for fact in facts):
+                return Treatment(refusal=f"on {runtime}: {facts[0].sentence}")
         assert self.target.opset is not None
-        return replace(found, facts=runtime.facts_about(op_type, self.target.opset))
+        return replace(treatment, facts=runtime.facts_about(op_type, self.target.opset))
 
     def _treatment(self, op_type: str) -> Treatment:
         goal_opset = self.target.opset
@@ -98,7 +98,7 @@ class Treatments(dict[str, "Treatment | None"]):
         if is_runtime_name(op_type):
             return Treatment(absent=True)
         if op_type in EXPERIMENTAL:
-            return _dropped(op_type) if self.opset < _NOT_EXPERIMENTAL <= goal_opset else Treatment()
+            return _experimental(op_type) if self.opset < _NOT_EXPERIMENTAL <= goal_opset else Treatment()
         if source is None and not deprecated_from_start(op_type, self.opset):
             return _unknown(op_type, self.opset)
         if source is None or goal is None:
@@ -107,18 +107,18 @@ class Treatments(dict[str, "Treatment | None"]):
         if self.boundaries is not None:
             own = self.boundaries
             steps = tuple(replace(step, further=own.at(op_type, step.boundary, down=step.down)) for step in steps)
-        path = tuple(step for step in steps if not step.is_plain)
-        return Treatment(path, dropped=dropped_types(source, goal))
+        needed = tuple(step for step in steps if not step.is_plain)
+        return Treatment(needed, dropped=dropped_types(source, goal))
 
 
 _NOT_EXPERIMENTAL = 10
 """Below this opset version onnxruntime runs the operators of the first years that no schema has any more."""
 
 
-def _dropped(op_type: str) -> Treatment:
-    first = f"below opset {_NOT_EXPERIMENTAL}"
-    reason = f"{op_type} was experimental in ONNX's first years, and onnxruntime has it {first} only"
-    return Treatment(refusal=reason, hint=f"stay {first}")
+def _experimental(op_type: str) -> Treatment:
+    versions_with_it = f"below opset {_NOT_EXPERIMENTAL}"
+    reason = f"{op_type} was experimental in ONNX's first years, and onnxruntime has it {versions_with_it} only"
+    return Treatment(refusal=reason, hint=f"stay {versions_with_it}")
 
 
 def _unknown(op_type: str, opset: int) -> Treatment:

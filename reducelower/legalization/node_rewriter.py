@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeRewriter"]
 
-_OFTEN = 8
+_MOST_NESTED = 8
 """How often an operator may occur within its own expansion. Simpler forms of itself take two or three levels; operators
 that are expanded into each other would never end."""
 
@@ -42,19 +42,19 @@ that are expanded into each other would never end."""
 class NodeRewriter:
     """Legalizes the nodes of one run, with a table of treatments per opset version.
 
-    What a node is part of is never changed: within an expansion, or a form that is tried, another rewriter works that
-    knows of it and shares the rest.
+    The fields that say what a node is part of never change: for the nodes of an expansion, or of a form that is tried,
+    there is a copy of the rewriter with other values in them. It shares everything else.
 
     Attributes:
-        moves: other domains that come to another version.
+        moves: how other domains go to another version, by domain.
         unmended: sentences about problems on the runtime that no form avoids.
-        trial: where the search for a form stands that the nodes belong to; None for nodes of the model.
+        trial: where the search is that tries a form with these nodes; None for nodes of the model.
     """
 
     def __init__(
         self, target: Target, rules: Rules, moves: Mapping[str, Move] | None = None, *, repairs: bool = False
     ) -> None:
-        """Prepare a run; one that `repairs` moves nodes of another opset version than the target's, and no others."""
+        """Prepare a run. If it `repairs`, it moves nodes written for another opset version than the target's only."""
         assert target.opset is not None
         self.target = target
         self.repairs = repairs
@@ -68,7 +68,7 @@ class NodeRewriter:
         self._expressing: tuple[str, ...] = ()
 
     def within(self, trial: Trial) -> NodeRewriter:
-        """The rewriter for the nodes of a form that is tried."""
+        """The rewriter for the nodes of a form that a search tries."""
         inner = copy(self)
         inner.trial = trial
         return inner
@@ -94,7 +94,7 @@ class NodeRewriter:
     ) -> tuple[list[NodeProto] | None, str]:
         """Legalize one node; return its replacement, or None, and the label of what replaced or edited it.
 
-        `mistyped`: the node replaces one whose element type its own version may not take.
+        `mistyped`: it belongs to a replacement written for an opset version that may lack the element type of the data.
         """
         if not scope.is_made:
             written = written_for(node, opset)
@@ -110,8 +110,8 @@ class NodeRewriter:
                 )
         if treatment.refusal:
             if scope.is_made and self.rules.applied and schema(node.op_type, opset) is None:
-                said = f"what it writes is for opset {opset}, which does not have {node.op_type}"
-                raise RuleError(said, *self.rules.applied[-1])
+                reason = f"what it writes is for opset {opset}, which does not have {node.op_type}"
+                raise RuleError(reason, *self.rules.applied[-1])
             raise RefusedError(treatment.refusal, treatment.hint)
         refuse_disallowed(node)
         if treatment.expand:
@@ -138,8 +138,10 @@ class NodeRewriter:
             label = crossing.label if outcome is None else outcome.label
             labels = f"{labels}; {label}" if labels else label
             if outcome is not None:
-                lost = self.table(opset).dropped.get(node.op_type)
-                mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
+                dropped_types = self.table(opset).dropped.get(node.op_type)
+                mistyped = mistyped or any(
+                    scope.type_string(name) in dropped_types for name in inputs if dropped_types and name
+                )
                 return self.settle_all(outcome, outcome.opset, scope, mistyped=mistyped), labels
         if treatment.facts:
             from reducelower.legalization.form_search import form_that_suits
@@ -150,13 +152,13 @@ class NodeRewriter:
         return None, labels
 
     def settle_other(self, node: NodeProto, scope: AnyScope) -> tuple[list[NodeProto] | None, str]:
-        """As `settle`, for a node of a domain that comes to another version."""
+        """As `settle`, for a node of another domain that `moves` has."""
         labels: list[str] = []
         move = self.moves[node.domain]
         for version, tried in steps_of(node, move, self.rules.boundaries):
-            found = first_that_holds(tried.rules, node, scope, move.version)
-            if found is not None:
-                rule, outcome = found
+            taken = first_that_holds(tried.rules, node, scope, move.version)
+            if taken is not None:
+                rule, outcome = taken
                 assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
                 inner = copy(self)
                 inner.moves = {**self.moves, node.domain: move.at(version)}
@@ -169,7 +171,7 @@ class NodeRewriter:
         return None, "; ".join(labels)
 
     def is_moved(self, node: NodeProto) -> bool:
-        """Whether a node is of a domain that comes to another version."""
+        """Whether `moves` changes the version of a node's domain."""
         move = self.moves.get(node.domain)
         return move is not None and move.concerns(node)
 
@@ -184,7 +186,7 @@ class NodeRewriter:
     ) -> list[NodeProto]:
         """Legalize replacement nodes, from the opset version for which they were written.
 
-        `inside` is the node around them and its subgraph, if they stand in one; see `BodyScope`.
+        `inside` is the node around them and its subgraph, if they are in one; see `BodyScope`.
         """
         if not nodes:
             return nodes
@@ -198,8 +200,8 @@ class NodeRewriter:
         for node in nodes:
             treatment = table[node.op_type]
             if node.domain not in DEFAULT_DOMAINS:
-                written = self.settle_other(node, scope)[0] if self.is_moved(node) else None
-                settled += [node] if written is None else written
+                moved_nodes = self.settle_other(node, scope)[0] if self.is_moved(node) else None
+                settled += [node] if moved_nodes is None else moved_nodes
                 continue
             op_type = node.op_type
             try:
@@ -214,7 +216,7 @@ class NodeRewriter:
     def _settle_written(
         self, node: NodeProto, opset: int, scope: BodyScope, treatment: Treatment | None, *, mistyped: bool
     ) -> list[NodeProto]:
-        """What a node that was written in the place of another becomes."""
+        """Legalize one replacement node."""
         table = self.table(opset)
         if treatment is not None:
             if node.op_type in HOLDING_GRAPHS:
@@ -269,7 +271,7 @@ class NodeRewriter:
             refuse_other_operators(self.target.runtime, node, scope)
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
         mistyped = may_not_be_taken(node, scope)
-        if self._expressing.count(node.op_type) == _OFTEN:
+        if self._expressing.count(node.op_type) == _MOST_NESTED:
             own = self.rules.boundaries.expressions(node.op_type) if self.rules.boundaries is not None else ()
             if own:
                 raise own[0].source.error(f"it leads back to {node.op_type}, which opset {self.goal} lacks")
@@ -293,7 +295,7 @@ class NodeRewriter:
         from reducelower.adapters import casts
 
         before, inner, after = casts.retype(node, scope, misfit, goal, self.rules.boundaries)
-        # Node and casts are for different opset versions, and the types of the casts are known to be taken.
+        # Node and casts are for different opset versions, and the target takes the types of the casts.
         around = (self.settle_all(before, casts.CAST_OPSET, scope), self.settle_all(after, casts.CAST_OPSET, scope))
         middle = [] if inner is None else [inner]
         if inner is not None and first_type_not_taken(inner, scope, goal, strict=False) not in (None, misfit):

@@ -37,7 +37,7 @@ def _dropped(op_type: str, source_version: int, goal_version: int) -> frozenset[
 
 
 def dropped_types(source: defs.OpSchema, goal: defs.OpSchema) -> frozenset[str]:
-    """Types that one version of an operator takes or yields and the other does not."""
+    """Types that `source` takes or yields and `goal` does not."""
     return _dropped(source.name, source.since_version, goal.since_version)
 
 
@@ -50,23 +50,23 @@ _HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
 
 @cache
 def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bool] | None:
-    """Types an operator yields whatever it reads, and whether attributes can choose others; None if unknown."""
-    found = schema(op_type, opset, domain) if not domain else _any_schema(op_type, domain)
-    if found is None:
+    """Types that an operator yields for any input, and whether attributes can choose others; None if unknown."""
+    operator = schema(op_type, opset, domain) if not domain else _any_schema(op_type, domain)
+    if operator is None:
         return None
-    read = {parameter.type_str for parameter in found.inputs}
+    of_inputs = {parameter.type_str for parameter in operator.inputs}
     fixed: set[str] = set()
     chosen = False
-    for output in found.outputs:
-        if output.type_str in read:
+    for output in operator.outputs:
+        if output.type_str in of_inputs:
             continue
-        taken = output.types
-        if len(taken) == 1 or domain:
-            fixed |= taken
+        types = output.types
+        if len(types) == 1 or domain:
+            fixed |= types
         elif op_type not in _HANDLED:
             chosen = True
             # The element type of a sequence occurs by itself; the sequence type has to be added.
-            fixed.update(name for name in taken if name.startswith(("seq(", "optional(")))
+            fixed.update(name for name in types if name.startswith(("seq(", "optional(")))
     return frozenset(fixed), chosen
 
 
@@ -79,14 +79,14 @@ def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
 
 def _elements(type_name: str) -> set[str]:
     """A type and the tensor types inside it, since sequence and optional values can be unpacked."""
-    found = {type_name}
+    types = {type_name}
     inner = type_name
     while inner.startswith(("seq(", "optional(", "map(")):
         inner = inner[inner.index("(") + 1 : -1]
         if type_name.startswith("map("):
             inner = inner.split(",", 1)[1]
-        found.add(inner)
-    return found
+        types.add(inner)
+    return types
 
 
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
@@ -108,7 +108,7 @@ class OccurringTypes:
             element_types = set(map(_ELEMENT_TYPE, holder.value_info))
             constants = nodes.positions("Constant".__eq__)
             of_tensors = element_types.union(element_type_of_constant(nodes[index]) for index in constants)
-            self._types.update(f"tensor({element_type_name(found)})" for found in of_tensors if found)
+            self._types.update(f"tensor({element_type_name(number)})" for number in of_tensors if number)
             for value in holder.value_info if 0 in element_types else ():
                 self._note(type_string(value.type))
             if isinstance(holder, GraphProto):
@@ -120,9 +120,9 @@ class OccurringTypes:
                 for sparse in holder.sparse_initializer:
                     self._types.add(f"tensor({element_type_name(sparse.values.data_type)})")
 
-    def _note(self, found: str | None) -> None:
-        if found is not None:
-            self._types |= _elements(found)
+    def _note(self, type_name: str | None) -> None:
+        if type_name is not None:
+            self._types |= _elements(type_name)
 
     def types(self, operators: Iterable[tuple[str, int]]) -> frozenset[str] | None:
         """The types that can occur, given all operators with their opset versions; None if any type can.
@@ -141,8 +141,8 @@ class OccurringTypes:
             produced = _produced(op_type, 0, domain)
             if produced is None:
                 return None
-            for found in produced[0]:
-                self._types |= _elements(found)
+            for type_name in produced[0]:
+                self._types |= _elements(type_name)
         if choosing:
             for nodes in self._nodes:
                 for _, node in nodes.of(choosing.__contains__):

@@ -1,7 +1,7 @@
-"""Domains other than ONNX's own come to another version, by rules that the user has for their operators.
+"""Move domains other than ONNX's own to another version, by the user's rules for their operators.
 
-No schema says what such an operator is at which version, so the user's folder does: an operator that it does not name
-is refused, and a node for which no guard holds stays.
+onnx has no schemas for these operators, so the user's folder has to say what changes: an operator that it does not name
+is refused, and a node for which no guard holds stays as it is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Move", "domains_to_move", "move_imports", "steps_of"]
 
 @dataclass(frozen=True)
 class Move:
-    """A domain that comes to another version; version 0 of the goal is none."""
+    """The move of a domain from a version to the goal; goal 0 means that the target has nothing of the domain."""
 
     domain: str
     version: int
@@ -29,17 +29,17 @@ class Move:
     local: frozenset[str] = frozenset()
 
     def at(self, version: int) -> Move:
-        """What is left of the way from another version on."""
+        """The rest of the move, from another version on."""
         return replace(self, version=version)
 
     def concerns(self, node: NodeProto) -> bool:
-        """Whether a node of the domain has a way to go, and is no call of a function of the model."""
+        """Whether the move affects a node of the domain; it does not affect calls of the model's own functions."""
         return self.version != self.goal and node.op_type not in self.local
 
 
 def domains_to_move(model: ModelProto, source: Document, target: Target) -> tuple[dict[str, Move], Refusal | None]:
-    """What has to come to another version, by domain, and a refusal if the model imports two versions of one."""
-    found: dict[str, Move] = {}
+    """The moves by domain, and a refusal if the model imports two versions of one domain."""
+    moves: dict[str, Move] = {}
     for domain, goal in sorted(target.domains):
         imported = sorted({entry.version for _, entry in _imports(model, domain)})
         if len(imported) > 1:
@@ -47,12 +47,12 @@ def domains_to_move(model: ModelProto, source: Document, target: Target) -> tupl
             return {}, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
         if imported and imported[0] != goal:
             local = frozenset(function.name for function in source.message.functions if function.domain == domain)
-            found[domain] = Move(domain, imported[0], goal, local)
-    return found, None
+            moves[domain] = Move(domain, imported[0], goal, local)
+    return moves, None
 
 
 def move_imports(model: ModelProto, moves: dict[str, Move]) -> tuple[str, ...]:
-    """Import the new versions; return what was done, in sentences."""
+    """Import the new versions; return sentences that say what was done."""
     for domain, move in moves.items():
         for imports, entry in list(_imports(model, domain)):
             if move.goal:
@@ -68,18 +68,18 @@ def move_imports(model: ModelProto, moves: dict[str, Move]) -> tuple[str, ...]:
 def _imports(
     model: ModelProto, domain: str
 ) -> Iterator[tuple[MutableSequence[OperatorSetIdProto], OperatorSetIdProto]]:
-    """The imports of a domain by the model and its functions, each with the list that it stands in."""
+    """The imports of a domain by the model and its functions, each with the list that contains it."""
     for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
         yield from ((imports, entry) for entry in imports if entry.domain == domain)
 
 
-def steps_of(node: NodeProto, move: Move, own: Boundaries | None) -> Iterator[tuple[int, Tried]]:
-    """What is tried for a node on its way, with the version that it is written for.
+def steps_of(node: NodeProto, move: Move, user_rules: Boundaries | None) -> Iterator[tuple[int, Tried]]:
+    """What to try for a node at each version boundary of its move, with the version after that boundary.
 
     Raises:
         RefusedError: the user's rules do not say what the operator becomes.
     """
-    rules = None if own is None else own.of_domains.get(move.domain)
+    rules = None if user_rules is None else user_rules.of_domains.get(move.domain)
     source, goal, op_type = move.version, move.goal, node.op_type
     where = f"the folder versions/{move.domain} of your rules"
     if not goal:
@@ -95,7 +95,7 @@ def steps_of(node: NodeProto, move: Move, own: Boundaries | None) -> Iterator[tu
             f"write a rule for it into {where}, or the line '{op_type} = []' into its attributes.toml if it stays",
         )
     down = goal < source
-    # Of versions without rules there may be billions.
+    # Only versions with rules, since there may be billions of others.
     boundaries = sorted({occasion.boundary(op_type) for occasion in rules.occasions(op_type)}, reverse=down)
     for boundary in boundaries:
         if min(source, goal) < boundary <= max(source, goal):

@@ -1,7 +1,7 @@
-"""Passes over what was written for a runtime, until nothing is left to rewrite.
+"""Legalize for a runtime, and legalize the result again until nothing changes.
 
-A fact about a runtime may be true of a node only once others around it were written: its rank is then known, or its
-constant. So the result is legalized again. Nearly always nothing changes.
+A fact about a runtime may apply to a node only after the nodes around it were rewritten, because only then its rank or
+its constant is known. Nearly always the second pass changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reducelower.plan import Plan, Site
 
 __all__ = ["attempt_until_settled"]
 
-_MOST = 3
+_MOST_PASSES = 3
 
 
 def attempt_until_settled(
@@ -29,7 +29,7 @@ def attempt_until_settled(
 ) -> tuple[Document | None, Plan]:
     """As `attempt`, and for a runtime again on the result; None in place of the result if the plan has refusals.
 
-    What a further pass refuses is refused of the node in whose place it stands.
+    If a further pass refuses a node, the refusal names the source node that it replaced.
 
     Raises:
         ContradictionError: see `attempt`.
@@ -40,24 +40,24 @@ def attempt_until_settled(
         return None, plan
     if target.runtime is None:
         return made, plan
-    for _ in range(_MOST):
+    for _ in range(_MOST_PASSES):
         result, further = attempt(source.with_message(made.message), plan.target, settings, report=report)
         if further.refusals and not report:
-            return attempt_until_settled(source, target, settings, report=True)  # the sites tell whose place it is
+            return attempt_until_settled(source, target, settings, report=True)  # sites say which node it replaced
         if further.refusals:
             places = dict(bodies(made.message))
             refusals = (_of_source(each, plan.sites, places[each.graph].node) for each in further.refusals)
             return None, replace(plan, sites=(), refusals=tuple(dict.fromkeys(refusals)))
         if result.message == made.message:
             break
-        joined = composed(plan, further, source.message, made.message, result.message)
-        plan = _without_mended(joined, plan, further)
+        both = composed(plan, further, source.message, made.message, result.message)
+        plan = _without_mended(both, plan, further)
         made = result
     return made, plan
 
 
 def _of_source(refusal: Refusal, sites: Sequence[Site], nodes: Sequence[NodeProto]) -> Refusal:
-    """A refusal of a node that was written, as one of the node in whose place it stands."""
+    """A refusal of a replacement, as a refusal of the source node that it replaced."""
     labels = [node.name or f"{node.op_type}#{place}" for place, node in enumerate(nodes)]
     for site in sites:
         if site.graph == refusal.graph and refusal.node in labels[site.first : site.first + site.count]:
@@ -67,9 +67,9 @@ def _of_source(refusal: Refusal, sites: Sequence[Site], nodes: Sequence[NodeProt
 
 
 def _without_mended(plan: Plan, first: Plan, second: Plan) -> Plan:
-    """The plan without what the first could not mend and the second did."""
+    """The plan without the problems that the first plan left and the second solved."""
     mended = {site.because for site in second.sites if site.because}
-    gone = [said for said in first.unmended if any(because in said for because in mended)]
-    unmended = [said for said in (*first.unmended, *second.unmended) if said not in gone]
-    notes = [note for note in plan.notes if not any(note.startswith(said) for said in gone)]
+    solved = [problem for problem in first.unmended if any(because in problem for because in mended)]
+    unmended = [problem for problem in (*first.unmended, *second.unmended) if problem not in solved]
+    notes = [note for note in plan.notes if not any(note.startswith(problem) for problem in solved)]
     return replace(plan, notes=tuple(notes), unmended=tuple(dict.fromkeys(unmended)))

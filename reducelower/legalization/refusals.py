@@ -42,7 +42,6 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
 def _legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
     made, plan = attempt_until_settled(source, target, settings, report=report)
     if made is None:
-        # With the opset version at which the refusals would vanish.
         raise ConversionError(name_oldest_fitting(plan, fits(source, target, settings)).refusals)
     return made, plan
 
@@ -74,13 +73,13 @@ def _readable(source: Document) -> ModelProto:
 
 
 def fits(source: Document, target: Target, settings: Settings) -> Callable[[int], bool]:
-    """Return a function that tells whether the model can be legalized at another opset version, for the same target."""
+    """A function that says whether the model can be legalized at another opset version, for the same target."""
     trials = source.for_trials()
 
     def fits_at(opset: int) -> bool:
         try:
             return not attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals
-        except RuleError:  # of a rule that the conversion asked for did not need
+        except RuleError:  # in a rule that the requested conversion did not need
             return False
 
     return fits_at
@@ -105,11 +104,11 @@ def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
     if oldest is None:
         return plan
     own = ", its own," if oldest == plan.source_opset else ""
-    said = f"opset {oldest}{own} is the oldest at which the whole model fits"
-    return replace(plan, refusals=tuple(_with_hint(refusal, oldest, said) for refusal in plan.refusals))
+    sentence = f"opset {oldest}{own} is the oldest at which the whole model fits"
+    return replace(plan, refusals=tuple(_with_hint(refusal, oldest, sentence) for refusal in plan.refusals))
 
 
-def _with_hint(refusal: Refusal, oldest: int, said: str) -> Refusal:
+def _with_hint(refusal: Refusal, oldest: int, sentence: str) -> Refusal:
     if f"opset {oldest} is" in refusal.hint:
-        said = "the whole model fits there"
-    return replace(refusal, hint=f"{refusal.hint}; {said}" if refusal.hint else said)
+        sentence = "the whole model fits there"
+    return replace(refusal, hint=f"{refusal.hint}; {sentence}" if refusal.hint else sentence)

@@ -85,11 +85,11 @@ def repair(model: AnyModel, *, in_place: bool = False) -> Repaired:
     return Repaired(given.back(Document.of_message(mended)), tuple(done))
 
 
-def mends_more(model: ModelProto, found: GraphProto) -> bool:
-    """Whether `repair` would do more than drop types of inner values; `found` as for `drop_stale`."""
+def mends_more(model: ModelProto, inferred: GraphProto) -> bool:
+    """Whether `repair` would do more than drop types of inner values; `inferred` as for `drop_stale`."""
     bare = skeleton(model)
-    done = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
-    return done or bool(wrong_outputs(model.graph, found))
+    has_mended = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
+    return has_mended or bool(wrong_outputs(model.graph, inferred))
 
 
 # Imports and IR version
@@ -111,7 +111,7 @@ def _add_imports(model: ModelProto) -> Iterator[str]:
 def _spell_default_domain(
     model: ModelProto, holder: ModelProto | FunctionProto, nodes: Iterable[NodeProto]
 ) -> Iterator[str]:
-    """Spell the default domain of nodes as its import does, which runtimes do not mind and the checker does."""
+    """Spell the default domain of nodes as its import does; the checker insists on that, runtimes do not."""
     spellings = {entry.domain for entry in holder.opset_import} | {function.domain for function in model.functions}
     if _LONG in spellings:
         return
@@ -159,7 +159,7 @@ def _name_graphs(model: ModelProto) -> Iterator[str]:
 
 
 def _rename_duplicates(model: ModelProto) -> Iterator[str]:
-    """Rename nodes with the name of an earlier node, which onnxruntime does not load."""
+    """Rename nodes that have the name of an earlier node, since onnxruntime does not load such a model."""
     renamed = []
     for _, graph in graphs(model):
         taken = {node.name for node in graph.node}
@@ -182,7 +182,7 @@ def _put_in_order(model: ModelProto) -> Iterator[str]:
     holders += [(f"function {function.domain}::{function.name}", function) for function in model.functions]
     while holders:
         path, holder = holders.pop(0)
-        order = _order(holder.node, _given(holder))
+        order = _order(holder.node, _not_computed(holder))
         if order is not None:
             nodes = [NodeProto.FromString(holder.node[index].SerializeToString()) for index in order]
             moved = sum(index != place for place, index in enumerate(order))
@@ -194,7 +194,7 @@ def _put_in_order(model: ModelProto) -> Iterator[str]:
             holders += [(f"graph {graph.name!r} {inside}", graph) for _, _, graph in subgraphs(node)]
 
 
-def _given(holder: GraphProto | FunctionProto) -> set[str]:
+def _not_computed(holder: GraphProto | FunctionProto) -> set[str]:
     """The values of a graph or function that no node of it computes."""
     if isinstance(holder, FunctionProto):
         return {*holder.input}
@@ -202,23 +202,23 @@ def _given(holder: GraphProto | FunctionProto) -> set[str]:
     return {value.name for value in holder.input} | {tensor.name for tensor in stored}
 
 
-def _order(nodes: Collection[NodeProto], given: Collection[str] = ()) -> list[int] | None:
+def _order(nodes: Collection[NodeProto], not_computed: Collection[str] = ()) -> list[int] | None:
     """Positions of the nodes, each after those it reads from, otherwise stable; None if they are in order already.
 
-    Also None if nodes form a cycle, for which there is no order, and if a value is defined twice: then the order says
-    which of the definitions a node reads.
+    Also None if nodes form a cycle, which has no order, or if a value is defined twice, since then the order decides
+    which definition a node reads.
     """
     makers: dict[str, int] = {}
     for index, node in enumerate(nodes):
         for name in filter(None, node.output):
-            if name in makers or name in given:
+            if name in makers or name in not_computed:
                 return None
             makers[name] = index
     reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
-    if all(index > maker for index, before in enumerate(reads) for maker in before):
+    if all(index > maker for index, makers_read in enumerate(reads) for maker in makers_read):
         return None
     order: dict[int, None] = {}
-    begun: set[int] = set()
+    started: set[int] = set()
     for first in range(len(reads)):
         pending = [first]
         while pending:
@@ -227,8 +227,8 @@ def _order(nodes: Collection[NodeProto], given: Collection[str] = ()) -> list[in
             if not missing:
                 order[pending.pop()] = None
                 continue
-            begun.add(index)
-            if not begun.isdisjoint(missing):
+            started.add(index)
+            if not started.isdisjoint(missing):
                 return None
             pending += reversed(missing)
     return [*order]
@@ -238,26 +238,26 @@ def _order(nodes: Collection[NodeProto], given: Collection[str] = ()) -> list[in
 
 
 def _move_to_import(model: ModelProto) -> Iterator[str]:
-    """Move nodes of another opset version to that of the model's import, as a conversion from there does.
+    """Move nodes written for another opset version to the one that the model imports, as a conversion does.
 
-    They are in the form of that version, or in a function that imports it.
+    They have a form of that version, or are in a function that imports it.
     """
     opset = opset_of(model)
-    meant = {
+    misplaced = {
         (node.op_type, written)
-        for nodes, own in (
+        for nodes, imported in (
             (model.graph.node, opset),
             *((function.node, opset_of(function, opset)) for function in model.functions),
         )
         for node in walk(nodes)
-        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, own)) is not None
+        if node.domain in DEFAULT_DOMAINS and (written := written_for(node, imported)) is not None
     }
-    meant |= {
+    misplaced |= {
         (f"the function {function.domain}::{function.name}", imported)
         for function in model.functions
         if (imported := opset_of(function, opset)) != opset
     }
-    if not meant:
+    if not misplaced:
         return
     document = Document.of_message(model)
     moved = document.copy()
@@ -267,5 +267,5 @@ def _move_to_import(model: ModelProto) -> Iterator[str]:
         return
     if not plan.refusals:
         model.CopyFrom(moved)
-        named = ", ".join(f"{op_type} of opset {written}" for op_type, written in sorted(meant))
-        yield f"moved nodes to opset {opset}, which the model imports: {named}"
+        listing = ", ".join(f"{op_type} of opset {written}" for op_type, written in sorted(misplaced))
+        yield f"moved nodes to opset {opset}, which the model imports: {listing}"

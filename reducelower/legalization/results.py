@@ -1,4 +1,4 @@
-"""What comes of the edits of a run: the model with all of them, the sites, and what was applied as data."""
+"""Turn the edits of a run into results: the edited model, the sites, and a record of what was applied."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ __all__ = ["applied", "splice"]
 def applied(edits: Iterable[Edit]) -> Sequence[Applied]:
     """What was applied where, as data, if the run recorded it."""
     entries: dict[int, Entry] = {}
-    found = []
+    records = []
     for edit in edits:
-        for index, done in sorted((edit.applied or {}).items()):
-            for read, outcome in done:
-                is_of_two = outcome.op_type == "DequantizeLinear" and read is not None and read.signature[0] > QUANTIZED
-                if read is None or is_of_two:
-                    found.append(Applied(edit.scope.path, index))
+        for index, pairs in sorted((edit.applied or {}).items()):
+            for read, outcome in pairs:
+                is_pair = outcome.op_type == "DequantizeLinear" and read is not None and read.signature[0] > QUANTIZED
+                if read is None or is_pair:
+                    records.append(Applied(edit.scope.path, index))
                     continue
                 if id(outcome) not in entries:
                     entries[id(outcome)] = entry_of(read, outcome, edit.scope)
                 names = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
-                found.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
-    return found
+                records.append(Applied(edit.scope.path, index, entries[id(outcome)], names))
+    return records
 
 
 def splice(edits: Sequence[Edit], *, report: bool) -> list[Site]:
     """Splice in all replacements; return all sites if `report`, else an empty list."""
-    found: list[list[Site]] = []
+    groups: list[list[Site]] = []
     # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
     for edit in reversed(edits):
         path, nodes = edit.scope.path, edit.scope.node_list
         names = {index: nodes[index].name or f"{nodes[index].op_type}#{index}" for index in edit.sites if report}
         edit.splice()
         positions = edit.positions() if report else {}
-        found.append([_site(edit, index, path, name, positions[index]) for index, name in sorted(names.items())])
-    return [site for group in reversed(found) for site in group]
+        groups.append([_site(edit, index, path, name, positions[index]) for index, name in sorted(names.items())])
+    return [site for group in reversed(groups) for site in group]
 
 
 def _site(edit: Edit, index: int, path: str, node: str, position: tuple[int, int]) -> Site:

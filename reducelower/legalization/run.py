@@ -12,11 +12,9 @@ from reducelower.errors import Refusal, RuleError
 from reducelower.files import DataFolder
 from reducelower.legalization.checking import new_objection
 from reducelower.legalization.graph_pass import GraphPass
-from reducelower.legalization.ir_version import (
-    release_initializers,
-)
+from reducelower.legalization.ir_version import release_initializers
 from reducelower.legalization.memo import Memo
-from reducelower.legalization.memo.memory import kept
+from reducelower.legalization.memo.memory import memory_for
 from reducelower.legalization.other_domains import domains_to_move, move_imports
 from reducelower.legalization.results import applied, splice
 from reducelower.legalization.run_versions import (
@@ -28,17 +26,13 @@ from reducelower.legalization.run_versions import (
     source_opset,
     with_opset,
 )
-from reducelower.legalization.zeros import told_about_zeros
+from reducelower.legalization.zeros import notes_on_zeros
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference.declared import objection
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
-from reducelower.model.schemas import (
-    has_body,
-    parse_element_type,
-    schema,
-)
+from reducelower.model.schemas import has_body, parse_element_type, schema
 from reducelower.model.skeleton import skeleton
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
@@ -66,9 +60,9 @@ def run(
 ) -> Plan:
     """Legalize a model in place; `source` is the same model before any edit.
 
-    If `lenient`, shape inference may object to the model, and the types found until then are used. If `repairs`, only
-    nodes in the form of another opset version are moved, to that of the import. The plan lists sites only if `report`:
-    on a large model, listing them takes longer than everything else.
+    If `lenient`, shape inference may object to the model; the run then uses the types found until the objection. If
+    `repairs`, it only moves nodes in the form of another opset version to that of the import. The plan lists sites only
+    if `report`, because listing them takes longer than everything else on a large model.
     """
     old_ir = model.ir_version
     imports, versions_imported = default_imports(model, source, target)
@@ -83,7 +77,7 @@ def run(
     if problem:
         return replace(plan, refusals=(problem,))
     kind = None if repairs else _kind_of_run(goal, settings)
-    with kept(kind) as memory:
+    with memory_for(kind) as memory:
         ground = ground_of(model, source, goal, settings, memory.values, lenient=lenient)
         memo = Memo(memory, remembers=settings.memo)
         graph_pass = GraphPass(
@@ -101,7 +95,7 @@ def run(
         try:
             graph_pass.run(opset)
             unmended = graph_pass.unmended
-            is_conditional, about_zeros = told_about_zeros(graph_pass.edits, goal, is_asked=target.assume_nonempty)
+            is_conditional, about_zeros = notes_on_zeros(graph_pass.edits, goal, is_asked=target.assume_nonempty)
         finally:
             ground.clear_caches()
     notes = (
@@ -128,8 +122,8 @@ def run(
         model.ir_version = new_ir(model, settings.ir_version, opset, goal.opset)
         problem = fit_ir_version(model, goal) or fit_ml_version(model, goal)
         released = release_initializers(model, old_ir)
-    # Inference does not read initializers that are no inputs of a model of an IR version below 4, so it comes last.
-    problem = problem or _misfit(model, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
+    # Below IR version 4, inference does not read initializers that are not inputs, so it comes last.
+    problem = problem or _refuse_misfit(model, source, opset, goal.opset, doubts, operators, own_rules, lenient=lenient)
     if problem:
         return replace(plan, refusals=(problem,))
     ir_version = old_ir, model.ir_version
@@ -150,12 +144,12 @@ def _refuse_beforehand(
     """A refusal of the model as a whole or of the user's declarations, if there is one."""
     if not model.HasField("graph"):
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
-    if model.functions and (wrong := find_call_defect(source.message)):
-        return Refusal("graph", "", "", wrong, "inline the functions first")
+    if model.functions and (reason := find_call_defect(source.message)):
+        return Refusal("graph", "", "", reason, "inline the functions first")
     return _refuse_training(model, opset, goal) or refuse_declarations(source, settings)
 
 
-def _misfit(
+def _refuse_misfit(
     model: ModelProto,
     source: Document,
     opset: int,
@@ -166,10 +160,10 @@ def _misfit(
     *,
     lenient: bool,
 ) -> Refusal | None:
-    """The objection of strict inference to the whole model, if something in it may be the cause.
+    """Refuse the result if strict inference objects to it, and a rewrite may be the cause.
 
-    That is a doubtful rewrite, an If branch, an operator that inference does not know at the model's opset version, or
-    rules of the user's own.
+    Causes are a doubtful rewrite, an If branch, an operator that inference does not know at the model's opset version,
+    and the user's own rules.
 
     Raises:
         RuleError: inference objects, and rules of the user's own were applied.
@@ -184,13 +178,13 @@ def _misfit(
         hint = f"correct the types that the model states; at opset {opset} inference does not know {in_doubt}"
     if not (in_doubt or own_rules) or (lenient and source.objection):
         return None
-    if not (wrong := new_objection(source, Document.of_message(model))):
+    if not (reason := new_objection(source, Document.of_message(model))):
         return None
     if own_rules:
         first, *others = dict.fromkeys(own_rules)
-        beside = "".join(f", or what {path}:{line} writes" for path, line in others)
-        raise RuleError(f"what it writes{beside} does not fit the model: {wrong}", *first)
-    return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
+        more = "".join(f", or what {path}:{line} writes" for path, line in others)
+        raise RuleError(f"what it writes{more} does not fit the model: {reason}", *first)
+    return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {reason}", hint)
 
 
 @cache
@@ -207,9 +201,9 @@ def _is_inferred_only_at(goal: int, op_type: str, opset: int) -> bool:
 
 
 def _kind_of_run(target: Target, settings: Settings) -> Hashable:
-    """All that determines results apart from the questions about nodes; None if other runs cannot reuse them.
+    """What determines results apart from the questions about nodes; None if other runs cannot reuse the results.
 
-    Declarations and rule books of the user belong to one run only.
+    The user's declarations and rule books belong to one run only.
     """
     if not settings.memo or settings.element_types or settings.ranks:
         return None
@@ -238,11 +232,11 @@ def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
 
 
 def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
-    return {name: parse_element_type(given) for name, given in (element_types or {}).items()}
+    return {name: parse_element_type(text) for name, text in (element_types or {}).items()}
 
 
 def _refuse_untyped_functions(model: ModelProto, source: Document) -> Refusal | None:
-    """Refuse functions in which inference misses a type: old Cast names it as text, and a function states none."""
+    """Refuse functions in which inference misses a type: old Casts name it as text, and functions state no types."""
     if not model.functions or not (wrong := new_objection(source, Document.of_message(model))):
         return None
     reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {wrong}"

@@ -61,13 +61,13 @@ def source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
     return opset, None
 
 
-def with_opset(target: Target, own: int) -> Target:
+def with_opset(target: Target, source_opset: int) -> Target:
     """The target with its opset version filled in.
 
     Raises:
         ValueError: there is no such opset version, operator or element type.
     """
-    opset = own if target.opset is None else target.opset
+    opset = source_opset if target.opset is None else target.opset
     if target.opset is not None and not 1 <= opset <= latest_opset():
         raise ValueError(f"there is no opset {opset}; the onnx installed knows opsets 1 to {latest_opset()}")
     for name in target.without:
@@ -76,8 +76,8 @@ def with_opset(target: Target, own: int) -> Target:
     for name in target.without_types:
         parse_element_type(name)
     assumes = target.assume_nonempty or (target.runtime is not None and target.runtime.refuses_added("If"))
-    is_said = (opset, assumes) == (target.opset, target.assume_nonempty)
-    return target if is_said else replace(target, opset=opset, assume_nonempty=assumes)
+    is_unchanged = (opset, assumes) == (target.opset, target.assume_nonempty)
+    return target if is_unchanged else replace(target, opset=opset, assume_nonempty=assumes)
 
 
 def fit_ir_version(model: ModelProto, target: Target) -> Refusal | None:
@@ -113,12 +113,14 @@ def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
 
 
 def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
-    """Whether an ai.onnx.ml node means the same in an older version: the operator is unchanged, or the node has nothing
-    that came later. No later version of an operator means something else by what an older one has."""
-    own, older = (schema_in_force(node.op_type, version, ML) for version in (used, newest))
-    if older is None or own is None:
-        return own is older
-    return older.since_version == own.since_version or (not older.deprecated and has_form(node, older))
+    """Whether an ai.onnx.ml node means the same at an older version.
+
+    That holds if the operator is unchanged, or if the node uses nothing newer: no version changed what it kept.
+    """
+    at_used, at_newest = (schema_in_force(node.op_type, version, ML) for version in (used, newest))
+    if at_newest is None or at_used is None:
+        return at_used is at_newest
+    return at_newest.since_version == at_used.since_version or (not at_newest.deprecated and has_form(node, at_newest))
 
 
 def new_ir_at_most(asked: IrVersion, old: int) -> int:
@@ -135,7 +137,7 @@ def new_ir(model: ModelProto, asked: IrVersion, own_opset: int, goal_opset: int)
         return old
     if asked != "auto":
         return int(asked)
-    # If the opset version does not change, nothing says that older readers are meant, or newer ones.
+    # If the opset version does not change, nothing says that the result is for older or newer readers.
     usual = old if goal_opset == own_opset else ir_version_of_opset(goal_opset)
     if usual > old:
         return usual

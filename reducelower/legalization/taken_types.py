@@ -21,20 +21,20 @@ def may_not_be_taken(node: NodeProto, scope: AnyScope) -> bool:
 def first_type_not_taken(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool) -> str | None:
     """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
     # An output that shares a type variable with an input has that input's type.
-    tied = {formal.type_str for formal in goal.inputs}
+    input_variables = {formal.type_str for formal in goal.inputs}
     for names, formals, are_inputs in ((node.input, goal.inputs, True), (node.output, goal.outputs, False)):
         for index, name in enumerate(names):
             if not name or not formals:
                 continue
             formal = formals[min(index, len(formals) - 1)]
-            found = scope.type_string(name)
-            if found is None:
-                if not strict or (not are_inputs and formal.type_str in tied):
+            type_name = scope.type_string(name)
+            if type_name is None:
+                if not strict or (not are_inputs and formal.type_str in input_variables):
                     continue
                 raise UnknownValueError(
                     f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
                     scope.how_to_declare(name, "type"),
                 )
-            if found not in formal.types:
-                return found
+            if type_name not in formal.types:
+                return type_name
     return None

@@ -1,6 +1,6 @@
-"""What replaces a node, tidied: constants computed, equal nodes written once, nothing that is not read.
+"""Tidy what replaces a node: compute constants, write equal nodes once, and drop what is not read.
 
-Rules write what is plain to read; here, in one place, it becomes what one would write by hand.
+Rules are written to be easy to read. This module turns their results into what one would write by hand.
 """
 
 from __future__ import annotations
@@ -30,52 +30,49 @@ _RANDOM = frozenset(
         "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
     }
 )  # fmt: skip
-"""Operators that may yield something else each time."""
+"""Operators that may yield something different each time."""
 
-_OF_SIZES = ("Shape", "Size")
+_SIZE_OPERATORS = ("Shape", "Size")
 
-_OF_WHOLE = (TensorProto.INT32, TensorProto.INT64)
-"""Element types of sizes, and of what is computed from them."""
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+"""Element types of sizes, and of values computed from sizes."""
 
 _DATA = "⟦0⟧"
 """The blank of a node's first operand."""
 
 _LARGEST = 64
-"""The most elements of a constant that is computed here: a table may be smaller as what makes it."""
+"""The most elements of a constant to compute here: the nodes that make a large table are smaller than the table."""
 
 
-def tidied(
-    nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope, *, sets_apart: bool = False
-) -> list[NodeProto]:
-    """The nodes without those whose result is constant, known already, what they read, or not read.
+def tidied(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: NodeScope) -> list[NodeProto]:
+    """The nodes without those whose result is constant, computed already, equal to their input, or not read.
 
     Args:
         nodes: what replaces a node, in order.
         outputs: the outputs of the node replaced, which keep their names.
-        sets_apart: whether an Identity may stand there on purpose, so that a runtime does not fuse what is around it.
         scope: the scope of the node replaced. Constants are added to it; those that are no longer read are released.
     """
     kept_names = set(outputs)
     operands = {name for node in nodes for name in node.input if name and not scope.is_new(name)} - kept_names
-    instead: dict[str, str] = {}
-    known: dict[Hashable, NodeProto] = {}
+    renamed: dict[str, str] = {}
+    first_of_kind: dict[Hashable, NodeProto] = {}
     kept: list[NodeProto] = []
     types = BodyScope(scope, nodes, scope.target_opset)
     for node in nodes:
-        rename_read(node, instead)
+        rename_read(node, renamed)
         if kept_names.isdisjoint(node.output) and is_repeatable(node):
-            if _passes_on(node, types) and not (sets_apart and node.op_type == "Identity"):
-                instead[node.output[0]] = node.input[0]
+            if _passes_on(node, types):
+                renamed[node.output[0]] = node.input[0]
                 continue
-            first = known.setdefault(kind_of(node), node)
+            first = first_of_kind.setdefault(kind_of(node), node)
             if first is not node:
-                instead.update(
-                    (name, instead.get(same, same)) for name, same in zip(node.output, first.output, strict=True)
+                renamed.update(
+                    (name, renamed.get(same, same)) for name, same in zip(node.output, first.output, strict=True)
                 )
                 continue
             constant = _computed(node, scope)
             if constant:
-                instead[node.output[0]] = constant
+                renamed[node.output[0]] = constant
                 continue
         kept.append(node)
     kept = nodes_needed(kept, kept_names)
@@ -85,31 +82,31 @@ def tidied(
 
 
 def _passes_on(node: NodeProto, types: BodyScope) -> bool:
-    """Whether a node is a Cast to the type that the value has. An Identity stays: rules write it to set nodes apart."""
+    """Whether a node is a Cast to the type that the value has. An Identity counts as none: it may prevent fusion."""
     is_cast = node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS
     return is_cast and types.element_type(node.input[0]) == value_of(node, "to")
 
 
 def is_repeatable(node: NodeProto) -> bool:
-    """Whether an equal node yields the same; what holds graphs is not looked into."""
+    """Whether an equal node yields the same; False for any node with subgraphs."""
     return node.op_type not in _RANDOM and not any(True for _ in subgraphs(node))
 
 
 def kind_of(node: NodeProto) -> Hashable:
-    """Equal for nodes that compute the same; they read the same values, and differ in the names of outputs at most."""
+    """A key that is equal for nodes that compute the same from the same values, whatever their outputs are called."""
     attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
     return node.op_type, node.domain, tuple(node.input), tuple(attributes), tuple(map(bool, node.output))
 
 
 def may_share(nodes: Sequence[NodeProto], outputs: set[str]) -> bool:
-    """Whether other nodes may have use for a part of what replaces a node, given in blanks with its outputs.
+    """Whether rewrites of other nodes may compute a part of these nodes as well. All names are in blanks.
 
-    That is what does not depend on the node's first operand, which is the data, or asks for its sizes.
+    Such a part does not depend on the first operand of the replaced node, which is the data, or only on its sizes.
     """
     of_data = {_DATA}
     for node in nodes:
         read = set(filter(None, read_by(node)))
-        if read and outputs.isdisjoint(node.output) and (read.isdisjoint(of_data) or node.op_type in _OF_SIZES):
+        if read and outputs.isdisjoint(node.output) and (read.isdisjoint(of_data) or node.op_type in _SIZE_OPERATORS):
             return True
         if not read.isdisjoint(of_data):
             of_data.update(node.output)
@@ -117,7 +114,7 @@ def may_share(nodes: Sequence[NodeProto], outputs: set[str]) -> bool:
 
 
 def rename_read(node: NodeProto, names: dict[str, str]) -> None:
-    """Let a node, and those of graphs in it, read other values."""
+    """Let a node and the nodes of its subgraphs read other values."""
     if not names:
         return
     for index, name in enumerate(node.input):
@@ -138,14 +135,14 @@ def _computed(node: NodeProto, scope: NodeScope) -> str:
     for name in node.input:
         value = scope.constant(name) if name and scope.is_new(name) else None
         if name and not scope.is_new(name):
-            # To know whether data are computed from constants takes a look at all that they come from. Sizes are whole
-            # numbers, so that of others it is not worth it.
-            value = scope.small_constant(name, stated=name == _DATA and scope.element_type(name) not in _OF_WHOLE)
+            # To learn whether data are computed from constants means to look at everything that they come from. Sizes
+            # are integers, so this is worth it for integers only.
+            value = scope.small_constant(name, stated=name == _DATA and scope.element_type(name) not in _INTEGERS)
         if name and value is None:
             return ""
         values.append(value)
     result = evaluated(node, values, scope.target_opset)
-    # The types that numpy has itself; others are held in ways of their own.
+    # Only types that numpy itself has.
     if result is None or result.size > _LARGEST or result.dtype.kind not in "biuf":
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What is told about dimensions of size zero: that none was assumed, or what was added to ask for them at run time."""
+"""Notes about dimensions of size zero: the result assumes that there are none, or asks for them at run time."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from reducelower.model.graph import walk
 from reducelower.model.text import counted
 from reducelower.options import Target
 
-__all__ = ["told_about_zeros"]
+__all__ = ["notes_on_zeros"]
 
 
-def told_about_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> tuple[bool, Sequence[str]]:
+def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> tuple[bool, Sequence[str]]:
     """Whether a rewrite is right only if no dimension is zero, and sentences for the user.
 
-    `is_asked` says whether the assumption is the user's own, rather than the runtime's.
+    `is_asked` says whether the user asked for the assumption; else the runtime requires it.
     """
     # Without those of nodes that were removed as unused.
-    kept = [each for edit in edits for index, each in edit.zeros.items() if edit.replaced.get(index) != []]
+    outcomes = [each for edit in edits for index, each in edit.zeros.items() if edit.replaced.get(index) != []]
     notes = []
-    is_assumed = any("assumed" in outcome.zeros for outcome in kept)
+    is_assumed = any("assumed" in outcome.zeros for outcome in outcomes)
     if is_assumed:
         reason = "" if is_asked else f", since {target.runtime} refuses an If that would ask"
         notes.append(f"The result assumes that no dimension is 0 when the model runs{reason}.")
     added: Counter[str] = Counter()
-    for outcome in kept:
+    for outcome in outcomes:
         if "heeded" in outcome.zeros:
-            added[outcome.op_type] += _ifs(outcome.nodes or ())
+            added[outcome.op_type] += _count_ifs(outcome.nodes or ())
     if total := sum(added.values()):
         of = ", ".join(op_type for op_type, count in sorted(added.items()) if count)
         does, them = ("asks", "it") if total == 1 else ("ask", "them")
@@ -41,5 +41,5 @@ def told_about_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -
     return is_assumed, notes
 
 
-def _ifs(nodes: Iterable[NodeProto]) -> int:
+def _count_ifs(nodes: Iterable[NodeProto]) -> int:
     return sum(node.op_type == "If" for node in walk(nodes))

@@ -13,7 +13,7 @@ import reducelower
 from reducelower import Target
 from reducelower.legalization import run
 from reducelower.legalization.memo import memory, outcome
-from reducelower.legalization.memo.alone import Alone
+from reducelower.legalization.memo.alone import InferredAlone
 from reducelower.legalization.node_rewriter import NodeRewriter
 from tests.watching import calls_of
 from tools.memo_graphs import converted
@@ -60,19 +60,19 @@ def test_runs_of_another_kind_start_afresh(settings: dict[str, Any]) -> None:
 
 
 def test_a_run_within_a_run_has_a_memory_of_its_own() -> None:
-    with memory.kept("kind") as outer:
+    with memory.memory_for("kind") as outer:
         outer.outcomes = 1
-        with memory.kept("kind") as inner:
+        with memory.memory_for("kind") as inner:
             assert inner is not outer
-    with memory.kept("kind") as later:
+    with memory.memory_for("kind") as later:
         assert later is outer
 
 
 @pytest.mark.parametrize(("outcomes", "is_kept"), [(2000, True), (2001, False)])
 def test_what_has_grown_large_is_dropped(outcomes: int, is_kept: bool) -> None:
-    with memory.kept("kind") as grown:
+    with memory.memory_for("kind") as grown:
         grown.outcomes = outcomes
-    with memory.kept("kind") as later:
+    with memory.memory_for("kind") as later:
         assert (later is grown) == is_kept
 
 
@@ -96,7 +96,7 @@ def test_a_custom_operator_leaves_types_open_in_every_model(memo: bool) -> None:
 
 def test_what_is_in_doubt_is_looked_into_in_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
-    monkeypatch.setattr(outcome, "alone", lambda *_: Alone("it is odd", {}))
+    monkeypatch.setattr(outcome, "infer_alone", lambda *_: InferredAlone("it is odd", {}))
     monkeypatch.setattr(run, "new_objection", lambda *_: looks.append("") or "it is not as it should be")
     models = map(parser.parse_model, (_TEXT, _RENAMED))
     said = [converted(model.SerializeToString(), Target(13), memo=True) for model in models]

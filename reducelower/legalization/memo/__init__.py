@@ -43,9 +43,10 @@ __all__ = [
 ]
 
 
-_Known: TypeAlias = "Branch | Outcome"
+_Tree: TypeAlias = "Branch | Outcome"
+"""What is known of nodes with equal operator and attributes: a question with what follows each answer, or a result."""
 
-_NONE: Mapping[bytes, _Known] = {}
+_NO_TREES: Mapping[bytes, _Tree] = {}
 
 _UNCOMMON = 128
 """Lengths that take more than one byte."""
@@ -79,7 +80,7 @@ class Memo:
         self._memory = memory
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
 
-    def _known_in(self, stage: str, graph: GraphScope) -> Places:
+    def _trees_in(self, stage: str, graph: GraphScope) -> Places:
         # How constants are added and types stated is the same for all nodes of a graph, so it is not asked for each.
         place = graph.writes_initializers, graph.is_graph, graph.is_function
         return self._memory.known.setdefault((stage, graph.opset, *place), {})
@@ -91,11 +92,11 @@ class Memo:
         `learn` a yielded node before it asks for the next one.
         """
         graph = edit.scope
-        known = self._known_in(stage, graph)
+        trees = self._trees_in(stage, graph)
         writings = self._writings.setdefault(graph, {})
-        common = {form: known.setdefault(signature, {}) for form, signature in _COMMON.items()}
+        common = {form: trees.setdefault(signature, {}) for form, signature in _COMMON.items()}
         for index, data in nodes:
-            found: _Known | None = None
+            tree: _Tree | None = None
             try:
                 # The same as `read_node`, but for the common form only, in a third of the time.
                 first = data[1]
@@ -115,11 +116,11 @@ class Memo:
                     lengths |= name or _UNCOMMON
                     names_end += 2 + name
                 rest = data[names_end:]
-                found = common[two, named].get(rest)
+                tree = common[two, named].get(rest)
             except IndexError:
                 pass
             # The ends match only if every length is a single byte and every field has the expected tag.
-            is_common = found is not None and lengths < _UNCOMMON and data[0] == INPUT and data[inputs_end] == OUTPUT
+            is_common = tree is not None and lengths < _UNCOMMON and data[0] == INPUT and data[inputs_end] == OUTPUT
             if is_common and two:
                 first_input, second_input = data[2:first_end], data[first_end + 2 : inputs_end]
                 is_common = first_input != second_input
@@ -130,8 +131,8 @@ class Memo:
                 read = ReadNode(names, _COMMON[two, named], rest, b"")
             else:
                 read = read_node(data)
-                found = known.get(read.signature, _NONE).get(read.rest)
-            outcome = _follow(found, graph, read.names) if isinstance(found, Branch) else found
+                tree = trees.get(read.signature, _NO_TREES).get(read.rest)
+            outcome = _follow(tree, graph, read.names) if isinstance(tree, Branch) else tree
             if outcome is None:
                 yield index, read
             elif outcome in writings:
@@ -143,7 +144,7 @@ class Memo:
         """Add the result of a node."""
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
-        place = self._known_in(stage, graph).setdefault(read.signature, {})
+        place = self._trees_in(stage, graph).setdefault(read.signature, {})
         trail = {} if scope is None else scope.trail
         if learn(place, read.rest, trail, outcome, _ANSWERING):
             self._memory.outcomes += 1
@@ -171,16 +172,16 @@ _ANSWERING = partial(getattr, GraphScope)
 
 def _follow(branch: Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
     """The outcome of an earlier node with the same answers; None if there is none."""
-    found: _Known | None = branch
+    tree: _Tree | None = branch
     number: int | None = None
     operand: str | tuple[str, ...] = ""
     try:
-        while isinstance(found, Branch):
-            if found.value != number:
-                number = found.value
+        while isinstance(tree, Branch):
+            if tree.value != number:
+                number = tree.value
                 is_of_all = number == ALL_OPERANDS
                 operand = tuple(map(bytes.decode, names[:-1])) if is_of_all else names[number].decode()
-            found = found.answers.get(found.answer(graph, operand))
+            tree = tree.answers.get(tree.answer(graph, operand))
     except RefusedError:
         return None
-    return found
+    return tree

@@ -1,7 +1,7 @@
 """What the memo learned, kept for later runs.
 
-A run takes the memory for runs of its kind and returns it at the end. So two runs never use it at once, in whatever
-threads they are.
+A run takes the memory for runs of its kind and returns it at the end. So two runs never use the same memory at once,
+even in different threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from reducelower.legalization.memo.reading import Signature
 from reducelower.scope.values import Values
 
-__all__ = ["Memory", "Places", "forget", "kept"]
+__all__ = ["Memory", "Places", "forget", "memory_for"]
 
 Places: TypeAlias = "dict[Signature, dict[bytes, Any]]"
 """Branches and outcomes by signature, and by operator and attributes."""
@@ -41,7 +41,7 @@ _lock = Lock()
 
 
 @contextmanager
-def kept(kind: Hashable) -> Iterator[Memory]:
+def memory_for(kind: Hashable) -> Iterator[Memory]:
     """The memory for runs of a kind, for the duration of one run.
 
     The kind is everything that determines results apart from the questions about nodes; None keeps nothing.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.legalization.memo.alone import Alone, alone, operands_of
+from reducelower.legalization.memo.alone import InferredAlone, infer_alone, operands_of
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, Template, is_in_blanks
 from reducelower.legalization.tidying import may_share
 from reducelower.model.graph import read_by
@@ -49,8 +49,8 @@ class Outcome:
         types: types to state for new values that inference may not find.
         unmended: sentences about problems on the target runtime that no form avoids.
         zeros: see `NodeScope`.
-        trail: every question that led to it, with the answer; its scope's.
-        operands: how many distinct operands its nodes have.
+        trail: every question that led to it, with the answer.
+        operands: how many distinct operands the node has.
     """
 
     op_type: str
@@ -69,7 +69,7 @@ class Outcome:
     zeros: Collection[str] = ()
     trail: Mapping[Question, Hashable] = field(default_factory=dict, repr=False)
     operands: int = 0
-    _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
+    _inferred: dict[tuple[Described | None, ...], InferredAlone] = field(default_factory=dict, repr=False)
 
     @cached_property
     def template(self) -> Template:
@@ -94,17 +94,18 @@ class Outcome:
         derived = {name for _, _, name in self.derived}
         return [name for node in self.nodes or () for name in node.output if name in derived]
 
-    def alone(self, opset: int, given: tuple[Described | None, ...], values: Values) -> Alone:
-        """The inference over the nodes by themselves, cached; see `alone`."""
-        found = self._alone.get(given)
-        if found is None:
-            if len(self._alone) >= _TYPES_KEPT:
-                self._alone.clear()
-            names = blanks(len(given))
-            known = {name: each for name, each in zip(names, given, strict=True) if each is not None}
+    def inferred(self, opset: int, operands: tuple[Described | None, ...], values: Values) -> InferredAlone:
+        """The inference over the nodes by themselves, cached; see `infer_alone`."""
+        inferred = self._inferred.get(operands)
+        if inferred is None:
+            if len(self._inferred) >= _TYPES_KEPT:
+                self._inferred.clear()
+            names = blanks(len(operands))
+            described = {name: each for name, each in zip(names, operands, strict=True) if each is not None}
             read = [names[number] for number in self.reads]
-            found = self._alone[given] = alone(self.nodes or (), read, self.added, opset, known, values, self.types)
-        return found
+            inferred = infer_alone(self.nodes or (), read, self.added, opset, described, values, self.types)
+            self._inferred[operands] = inferred
+        return inferred
 
     @classmethod
     def of(
@@ -165,8 +166,8 @@ def in_blanks(read: ReadNode) -> NodeProto:
     """The node with blanks for its names."""
     inputs, places, has_name = read.signature
     node = NodeProto.FromString(read.rest)
-    known = (*blanks(len(read.names) - 1), "")
-    names = [known[place] for place in places]  # that of an omitted one is -1
+    operands = (*blanks(len(read.names) - 1), "")
+    names = [operands[place] for place in places]  # the place of an omitted one is -1
     node.input.extend(names[:inputs])
     node.output.extend(names[inputs:])
     if has_name:

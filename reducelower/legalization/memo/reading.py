@@ -44,15 +44,15 @@ def read_node(data: bytes) -> ReadNode:
         UnreadableModelError: its fields are not those of a node.
     """
     try:
-        found = _read(data)
+        read = _read(data)
     except IndexError:
-        found = None
-    if found is None:
+        read = None
+    if read is None:
         # Serializing again puts the fields in the order of their numbers.
-        found = _read(NodeProto.FromString(data).SerializeToString())
-        if found is None:
+        read = _read(NodeProto.FromString(data).SerializeToString())
+        if read is None:
             raise UnreadableModelError("a node has fields of another kind than onnx.proto says; the model is damaged")
-    return found
+    return read
 
 
 def _length(data: bytes, position: int) -> tuple[int, int]:
@@ -97,11 +97,13 @@ def _read(data: bytes) -> ReadNode | None:
             names.append(data[start:position])
         else:
             name = data[start:position]
-    spans = _marks(data, position)
+    spans = _split_marks(data, position)
     if spans is None:
         return None
     rest, marks = spans
-    places: tuple[int, ...] = _PLAIN[len(names)] if len(names) < len(_PLAIN) else tuple(range(len(names)))
+    places: tuple[int, ...] = (
+        _ALL_DIFFERENT[len(names)] if len(names) < len(_ALL_DIFFERENT) else tuple(range(len(names)))
+    )
     if len(set(names)) < len(names) or b"" in names:
         numbers: dict[bytes, int] = {}
         places = tuple(numbers.setdefault(each, len(numbers)) if each else -1 for each in names)
@@ -110,10 +112,11 @@ def _read(data: bytes) -> ReadNode | None:
     return ReadNode(names, (inputs, places, bool(name)), rest, marks)
 
 
-_PLAIN = [tuple(range(count)) for count in range(16)]
+_ALL_DIFFERENT = [tuple(range(count)) for count in range(16)]
+"""The places of operands that are all different, by their number."""
 
 
-def _marks(data: bytes, position: int) -> tuple[bytes, bytes] | None:
+def _split_marks(data: bytes, position: int) -> tuple[bytes, bytes] | None:
     """The bytes after the names, split into those without doc string and metadata, and those two."""
     start, size = position, len(data)
     last = 0

@@ -32,7 +32,7 @@ _Piece: TypeAlias = "bytes | int"
 """A part of a node: constant bytes, or a blank, by the number of the text that fills it."""
 
 
-class _Apart(NamedTuple):
+class _SplitNode(NamedTuple):
     """A node: the size of its constant bytes, its blanks, and the bytes between them."""
 
     size: int
@@ -41,7 +41,7 @@ class _Apart(NamedTuple):
 
 
 class _NoBytesError(Exception):
-    """A node has subgraphs, or names of another form, so it is written as a message."""
+    """A node has subgraphs or names of another form, so it has to be written as a message."""
 
 
 class Template:
@@ -78,12 +78,12 @@ class Template:
         self._is_bare = is_bare
         self._forms: dict[tuple[int, ...], bytes] = {}
         try:
-            self._nodes = [_apart(self._pieces(node)) for node in nodes]
+            self._nodes = [_split(self._pieces(node)) for node in nodes]
             self.is_bytes = True
         except _NoBytesError:
             self._nodes = []
             self.is_bytes = False
-        self._pick = _picking([number for node in self._nodes for number in node.blanks])
+        self._pick = _picker([number for node in self._nodes for number in node.blanks])
 
     def fill(self, texts: tuple[bytes, ...]) -> bytes:
         """The nodes with these texts in their blanks."""
@@ -106,7 +106,7 @@ class Template:
                 taken, head = (length, b"%b") if number == marks else _length_head(length)  # marks are whole fields
                 size += taken
                 heads.append(head)
-            head = b"" if self._is_bare else _plain(field_head(size))
+            head = b"" if self._is_bare else _escaped(field_head(size))
             parts.append([head, around[0], *chain.from_iterable(zip(heads, around[1:], strict=True))])
         return parts
 
@@ -121,10 +121,10 @@ class Template:
         pieces.append(NodeProto(op_type=node.op_type, attribute=node.attribute).SerializeToString())
         if node.doc_string == MARKS:
             pieces.append(self._numbers[MARKS])
-        behind = NodeProto.FromString(node.SerializeToString())
+        others = NodeProto.FromString(node.SerializeToString())
         for cleared in ("input", "output", "name", "op_type", "attribute", "doc_string"):
-            behind.ClearField(cleared)
-        pieces.append(behind.SerializeToString())
+            others.ClearField(cleared)
+        pieces.append(others.SerializeToString())
         return pieces
 
     def _piece_of(self, name: str) -> _Piece:
@@ -137,19 +137,19 @@ class Template:
         return varint(len(text)) + text
 
 
-def _apart(pieces: Sequence[_Piece]) -> _Apart:
+def _split(pieces: Sequence[_Piece]) -> _SplitNode:
     size, numbers, around = 0, list[int](), [b""]
     for piece in pieces:
         if isinstance(piece, bytes):
             size += len(piece)
-            around[-1] += _plain(piece)
+            around[-1] += _escaped(piece)
         else:
             numbers.append(piece)
             around.append(b"")
-    return _Apart(size, numbers, around)
+    return _SplitNode(size, numbers, around)
 
 
-def _picking(numbers: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
+def _picker(numbers: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
     """A function that picks the texts of some numbers, as a tuple."""
     # With a single number, itemgetter would return the item instead of a tuple.
     if not numbers:
@@ -161,10 +161,10 @@ def _picking(numbers: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
 def _length_head(length: int) -> tuple[int, bytes]:
     """How many bytes a name takes with its length, and that length followed by a placeholder for the name."""
     head = varint(length)
-    return len(head) + length, _plain(head) + b"%b"
+    return len(head) + length, _escaped(head) + b"%b"
 
 
-def _plain(text: bytes) -> bytes:
+def _escaped(text: bytes) -> bytes:
     """Text escaped for a form."""
     return text.replace(b"%", b"%%")
 
@@ -176,4 +176,4 @@ def is_in_blanks(text: str) -> bool:
 
 def fill(text: str, real: Mapping[str, str]) -> str:
     """Replace the blanks in a text by names."""
-    return _BLANK.sub(lambda found: real.get(found[0], found[0]), text)
+    return _BLANK.sub(lambda match: real.get(match[0], match[0]), text)

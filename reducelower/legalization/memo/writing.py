@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.alone import alone, operands_of
+from reducelower.legalization.memo.alone import infer_alone, operands_of
 from reducelower.legalization.memo.outcome import Outcome
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.legalization.memo.template import MARKS, NAME_BLANK, fill
@@ -42,10 +42,10 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     types = dict(outcome.types)
     if made and graph.is_graph:
         operands = operands_of(nodes, outcome.added)
-        known = {name: found for name in operands if (found := graph.described(name)) is not None}
+        described = {name: each for name in operands if (each := graph.described(name)) is not None}
         opset, values = graph.ground.opset, graph.ground.values
-        types = {**alone(nodes, operands, outcome.added, opset, known, values, types.items()).types, **types}
-    added = {name: _add(each, graph, {}) for name, each in outcome.added}
+        types = {**infer_alone(nodes, operands, outcome.added, opset, described, values, types.items()).types, **types}
+    added = {name: _add_constant(each, graph, {}) for name, each in outcome.added}
     for node in nodes:
         if added:
             _rename(node, added)
@@ -56,7 +56,7 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     edit.note(index, None, outcome)
 
 
-def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
+def _add_constant(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
     return graph.add_constant(added.value, added.tensor, fill(added.tail, real))
 
 
@@ -74,7 +74,7 @@ class Writing:
         self._names = graph.ground.names
         # A constant may be named after an operand; the first node that reads it decides.
         real = real_names(read)
-        self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
+        self._fixed = {name: _add_constant(each, graph, real) for name, each in outcome.added}
         self._constants = tuple(map(str.encode, self._fixed.values()))
         self._template = outcome.template
         self._makes_names = bool(outcome.derived) or not self._template.is_bytes
@@ -83,9 +83,9 @@ class Writing:
             doubts.append(outcome.op_type)
 
     def _needs_types(self) -> bool:
-        """Whether nodes may be wrong in a way that only the types of what they read show.
+        """Whether the nodes may have a fault that only the types of their inputs show.
 
-        The types of a function's values come from its calls; subgraphs read values from around them.
+        The types of a function's values come from its calls, and subgraphs read outer values.
         """
         return not self._graph.is_graph or any(True for node in self.outcome.nodes or () for _ in subgraphs(node))
 
@@ -125,18 +125,18 @@ class Writing:
     def _inferred(self, read: ReadNode) -> Mapping[str, bytes] | None:
         """The types of new values; None if not the types of all operands are stated."""
         outcome, graph = self.outcome, self._graph
-        known: dict[int, Described] = {}
+        of_reads: dict[int, Described] = {}
         for number in outcome.reads:
             described = graph.described(read.names[number].decode())
             if described is None:  # mostly the first operand tells
                 return None
-            known[number] = described
+            of_reads[number] = described
         names = enumerate(read.names[:-1])
-        given = tuple([known.get(number) or graph.described(name.decode()) for number, name in names])
-        found = outcome.alone(graph.ground.opset, given, graph.ground.values)
-        if found.objection:
+        operands = tuple([of_reads.get(number) or graph.described(name.decode()) for number, name in names])
+        inferred = outcome.inferred(graph.ground.opset, operands, graph.ground.values)
+        if inferred.objection:
             self._doubts.append(outcome.op_type)
-        return found.types
+        return inferred.types
 
     def _state_types(self, edit: Edit, index: int, read: ReadNode, names: Mapping[str, str]) -> None:
         """Let the graph state the types of new values, if it states those of the operands."""
@@ -150,7 +150,7 @@ class Writing:
             edit.types[index] = stated
 
     def _real_names(self, read: ReadNode) -> dict[str, str]:
-        """Names by their blanks; new ones are given out."""
+        """Names by their blanks, with fresh names for new values."""
         real = real_names(read) | self._fixed
         for stem, tail, name in self.outcome.derived:
             # The stem of a nested replacement may itself be a new name.

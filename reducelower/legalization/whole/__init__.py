@@ -1,6 +1,6 @@
-"""Changes to a whole model, for what no rewrite of a node can mend; each gives a changed copy and says what was done.
+"""Changes to a whole model, for what no rewrite of a single node solves; each returns a changed copy and what was done.
 
-`attempts` has those that are made where something is refused, in their order.
+`attempts` lists the changes that are tried when something is refused, in their order.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Changed:
         document: a changed copy; the given model if nothing had to be done.
         done: what was done and why, in sentences.
         refusals: why more cannot be done.
-        inner: the values that changed or were removed, so that nodes that compute or read them are no sites.
-        has_to_help: whether it is taken back where something is refused after it as well.
+        inner: the values that changed or were removed; nodes that compute or read them are no sites.
+        has_to_help: whether to undo the change if something is still refused after it.
     """
 
     document: Document
@@ -43,24 +43,24 @@ def main_graphs(model: ModelProto) -> list[GraphProto]:
 
 
 def in_terms_of_source(plan: Plan, source: ModelProto, made: ModelProto, inner: Collection[str] = ()) -> Plan:
-    """The plan of a changed model in terms of the original one, whose nodes are known by what they compute.
+    """The plan of a changed model in terms of the original one, with nodes matched by what they compute.
 
     Nodes that compute or read inner values are no sites, since only together they are equivalent to the original.
     """
-    nodes = {kind: (place, name) for kind, place, name in _kinds(source, inner)}
-    kinds = {(kind[0], place): kind for kind, place, _ in _kinds(made, inner)}
+    places = {kind: (place, name) for kind, place, name in _comparable_nodes(source, inner)}
+    kinds = {(kind[0], place): kind for kind, place, _ in _comparable_nodes(made, inner)}
     sites = [
-        replace(site, index=found[0], node=found[1])
+        replace(site, index=own[0], node=own[1])
         for site in plan.sites
-        if (found := nodes.get(kinds.get((site.graph, site.index), ())))
+        if (own := places.get(kinds.get((site.graph, site.index), ())))
     ]
-    return replace(plan, sites=tuple(sites), carried=len(nodes.keys() & set(kinds.values())) - len(sites))
+    return replace(plan, sites=tuple(sites), carried=len(places.keys() & set(kinds.values())) - len(sites))
 
 
-def _kinds(model: ModelProto, inner: Collection[str]) -> Iterator[tuple[tuple[str, ...], int, str]]:
-    """Of each node that has nothing to do with inner values: graph, operator and outputs; position; name."""
-    others = frozenset(inner)
+def _comparable_nodes(model: ModelProto, inner: Collection[str]) -> Iterator[tuple[tuple[str, ...], int, str]]:
+    """For each node that neither computes nor reads inner values: graph, operator and outputs; position; name."""
+    inner_names = frozenset(inner)
     for path, holder in bodies(model):
         for place, node in enumerate(holder.node):
-            if others.isdisjoint((*node.input, *node.output)):
+            if inner_names.isdisjoint((*node.input, *node.output)):
                 yield (path, node.op_type, *node.output), place, node.name or f"{node.op_type}#{place}"

@@ -1,6 +1,6 @@
 """Attempts to legalize a model, one after the other, until nothing is refused: as it is, then with whole-model changes.
 
-`_CHANGES` has them in order: each is made where what those before it came to does not do.
+`_CHANGES` lists the changes in order: each is made if the attempts before it were not good enough.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _MINUS_ONE = TensorShapeProto.Dimension(dim_value=-1).SerializeToString()
 _TAKEN_OUT = "took the sizes of -1 that it states for unknown"
 
 
-class _Tried(NamedTuple):
-    """What a model came to, which must not be used if the plan has refusals."""
+class _Attempt(NamedTuple):
+    """A model and its legal form, which must not be used if the plan has refusals."""
 
     source: Document
     made: Document
     plan: Plan
 
 
-_Change: TypeAlias = Callable[[_Tried, Settings], "Changed | None"]
+_Change: TypeAlias = Callable[[_Attempt, Settings], "Changed | None"]
 """The source of an attempt, changed so that another may do better; None if the change does not apply."""
 
 
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
-    """Legalize a copy of a model; if the plan has refusals, it must not be used. The plan's notes tell all changes.
+    """Legalize a copy of a model, which must not be used if the plan has refusals. The plan's notes name all changes.
 
     Raises:
         ContradictionError: the types that the model states contradict what its nodes yield, and dropping those of inner
@@ -57,8 +57,8 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
 
 def _attempt(
     source: Document, target: Target, settings: Settings, changes: Sequence[_Change], *, report: bool
-) -> _Tried:
-    """What a model comes to as it is, or else with the changes that apply; each is followed by those before it."""
+) -> _Attempt:
+    """Legalize a model as it is, or else with the changes that apply; after a change, those before it follow again."""
     tried = _without_stale(source, target, settings, report=report)
     for count, change in enumerate(changes, 1):
         changed = change(tried, settings)
@@ -70,12 +70,12 @@ def _attempt(
             again = _attempt(changed.document, target, settings, changes[:count], report=report)
             if not (again.plan.refusals and changed.has_to_help):
                 plan = in_terms_of_source(again.plan, source.message, changed.document.message, changed.inner)
-                tried = _Tried(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
+                tried = _Attempt(source, again.made, replace(plan, notes=(*changed.done, *plan.notes)))
     return tried
 
 
-def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> _Tried:
-    """One run, again without the stated types that contradict inference if there are such."""
+def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> _Attempt:
+    """One run; if stated types contradict inference, a second run without them."""
     try:
         return _run(source, target, settings, report=report)
     except ContradictionError:
@@ -84,13 +84,13 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
             raise
     stated, done, is_lenient = agreed
     _, made, plan = _run(stated, target, settings, report=report, lenient=is_lenient)
-    return _Tried(source, made, replace(plan, notes=(*done, *plan.notes)))
+    return _Attempt(source, made, replace(plan, notes=(*done, *plan.notes)))
 
 
-def _run(source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False) -> _Tried:
+def _run(source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False) -> _Attempt:
     model = source.copy()
     plan = run(model, source, target, settings, report=report, lenient=lenient)
-    return _Tried(source, Document.of_message(model), plan)
+    return _Attempt(source, Document.of_message(model), plan)
 
 
 def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
@@ -101,11 +101,11 @@ def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
     from reducelower.legalization.repair import mends_more
     from reducelower.legalization.whole.stated_types import drop_stale, inferred_afresh
 
-    found = inferred_afresh(source.message)
-    mended = drop_stale(source.message, found)
+    inferred = inferred_afresh(source.message)
+    mended = drop_stale(source.message, inferred)
     # The checker wants one rank for the output of an If and both branches, even if the branch taken has another.
     is_valid = not source.objection
-    if not mended.done and not is_valid and mends_more(source.message, found):
+    if not mended.done and not is_valid and mends_more(source.message, inferred):
         return None
     # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
     stated = source.with_message(mended.model) if mended.done else source
@@ -115,8 +115,8 @@ def _agreed(source: Document) -> tuple[Document, Sequence[str], bool] | None:
 # The changes
 
 
-def _without_dead_branches(tried: _Tried, settings: Settings) -> Changed | None:
-    """Let the branch that is taken stand for one that never is, if something is refused in there."""
+def _without_dead_branches(tried: _Attempt, settings: Settings) -> Changed | None:
+    """Replace branches that are never taken by the branch that is, if something in them is refused."""
     refused = {refusal.graph for refusal in tried.plan.refusals}
     if all("/" not in path for path in refused):
         return None
@@ -126,7 +126,7 @@ def _without_dead_branches(tried: _Tried, settings: Settings) -> Changed | None:
     return None if made is None else Changed(tried.source.with_message(made))
 
 
-def _with_functions_inlined(tried: _Tried, settings: Settings) -> Changed | None:
+def _with_functions_inlined(tried: _Attempt, settings: Settings) -> Changed | None:
     """Copy functions in place of their calls where what becomes of them depends on the call."""
     source, made, plan = tried
     depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, made.message)
@@ -152,7 +152,7 @@ def _in_functions(plan: Plan, source: Document) -> set[str]:
     return {path for path in paths if any(each.startswith(f"{path}/") for each in refused)}
 
 
-def _without_shapes_in_loops(tried: _Tried, settings: Settings) -> Changed | None:
+def _without_shapes_in_loops(tried: _Attempt, settings: Settings) -> Changed | None:
     """Drop the shapes stated in loops if they contradict inference at the new opset version but not at the old one."""
     source, made, plan = tried
     if plan.refusals or plan.source_opset == plan.target.opset or source.operators.isdisjoint(_LOOPS):
@@ -166,7 +166,7 @@ def _without_shapes_in_loops(tried: _Tried, settings: Settings) -> Changed | Non
     return Changed(source.with_message(eased), done) if done else None
 
 
-def _without_sizes_below_zero(tried: _Tried, settings: Settings) -> Changed | None:
+def _without_sizes_below_zero(tried: _Attempt, settings: Settings) -> Changed | None:
     """Take -1 out of stated shapes: exporters write it for an unknown size, which inference may know of a new node."""
     source, made, plan = tried
     if not _states_minus_one(source) or plan.changes_nothing:
@@ -185,7 +185,7 @@ def _states_minus_one(source: Document) -> bool:
     return data is None or _MINUS_ONE in data
 
 
-def _without_what_is_refused(tried: _Tried, settings: Settings) -> Changed | None:
+def _without_what_is_refused(tried: _Attempt, settings: Settings) -> Changed | None:
     """Widen narrow integers, replace sequences by tensors, and run branches in Loops, as far as that applies."""
     source, _, plan = tried
     if not plan.refusals or not plan.target.opset:

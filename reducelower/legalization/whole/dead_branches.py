@@ -1,4 +1,4 @@
-"""Branches of an If that a constant condition never takes: what they hold need not be legal, nor valid."""
+"""Replace branches of an If that its constant condition never takes: their nodes need not be legal, nor valid."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["without_dead_branches"]
 def without_dead_branches(
     model: ModelProto, refused: Collection[str] | None = None, *, freezes_defaults: bool = False
 ) -> ModelProto | None:
-    """A copy in which the branch that is taken stands for the one that never is; None if there is none of these.
+    """A copy with the other branch in place of each branch that is never taken; None if there is no such branch.
 
     Args:
         model: any model, also one that is not valid.
-        refused: graph paths of what is refused, so that branches without such are left as they are; None if all count.
+        refused: graph paths of refused nodes; only branches that contain one are replaced. None for all branches.
         freezes_defaults: whether a default that callers may override is a constant.
     """
     copy = ModelProto()
     copy.CopyFrom(model)
     work = _Replacing(Inference(lambda: model, freezes_defaults=freezes_defaults), refused)
-    found = work.replace(copy.graph, (), "graph")
+    has_replaced = work.replace(copy.graph, (), "graph")
     for number, function in enumerate(copy.functions):
-        found |= work.replace(function, function_key(number), function_path(function))
-    return copy if found else None
+        has_replaced |= work.replace(function, function_key(number), function_path(function))
+    return copy if has_replaced else None
 
 
 _BRANCHES = {"else_branch", "then_branch"}
@@ -40,19 +40,19 @@ class _Replacing:
         self._refused = refused
 
     def replace(self, holder: GraphProto | FunctionProto, key: GraphKey, path: str) -> bool:
-        """Replace the dead branches in a graph or function body, given where it lies in the model."""
-        found = False
+        """Replace the dead branches in a graph or function body; `key` and `path` say where it is in the model."""
+        has_replaced = False
         for place, node in enumerate(holder.node):
             inner = {name: graph for _, name, graph in subgraphs(node)}
-            dead = self._inference.never_taken(key, node) if inner.keys() == _BRANCHES else ""
+            never_taken = self._inference.never_taken(key, node) if inner.keys() == _BRANCHES else ""
             for number, name, graph in subgraphs(node):
-                if name != dead:
-                    found |= self.replace(graph, (*key, place, number), inner_path(path, node, place, name))
-            if dead and self._counts(inner_path(path, node, place, dead)):
-                (taken,) = inner.keys() - {dead}
-                inner[dead].CopyFrom(inner[taken])
-                found = True
-        return found
+                if name != never_taken:
+                    has_replaced |= self.replace(graph, (*key, place, number), inner_path(path, node, place, name))
+            if never_taken and self._counts(inner_path(path, node, place, never_taken)):
+                (other,) = inner.keys() - {never_taken}
+                inner[never_taken].CopyFrom(inner[other])
+                has_replaced = True
+        return has_replaced
 
     def _counts(self, path: str) -> bool:
         refused = self._refused

@@ -1,8 +1,8 @@
-"""What a model as a whole has and a runtime does not take, and what is done about it before nodes are looked at.
+"""Features of a whole model that a runtime does not take, and their removal before nodes are rewritten.
 
-Local functions are copied in place of their calls, sequences of known tensors are replaced by these, sparse
-initializers become dense, narrow values are stored as raw data, unused imports go. Names of inputs and outputs stay, so
-an output that is itself an input has no remedy here.
+Local functions are copied in place of their calls, sequences of known tensors are replaced by the tensors, sparse
+initializers become dense, narrow values are stored as raw data, and unused imports are removed. Names of inputs and
+outputs stay, so nothing can be done about an output that is itself an input.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_ELEMENTS = 1 << 28
 
 
 class _Feature(NamedTuple):
-    """How a feature is found, and what is done about it.
+    """How to find a feature, and how to remove it.
 
     Attributes:
         found: the names of what has it.
@@ -55,7 +55,7 @@ class _Feature(NamedTuple):
 
 
 def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> Changed:
-    """The model with the sizes set that are to be, and without the features that a runtime does not take.
+    """The model with the sizes of `settings.set_sizes`, and without the features that a runtime does not take.
 
     The given one is not changed.
     """
@@ -65,8 +65,8 @@ def fitted(document: Document, runtime: Runtime | None, settings: Settings) -> C
             return Changed(document, refusals=(refusal,))
         document = with_sizes(document, settings.set_sizes, settings)
         done = (f"Sizes were set: {', '.join(f'{name}={size}' for name, size in settings.set_sizes.items())}.",)
-    found = _without_features(document, runtime)
-    return replace(found, done=(*done, *found.done))
+    changed = _without_features(document, runtime)
+    return replace(changed, done=(*done, *changed.done))
 
 
 def _without_features(document: Document, runtime: Runtime | None) -> Changed:
@@ -96,13 +96,13 @@ def with_functions_inlined(document: Document, paths: Collection[str]) -> Change
     left = sorted(name for domain, name, _ in keys & functions_of(made).keys())
     hint = _FEATURES["functions"].hint
     refusals = [Refusal("graph", "", "", f"the function {left[0]!r} cannot be inlined", hint)] if left else []
-    said = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
-    done = f"{said}: what their nodes become depends on the call."
+    sentence = f"{counted(len(keys), 'local function')} {'was' if len(keys) == 1 else 'were'} copied in place of calls"
+    done = f"{sentence}: what their nodes become depends on the call."
     return Changed(document.with_message(made), (done,), tuple(refusals))
 
 
 def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Changed:
-    """The model without features, each with where it is not taken, and the sentence that says so."""
+    """The model without the given features: name, where it is not taken, and the sentence that says so."""
     done: list[str] = []
     refusals: list[Refusal] = []
     for name, where, says in unwanted:
@@ -137,7 +137,7 @@ def _inline(model: ModelProto, keys: Collection[FunctionId] | None = None) -> No
 
 
 def _sequences(model: ModelProto) -> list[str]:
-    """What makes or takes a sequence."""
+    """The nodes that make or take a sequence."""
     return [
         node.name or node.op_type
         for node in all_nodes(model)
@@ -163,11 +163,11 @@ def _passed_through(model: ModelProto) -> list[str]:
 
 
 def _open_sizes(model: ModelProto) -> list[str]:
-    held = {tensor.name for tensor in model.graph.initializer}
+    defaults = {tensor.name for tensor in model.graph.initializer}
     return [
         value.name
         for value in model.graph.input
-        if value.name not in held and any(not dim.HasField("dim_value") for dim in value.type.tensor_type.shape.dim)
+        if value.name not in defaults and any(not dim.HasField("dim_value") for dim in value.type.tensor_type.shape.dim)
     ]
 
 
@@ -203,7 +203,7 @@ def _store_as_raw_data(model: ModelProto) -> None:
 
 
 def _operator(name: str) -> _Feature:
-    """An operator of another domain, by its name behind that of the domain."""
+    """The feature of having an operator of another domain; `name` is domain, dot, operator."""
     domain, _, op_type = name.rpartition(".")
 
     def found(model: ModelProto) -> list[str]:

@@ -1,8 +1,9 @@
 """Widen 2-bit and 4-bit integers to 8 bits, for opset versions without such element types.
 
-No operator computes with them: they are only moved and dequantized, which works the same in 8 bits. Stored weights are
-widened, and what moves them. Inputs and outputs of the model keep their types, operators of other domains may look at
-the bits, and what makes narrow integers of other values has to keep them in range, so such models are not changed.
+No operator computes with them: they are only moved and dequantized, which works the same in 8 bits. So stored weights
+are widened, and the values that are moved. A model is not changed if narrow integers are its inputs or outputs, which
+keep their types, if operators of other domains may look at the bits, or if a node converts other values to narrow
+integers, which have to stay in range.
 
 Source: the page of DequantizeLinear (21, 25).
 """
@@ -35,14 +36,14 @@ _NARROW: Mapping[int, tuple[int, int]] = {
 }
 """Narrow types: the opset version that introduced each, and the 8-bit type that holds it below."""
 
-_MAKING = frozenset({"Cast", "CastLike", "QuantizeLinear"})
+_CONVERTING = frozenset({"Cast", "CastLike", "QuantizeLinear"})
 """Operators that turn values of one element type into another."""
 
 
 def without_narrow_integers(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
-    """A copy of the model with all stored integers widened that are too narrow for the opset version.
+    """A copy of the model in which all stored integers that are too narrow for the opset version are widened.
 
-    None if there are none, or if not all of them can be widened.
+    None if there are none, or if some of them cannot be widened.
     """
     model = source.message
     absent = {narrow: wide for narrow, (since, wide) in _NARROW.items() if opset < since}
@@ -56,8 +57,8 @@ def without_narrow_integers(source: Document, opset: int, folder: DataFolder | N
         return None
     made = deepcopy(model)
     inner = _widen_all(made, absent, types, folder)
-    said = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
-    return Changed(Document.of_message(made), (said,), inner=inner)
+    sentence = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
+    return Changed(Document.of_message(made), (sentence,), inner=inner)
 
 
 def _widen_all(
@@ -86,21 +87,21 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 
 def _types(model: ModelProto) -> dict[str, int]:
     """Element types by name, as far as inference finds them."""
-    found: dict[str, int] = {}
+    types: dict[str, int] = {}
     for graph in main_graphs(infer(skeleton(model))):
         stated = (*graph.input, *graph.output, *graph.value_info)
-        found |= {value.name: value.type.tensor_type.elem_type for value in stated}
-        found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
-    return found
+        types |= {value.name: value.type.tensor_type.elem_type for value in stated}
+        types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    return types
 
 
 def _are_all_inside(model: ModelProto, absent: Collection[int], types: Mapping[str, int]) -> bool:
-    """Whether only operators of the default domain read narrow values, and none makes them of others."""
+    """Whether only operators of the default domain read narrow values, and none converts other values to them."""
     outside = {value.name for value in (*model.graph.input, *model.graph.output)}
     for node in walk(model.graph.node):
         if node.domain not in DEFAULT_DOMAINS or node.op_type == "BitCast":
             outside.update(node.input, node.output)
-        elif node.op_type in _MAKING and types.get(node.output[0], 0) in (0, *absent):
+        elif node.op_type in _CONVERTING and types.get(node.output[0], 0) in (0, *absent):
             return False
     return not any(types.get(name) in absent for name in outside)
 
@@ -112,8 +113,8 @@ def _widen(tensor: TensorProto, wide: int, folder: DataFolder | None) -> None:
         tensor.CopyFrom(loaded(tensor, folder))
     if tensor.raw_data or tensor.int32_data:
         values = to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(wide))
-        held = from_array(values, tensor.name)
+        widened = from_array(values, tensor.name)
         for field in ("raw_data", "int32_data"):
             tensor.ClearField(field)
-        tensor.raw_data = held.raw_data
+        tensor.raw_data = widened.raw_data
     tensor.data_type = wide

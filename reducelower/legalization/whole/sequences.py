@@ -1,7 +1,7 @@
 """Replace sequences by the tensors in them, for opset versions and runtimes without sequences.
 
-A sequence cannot be removed node by node: its producer and all consumers go together. So the whole model is changed,
-wherever the contents of a sequence are known: tensors given one by one, or one tensor split along an axis.
+A sequence cannot be removed node by node: its producer and all consumers go together. So the whole model is changed
+wherever the contents of a sequence are known: single tensors, or one tensor split along an axis.
 
 Sources: the pages of SplitToSequence (11), SequenceAt (11), ConcatFromSequence (11) and the other sequence operators.
 """
@@ -64,9 +64,9 @@ def without_sequences(source: Document, opset: int, folder: DataFolder | None) -
     if opset >= _SINCE or source.operators.isdisjoint(_MAKERS - {"Identity"}):
         return None
     made = deepcopy(source.message)
-    said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
+    sentence = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
     inner = replace_by_tensors(made)
-    return Changed(Document.of_message(made), (said,), inner=inner)
+    return Changed(Document.of_message(made), (sentence,), inner=inner)
 
 
 def replace_by_tensors(model: ModelProto) -> frozenset[str]:
@@ -130,14 +130,14 @@ class _SequenceRemover:
             return tuple(node.input)
         if node.op_type == "SequenceEmpty":
             return ()
-        known = self._known.get(node.input[0])
-        if node.op_type == "Identity" or not isinstance(known, tuple):
-            return known if node.op_type == "Identity" else None
+        contents = self._known.get(node.input[0])
+        if node.op_type == "Identity" or not isinstance(contents, tuple):
+            return contents if node.op_type == "Identity" else None
         inserts = node.op_type == "SequenceInsert"
-        place = self._number(node, 2 if inserts else 1, len(known) if inserts else -1)
+        place = self._number(node, 2 if inserts else 1, len(contents) if inserts else -1)
         if place is None:
             return None
-        parts = list(known)
+        parts = list(contents)
         if inserts:
             parts.insert(place, node.input[1])
         else:

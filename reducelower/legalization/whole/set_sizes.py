@@ -1,6 +1,6 @@
 """Fix named sizes in the model itself: shapes follow, and what computed with them becomes constant.
 
-Exporters name sizes after sizes, such as ``2*seq``; where all names in such a size are set, it is worked out as well.
+Exporters also name sizes after other sizes, such as ``2*seq``. If all names in such a size are set, it is computed too.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | Non
 
 
 def names_of_sizes(model: ModelProto) -> set[str]:
-    """The names that sizes of a model have, and those that they are calculated from."""
-    stated = {dim.dim_param for found in _types(model) for dim in found.tensor_type.shape.dim if dim.dim_param}
+    """The names of a model's sizes, and the names that these are calculated from."""
+    stated = {dim.dim_param for tensor in _types(model) for dim in tensor.tensor_type.shape.dim if dim.dim_param}
     return stated.union(*map(_names, stated))
 
 
 def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings) -> Document:
     """The model with these sizes in place of their names; the given one is not changed."""
     made = deepcopy(document.message)
-    for found in _types(made):
-        for dim in found.tensor_type.shape.dim:
+    for tensor in _types(made):
+        for dim in tensor.tensor_type.shape.dim:
             size = _size(dim.dim_param, sizes) if dim.dim_param else None
             if size is not None:
                 dim.dim_value = size
@@ -66,12 +66,12 @@ def _types(model: ModelProto) -> Iterator[TypeProto]:
     values = [value for _, graph in graphs(model) for value in (*graph.input, *graph.output, *graph.value_info)]
     values += [value for function in model.functions for value in function.value_info]
     for value in values:
-        found = value.type
-        while found.WhichOneof("value") in ("sequence_type", "optional_type"):
-            inner = found.sequence_type if found.HasField("sequence_type") else found.optional_type
-            found = inner.elem_type
-        if found.HasField("tensor_type"):
-            yield found
+        value_type = value.type
+        while value_type.WhichOneof("value") in ("sequence_type", "optional_type"):
+            inner = value_type.sequence_type if value_type.HasField("sequence_type") else value_type.optional_type
+            value_type = inner.elem_type
+        if value_type.HasField("tensor_type"):
+            yield value_type
 
 
 def _names(size: str) -> set[str]:
@@ -82,14 +82,14 @@ def _names(size: str) -> set[str]:
 
 
 def _size(name: str, sizes: Mapping[str, int]) -> int | None:
-    """What a named size, or a calculation with such, comes to; None if a name in it is not set."""
+    """The number for a named size or a calculation with named sizes; None if a name in it is not set."""
     atoms = Atoms()
-    found = of_text(name, lambda key: sizes[key] if isinstance(key, str) and key in sizes else atoms(key))
-    return found if isinstance(found, int) and found >= 0 else None
+    size = of_text(name, lambda key: sizes[key] if isinstance(key, str) and key in sizes else atoms(key))
+    return size if isinstance(size, int) and size >= 0 else None
 
 
 def _fold(document: Document, settings: Settings) -> None:
-    """Let initializers hold what the main graph computes from sizes, as far as it is constant now."""
+    """Store as initializers what the main graph computes from sizes, as far as it is constant now."""
     model = document.message
     graph, opset = model.graph, opset_of(model)
     ground = ground_of(model, document.with_message(deepcopy(model)), Target(opset), settings)
@@ -108,8 +108,10 @@ def _fold(document: Document, settings: Settings) -> None:
             for name in read_by(node):
                 scope.release(name)
     read = {name for place, node in enumerate(graph.node) if place not in edit.replaced for name in read_by(node)}
-    held = {name: scope.constant(name) for name in sorted(constant & read)}
+    values = {name: scope.constant(name) for name in sorted(constant & read)}
     remove_unused([edit])
     edit.splice()
-    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items() if value is not None)
+    graph.initializer.extend(
+        numpy_helper.from_array(value, name) for name, value in values.items() if value is not None
+    )
     remove_named(graph.value_info, constant)

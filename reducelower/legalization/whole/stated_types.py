@@ -1,4 +1,4 @@
-"""Types that a model states and its nodes do not yield: dropped, or corrected where callers see them."""
+"""Drop stated types that a model's nodes do not yield, or correct them where callers see them."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Repaired:
     done: tuple[str, ...]
 
 
-def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
+def drop_stale(model: ModelProto, inferred: GraphProto | None = None) -> Repaired:
     """A model without stated types of inner values that contradict inference, and sentences that say what was done.
 
-    Runtimes do not read them. If there are none, the model itself is returned, not a copy. `found` is the result of
-    `inferred_afresh`, if known.
+    Runtimes do not read these types. If there are none, the model itself is returned, not a copy. `inferred` is the
+    result of `inferred_afresh`, if the caller has it.
     """
-    found = inferred_afresh(model) if found is None else found
-    pairs = [*_graphs_of(model.graph, found)]
+    inferred = inferred_afresh(model) if inferred is None else inferred
+    pairs = [*_graphs_of(model.graph, inferred)]
     if not any(_stale(graph, types) for graph, types in pairs) and not any(wrong_outputs(*pair) for pair in pairs[1:]):
         return Repaired(model, ())
     mended = ModelProto()
     mended.CopyFrom(model)
-    return Repaired(mended, (*_drop(mended, found), *_correct([*_graphs_of(mended.graph, found)][1:])))
+    return Repaired(mended, (*_drop(mended, inferred), *_correct([*_graphs_of(mended.graph, inferred)][1:])))
 
 
 def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
@@ -73,22 +73,22 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
 
 def correct_stated(model: ModelProto) -> Iterator[str]:
     """Drop stated types of inner values that contradict inference without them; correct those of outputs."""
-    found = inferred_afresh(model)
-    yield from _drop(model, found)
-    yield from _correct([*_graphs_of(model.graph, found)])
-    left_out = [*_untyped_outputs(model.graph, _types(found))]
+    afresh = inferred_afresh(model)
+    yield from _drop(model, afresh)
+    yield from _correct([*_graphs_of(model.graph, afresh)])
+    left_out = [*_untyped_outputs(model.graph, _types(afresh))]
     for value, inferred in left_out:
         value.type.CopyFrom(without_made_up_symbols(inferred))
     if left_out:
         yield f"stated the types of its outputs {listed([value.name for value, _ in left_out])}, which it left out"
-    still = objection(skeleton(model))
-    if "op_type:Loop" in still or "op_type:Scan" in still:
+    remaining = objection(skeleton(model))
+    if "op_type:Loop" in remaining or "op_type:Scan" in remaining:
         yield from drop_shapes_in_loops(model)
 
 
 def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
     """Correct the stated output types that contradict inference."""
-    wrong = [item for graph, found in pairs for item in wrong_outputs(graph, found)]
+    wrong = [item for graph, inferred_graph in pairs for item in wrong_outputs(graph, inferred_graph)]
     for value, inferred in wrong:
         value.type.CopyFrom(inferred)
     if wrong:
@@ -96,36 +96,38 @@ def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
         yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
 
 
-def wrong_outputs(graph: GraphProto, found: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
+def wrong_outputs(graph: GraphProto, inferred_graph: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
     """Outputs whose stated types contradict inference, each with the inferred type."""
-    types = _types(found)
+    types = _types(inferred_graph)
     values = ((value, types.get(value.name)) for value in graph.output)
-    return [(value, known) for value, known in values if known is not None and _contradict(value.type, known)]
+    return [
+        (value, inferred) for value, inferred in values if inferred is not None and _contradict(value.type, inferred)
+    ]
 
 
 def _untyped_outputs(graph: GraphProto, types: Mapping[str, TypeProto]) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
     """Outputs without a stated type, which the checker refuses, each with the inferred type."""
     for value in graph.output:
-        known = types.get(value.name)
-        if not value.HasField("type") and known is not None and stated_type(known).is_known:
-            yield value, known
+        inferred = types.get(value.name)
+        if not value.HasField("type") and inferred is not None and stated_type(inferred).is_known:
+            yield value, inferred
 
 
-def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
+def _drop(model: ModelProto, afresh: GraphProto) -> Iterator[str]:
     dropped: list[str] = []
-    held: list[str] = []
-    for graph, inferred in _graphs_of(model.graph, found):
+    of_initializers: list[str] = []
+    for graph, inferred in _graphs_of(model.graph, afresh):
         stale = _stale(graph, inferred)
         stored = {tensor.name for tensor in graph.initializer} if stale else set()
         for index in stale:
             name = graph.value_info[index].name
-            (held if name in stored else dropped).append(name)
+            (of_initializers if name in stored else dropped).append(name)
         for index in reversed(stale):
             del graph.value_info[index]
     if dropped:
         yield f"dropped the types it states of {listed(dropped)}, which are not what its nodes yield"
-    if held:
-        yield f"dropped the types it states of the initializers {listed(held)}, which hold something else"
+    if of_initializers:
+        yield f"dropped the types it states of the initializers {listed(of_initializers)}, which hold something else"
 
 
 def inferred_afresh(model: ModelProto) -> GraphProto:
@@ -139,11 +141,11 @@ def _types(graph: GraphProto) -> dict[str, TypeProto]:
     return {value.name: value.type for value in (*graph.output, *graph.value_info)}
 
 
-def _stale(graph: GraphProto, found: GraphProto) -> list[int]:
+def _stale(graph: GraphProto, inferred_graph: GraphProto) -> list[int]:
     """Positions of value_info entries that contradict inference."""
     if not graph.value_info:
         return []
-    types = {**_types(found), **{tensor.name: tensor_type(tensor) for tensor in graph.initializer}}
+    types = {**_types(inferred_graph), **{tensor.name: tensor_type(tensor) for tensor in graph.initializer}}
     return [index for index, value in enumerate(graph.value_info) if _contradict(value.type, types.get(value.name))]
 
 
@@ -165,15 +167,17 @@ def _graphs_of(one: GraphProto, other: GraphProto) -> Iterator[tuple[GraphProto,
             yield from _graphs_of(inner, beside)
 
 
-def _contradict(stated: TypeProto, found: TypeProto | None) -> bool:
-    kinds = None if found is None else {stated.WhichOneof("value"), found.WhichOneof("value")}
-    if found is None or kinds is None or None in kinds:
+def _contradict(stated: TypeProto, inferred: TypeProto | None) -> bool:
+    kinds = None if inferred is None else {stated.WhichOneof("value"), inferred.WhichOneof("value")}
+    if inferred is None or kinds is None or None in kinds:
         return False
     if kinds != {"tensor_type"}:
         return len(kinds) > 1
-    element_types = {stated.tensor_type.elem_type, found.tensor_type.elem_type} - {TensorProto.UNDEFINED}
-    one, other = sizes(stated), sizes(found)
-    return len(element_types) > 1 or not (one is None or other is None or may_be_of_one_shape(one, other))
+    element_types = {stated.tensor_type.elem_type, inferred.tensor_type.elem_type} - {TensorProto.UNDEFINED}
+    stated_sizes, inferred_sizes = sizes(stated), sizes(inferred)
+    return len(element_types) > 1 or not (
+        stated_sizes is None or inferred_sizes is None or may_be_of_one_shape(stated_sizes, inferred_sizes)
+    )
 
 
 def listed(names: Sequence[str]) -> str:

@@ -27,8 +27,10 @@ __all__ = ["without_unlike_branches"]
 
 
 def without_unlike_branches(source: Document, opset: int, folder: DataFolder | None) -> Changed | None:
-    """The model with every If that is known to give different shapes as Loops; None if the opset version takes them, or
-    there is none."""
+    """The model with Loops in place of every If that is known to give different shapes.
+
+    None if there is none, or if the opset version takes them.
+    """
     if opset >= UNLIKE_BRANCHES_SINCE or "If" not in source.operators:
         return None
     inference = Inference(lambda: source.message)
@@ -37,8 +39,8 @@ def without_unlike_branches(source: Document, opset: int, folder: DataFolder | N
     work.rewrite(made.graph, (), inference)
     for number, function in enumerate(made.functions):
         work.rewrite(function, function_key(number), inference)
-    said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
-    return Changed(Document.of_message(made), (said,)) if work.has_found else None
+    sentence = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
+    return Changed(Document.of_message(made), (sentence,)) if work.has_found else None
 
 
 class _Rewriting:
@@ -87,8 +89,8 @@ class _Rewriting:
         body.input.append(helper.make_tensor_value_info(at, TensorProto.INT64, []))
         body.input.append(helper.make_tensor_value_info(before, TensorProto.BOOL, []))
         for kind in types:
-            given = self._fresh(node.name or node.output[0], "/given")
-            body.input.append(helper.make_tensor_value_info(given, kind, None))
+            carried = self._fresh(node.name or node.output[0], "/given")
+            body.input.append(helper.make_tensor_value_info(carried, kind, None))
         del body.output[:]
         body.output.append(helper.make_tensor_value_info(after, TensorProto.BOOL, []))
         body.output.extend(
@@ -118,5 +120,5 @@ def _types_of_unlike(node: NodeProto, key: GraphKey, inference: Inference) -> li
 
 
 def _may_be_alike(types: Iterable[TypeProto]) -> bool:
-    shapes = [known for known in map(sizes, types) if known is not None]
+    shapes = [each for each in map(sizes, types) if each is not None]
     return len(shapes) < 2 or may_be_of_one_shape(*shapes)
