@@ -21,7 +21,7 @@ from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE, W
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, refuse_reference
 from reducelower.model.schemas import parse_element_type, schema, versions
-from reducelower.rulebook.boundaries import NOTHING_TRIED, ItsBody, Tried, first_that_holds, shipped
+from reducelower.rulebook.boundaries import NO_CANDIDATES, Candidates, ItsBody, first_that_holds, shipped
 from reducelower.scope.body import AnyScope
 
 __all__ = [
@@ -140,8 +140,8 @@ class Crossing:
     gone: frozenset[str] = field(default=frozenset())
     changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    rules: Tried = NOTHING_TRIED
-    further: Tried = NOTHING_TRIED
+    rules: Candidates = NO_CANDIDATES
+    further: Candidates = NO_CANDIDATES
 
     @property
     def opset(self) -> int:
@@ -186,13 +186,13 @@ class Crossing:
     def cross(self, node: NodeProto, scope: AnyScope) -> Replacement | ItsBody | None:
         """Take a node across; refused if the far side cannot express it."""
         source_opset = self.boundary if self.down else self.boundary - 1
-        for tried in (self.further, self.rules):
-            found = first_that_holds(tried.rules, node, scope, source_opset)
+        for candidates in (self.further, self.rules):
+            found = first_that_holds(candidates.rules, node, scope, source_opset)
             if found is not None:
                 rule, outcome = found
                 label = rule.label(node, scope) or self.label
                 return outcome if isinstance(outcome, ItsBody) else Replacement(outcome, label, rule.opset)
-            for row in tried.rows:
+            for row in candidates.rows:
                 row.apply(node, scope, source_opset)
         if self.rewrite is not None:
             nodes = self.rewrite(Writer(node, scope))

@@ -155,8 +155,8 @@ class NodeRewriter:
         """As `settle`, for a node of another domain that `moves` has."""
         labels: list[str] = []
         move = self.moves[node.domain]
-        for version, tried in steps_of(node, move, self.rules.boundaries):
-            taken = first_that_holds(tried.rules, node, scope, move.version)
+        for version, candidates in steps_of(node, move, self.rules.boundaries):
+            taken = first_that_holds(candidates.rules, node, scope, move.version)
             if taken is not None:
                 rule, outcome = taken
                 assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
@@ -164,7 +164,7 @@ class NodeRewriter:
                 inner.moves = {**self.moves, node.domain: move.at(version)}
                 return inner.settle_all(outcome, rule.opset, scope), "; ".join([*labels, rule.label(node, scope)])
             before = node.SerializeToString()
-            for row in tried.rows:
+            for row in candidates.rows:
                 row.apply(node, scope, move.version)
             if node.SerializeToString() != before:
                 labels.append(f"{node.domain} {version}")

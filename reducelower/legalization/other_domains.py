@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, OperatorSetIdProto
 from reducelower.errors import Refusal, RefusedError
 from reducelower.model.document import Document
 from reducelower.options import Target
-from reducelower.rulebook.boundaries import Boundaries, Tried
+from reducelower.rulebook.boundaries import Boundaries, Candidates
 
 __all__ = ["Move", "domains_to_move", "move_imports", "steps_of"]
 
@@ -73,7 +73,7 @@ def _imports(
         yield from ((imports, entry) for entry in imports if entry.domain == domain)
 
 
-def steps_of(node: NodeProto, move: Move, user_rules: Boundaries | None) -> Iterator[tuple[int, Tried]]:
+def steps_of(node: NodeProto, move: Move, user_rules: Boundaries | None) -> Iterator[tuple[int, Candidates]]:
     """What to try for a node at each version boundary of its move, with the version after that boundary.
 
     Raises:
@@ -84,7 +84,7 @@ def steps_of(node: NodeProto, move: Move, user_rules: Boundaries | None) -> Iter
     where = f"the folder versions/{move.domain} of your rules"
     if not goal:
         if rules is not None:
-            yield 0, Tried(rules.expressions(op_type))
+            yield 0, Candidates(rules.expressions(op_type))
         raise RefusedError(
             f"the target has nothing of {move.domain}, and no rule says what this {op_type} becomes",
             f"write a rule for 'absent' into {where}",

@@ -1,4 +1,4 @@
-"""A node that the guard of a rule is asked about, with the names that the rule gives to operands and attributes."""
+"""A node that a rule may replace, as the rule's guard asks about it: by the rule's own names for operands."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CORRECT = "correct the rule: it can ask about what the node reads, and not abou
 
 
 class Asked:
-    """A node that a rule's guard is asked about: its operands and attributes, by the names that the rule gives them.
+    """A node that a rule's guard asks about: its operands and attributes, by the names that the rule gives them.
 
     Attributes:
-        terms: which terms of guards hold, by their text; of use to all rules that give the same names.
+        terms: which terms of guards hold, by their text; all rules that give the same names can use them.
     """
 
     def __init__(self, function: FunctionProto, node: NodeProto, scope: Scope, opset: int) -> None:
@@ -37,19 +37,19 @@ class Asked:
         first, second, *_ = *node.input, "", ""
         named = dict(zip_longest(function.input, node.input[: len(function.input)], fillvalue=""))
         self._operands = {"first": first, "second": second, **named}
-        self._yielded = dict(zip(function.output, count()))
+        self._output_places = dict(zip(function.output, count()))
 
     def within(self, names: Mapping[str, str]) -> Asked:
-        """The same node asked about where a body has names of its own: for inputs of the rule, for none, or for others.
+        """The same node for a part of a body with its own names for inputs of the rule, for none, or for other values.
 
-        About others, which the body computes, nothing can be asked.
+        Guards cannot ask about the other values, which the body computes.
         """
         inner = copy(self)
         inner.terms = {}
         inner._operands = {name: operand for name, operand in self._operands.items() if name not in names}
-        for name, meant in names.items():
-            if not meant or self.is_input(meant):
-                inner._operands[name] = self._operands.get(meant, "")
+        for name, name_here in names.items():
+            if not name_here or self.is_input(name_here):
+                inner._operands[name] = self._operands.get(name_here, "")
         return inner
 
     def is_input(self, name: str) -> bool:
@@ -60,7 +60,7 @@ class Asked:
         """The operand for an input of the rule; empty if the node leaves it out.
 
         Raises:
-            RefusedError: it is no input.
+            RefusedError: the name is no input.
         """
         if name not in self._operands:
             raise RefusedError(f"a rule for {self.node.op_type} asks about {name!r}, which is no input", _CORRECT)
@@ -68,22 +68,22 @@ class Asked:
 
     def output(self, name: str) -> str:
         """The value for an output of the rule; empty if the node does not name it."""
-        place = self._yielded[name]
+        place = self._output_places[name]
         return self.node.output[place] if place < len(self.node.output) else ""
 
     def default(self, name: str) -> AttributeProto | None:
         """The default of an attribute, by the operator's schema, or else by the rule; None if it has none."""
-        found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
-        if found is None:
-            return next((said for said in self.function.attribute_proto if said.name == name), None)
-        known = found.attributes[name].default_value if name in found.attributes else None
-        return known if known is not None and known.type else None
+        operator = schema_in_force(self.node.op_type, self.opset, self.node.domain)
+        if operator is None:
+            return next((attribute for attribute in self.function.attribute_proto if attribute.name == name), None)
+        value = operator.attributes[name].default_value if name in operator.attributes else None
+        return value if value is not None and value.type else None
 
     def defaults(self) -> dict[str, AttributeProto]:
         """The attributes that have a default, by the operator's schema."""
-        found = schema_in_force(self.node.op_type, self.opset, self.node.domain)
-        known = {} if found is None else found.attributes
-        return {name: said.default_value for name, said in known.items() if said.default_value.type}
+        operator = schema_in_force(self.node.op_type, self.opset, self.node.domain)
+        attributes = {} if operator is None else operator.attributes
+        return {name: attribute.default_value for name, attribute in attributes.items() if attribute.default_value.type}
 
     def attribute(self, name: str) -> Any:
         """The value of an attribute, by default that of the schema; None if there is none.
@@ -91,11 +91,11 @@ class Asked:
         Raises:
             RefusedError: it is an attribute of the enclosing function, whose value differs between calls.
         """
-        given = attribute_of(self.node, name)
-        if given is not None:
-            refuse_reference(given)
-        given = self.default(name) if given is None else given
-        value = None if given is None else helper.get_attribute_value(given)
+        stated = attribute_of(self.node, name)
+        if stated is not None:
+            refuse_reference(stated)
+        stated = self.default(name) if stated is None else stated
+        value = None if stated is None else helper.get_attribute_value(stated)
         return value.decode() if isinstance(value, bytes) else value
 
     def value(self, name: str) -> Array | None:
@@ -103,5 +103,5 @@ class Asked:
         operand = self._operands.get(name)
         if operand is not None:
             return self.scope.constant(operand) if operand else None
-        found = self.attribute(name)
-        return None if found is None else np.asarray(found)
+        attribute = self.attribute(name)
+        return None if attribute is None else np.asarray(attribute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -45,7 +45,7 @@ CLASSES: dict[str, frozenset[int]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What a rule is for: element types of the data (None for all), if certain element types are forbidden."""
+    """What a rule is for: element types of the data (None for all), and element types that have to be forbidden."""
 
     types: frozenset[int] | None = None
     without: frozenset[int] = frozenset()
@@ -79,12 +79,12 @@ def claim_of(overload: str) -> Claim:
 
 
 def _types_of(names: str) -> frozenset[int]:
-    found: frozenset[int] = frozenset()
+    types: frozenset[int] = frozenset()
     for name in (part.strip() for part in names.split(",")):
         if name not in CLASSES:
             raise ValueError(name)
-        found |= CLASSES[name]
-    return found
+        types |= CLASSES[name]
+    return types
 
 
 def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
@@ -93,34 +93,28 @@ def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
     return whole_range(element_type)
 
 
-def _values() -> dict[str, dict[int, int | float]]:
-    """Value by binding name and element type; the table that `rules/README.md` explains."""
-    numbers = SUPPORTED - CLASSES["bool"]
-    return {
-        "one": dict.fromkeys(numbers, 1),
-        "two": dict.fromkeys(numbers, 2),
-        "minus_one": dict.fromkeys((*FORMATS, *CLASSES["signed"]), -1),
-        "log_of_two": dict.fromkeys(FORMATS, math.log(2)),
-        "lowest": {element_type: _range(element_type)[0] for element_type in SUPPORTED},
-        "largest": {element_type: _range(element_type)[1] for element_type in SUPPORTED},
-        "smallest_power": {element_type: 2.0**known.lower for element_type, known in FORMATS.items()},
-        "largest_power": {element_type: 2.0**known.exponent for element_type, known in FORMATS.items()},
-        "summable": {element_type: 2.0**known.summable for element_type, known in FORMATS.items()},
-    }
-
-
-BINDINGS = _values()
-
+BINDINGS: Mapping[str, Mapping[int, int | float]] = {
+    "one": dict.fromkeys(SUPPORTED - CLASSES["bool"], 1),
+    "two": dict.fromkeys(SUPPORTED - CLASSES["bool"], 2),
+    "minus_one": dict.fromkeys((*FORMATS, *CLASSES["signed"]), -1),
+    "log_of_two": dict.fromkeys(FORMATS, math.log(2)),
+    "lowest": {element_type: _range(element_type)[0] for element_type in SUPPORTED},
+    "largest": {element_type: _range(element_type)[1] for element_type in SUPPORTED},
+    "smallest_power": {element_type: 2.0**number.lower for element_type, number in FORMATS.items()},
+    "largest_power": {element_type: 2.0**number.exponent for element_type, number in FORMATS.items()},
+    "summable": {element_type: 2.0**number.summable for element_type, number in FORMATS.items()},
+}
+"""Value by binding name and element type; the table that `rules/README.md` explains."""
 
 _MOST_DIMENSIONS = 64
-"""Axes counted from the back are taken as they are up to here, numpy's largest rank; beyond, the rank is asked for."""
+"""Axes counted from the back need no rank up to this number, numpy's largest rank; beyond it, the rank is asked for."""
 
 
 @dataclass(frozen=True)
 class Axes:
     """Axes that follow from a node's attributes and the rank of its data, given to a body as ``value_ints``.
 
-    The first axis counts from the front; None means that the attribute ``axis`` gives it. It may be the only one.
+    `first` counts from the front; None means that the attribute ``axis`` has it. If `alone`, it is the only axis.
     """
 
     first: int | None = None
@@ -136,10 +130,10 @@ class Axes:
             return [axis]
         if self.first is None and -_MOST_DIMENSIONS <= axis < 0:
             return list(range(axis, 0))
-        first, known = self.first if self.first is not None else axis, rank()
-        if not -known <= first < known and self.first is None:
-            raise RuleError(f"its axis {axis} is out of range for rank {known}")
-        return list(range(first - known, 0))
+        first, known_rank = self.first if self.first is not None else axis, rank()
+        if not -known_rank <= first < known_rank and self.first is None:
+            raise RuleError(f"its axis {axis} is out of range for rank {known_rank}")
+        return list(range(first - known_rank, 0))
 
 
 AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes": Axes(first=2)}

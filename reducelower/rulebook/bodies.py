@@ -58,52 +58,52 @@ def instantiate_function(
     bound: Mapping[str, AttributeProto] | None = None,
 ) -> list[NodeProto]:
     """The nodes of a function body that replace a node; `bound` are attributes that the engine gives."""
-    body = specialized(function, {}, Asked(function, node, scope, opset), bound=bound, as_it_stands=True)
+    body = specialized(function, {}, Asked(function, node, scope, opset), bound=bound, is_general=True)
     return _Instance(function, body, node, scope).nodes()
 
 
 def write_out(function: FunctionProto, body: Simplified, node: NodeProto, scope: AnyScope) -> list[NodeProto]:
     """The nodes of a body that was written for a node, with names of the graph."""
     nodes = _Instance(function, body, node, scope).nodes()
-    if any(attribute.HasField("g") for made in nodes for attribute in made.attribute):
+    if any(attribute.HasField("g") for each in nodes for attribute in each.attribute):
         _state_ranks(nodes, node.output, scope, opset_of(function))
     return nodes
 
 
 def _state_ranks(
     nodes: Sequence[NodeProto],
-    yielded: Collection[str],
+    outputs: Collection[str],
     scope: AnyScope,
     opset: int,
     around: tuple[NodeProto, GraphProto] | None = None,
 ) -> None:
-    """State the ranks of what graphs inside take and yield as far as they are known: some runtimes take no other."""
+    """State the known ranks of inputs and outputs of subgraphs, since some runtimes require them."""
     inside = BodyScope(scope, nodes, opset, around)
-    for made in nodes:
-        for number, _, graph in subgraphs(made):
+    for inner in nodes:
+        for number, _, graph in subgraphs(inner):
             ranks: dict[str, int | None] = {}
-            if made.op_type == "Scan":
-                ranks = {given.name: _rank_in_scan(made, place, inside) for place, given in enumerate(graph.input)}
-            elif made.op_type == "If":
+            if inner.op_type == "Scan":
+                ranks = {value.name: _rank_in_scan(inner, place, inside) for place, value in enumerate(graph.input)}
+            elif inner.op_type == "If":
                 ranks = {
-                    given.name: scope.rank(name)
-                    for given, name in zip(graph.output, made.output, strict=True)
-                    if name in yielded
+                    value.name: scope.rank(name)
+                    for value, name in zip(graph.output, inner.output, strict=True)
+                    if name in outputs
                 }
-            for given in (*graph.input, *graph.output):
-                if given.type.tensor_type.HasField("shape"):
+            for value in (*graph.input, *graph.output):
+                if value.type.tensor_type.HasField("shape"):
                     continue
-                rank = ranks.get(given.name)
-                found = inside.type_inside(made, number, given.name) if rank is None else None
-                if found is not None and found.tensor_type.HasField("shape"):
-                    rank = len(found.tensor_type.shape.dim)
-                element_type, shape = given.type.tensor_type.elem_type, None if rank is None else [None] * rank
-                given.CopyFrom(helper.make_tensor_value_info(given.name, element_type, shape))
-            _state_ranks(graph.node, (), inside, opset, (made, graph))
+                rank = ranks.get(value.name)
+                value_type = inside.type_inside(inner, number, value.name) if rank is None else None
+                if value_type is not None and value_type.tensor_type.HasField("shape"):
+                    rank = len(value_type.tensor_type.shape.dim)
+                element_type, shape = value.type.tensor_type.elem_type, None if rank is None else [None] * rank
+                value.CopyFrom(helper.make_tensor_value_info(value.name, element_type, shape))
+            _state_ranks(graph.node, (), inside, opset, (inner, graph))
 
 
 def _rank_in_scan(node: NodeProto, place: int, scope: AnyScope) -> int | None:
-    """The rank of what a Scan hands to an input of its body: one step of what it goes over, or a state."""
+    """The rank of an input of a Scan's body: a state, or one step of a scanned input."""
     rank = scope.rank(node.input[place])
     return rank if rank is None or place < carried(node) else rank - 1
 
@@ -118,9 +118,9 @@ class _Instance:
         self.scope = scope
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
-        # Those that are still read become constants of the graph.
+        # Those that nodes still read become constants of the graph.
         self.constants = body.constants
-        self.held: dict[str, str] = {}
+        self.constant_names: dict[str, str] = {}
         for index, name in enumerate(function.input):
             self.names[name] = node.input[index] if index < len(node.input) else ""
         for name, output in zip(function.output, node.output, strict=False):
@@ -162,22 +162,22 @@ class _Instance:
 
     def _read(self, name: str) -> str:
         """The name in the graph of a value of the body."""
-        if name in self.constants and name not in self.held:
-            self.held[name] = self.scope.add_constant(self.constants[name], name)
-        return self.held.get(name) or self.names.get(name, name)
+        if name in self.constants and name not in self.constant_names:
+            self.constant_names[name] = self.scope.add_constant(self.constants[name], name)
+        return self.constant_names.get(name) or self.names.get(name, name)
 
     def _rename_graph(self, graph: GraphProto) -> None:
         """Give the inputs and values of a subgraph fresh names."""
-        for taken in graph.input:
-            taken.name = self._name(taken.name)
+        for value in graph.input:
+            value.name = self._name(value.name)
         made = [self._node(inner) for inner in graph.node]
         inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
-        for given in graph.output:
-            name = self._read(given.name)
+        for output in graph.output:
+            name = self._read(output.name)
             if name not in inside:
                 # The outputs of a graph have to be computed in it.
-                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{given.name}")
+                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{output.name}")
                 made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
-            given.name = name
+            output.name = name
         del graph.node[:]
         graph.node.extend(made)

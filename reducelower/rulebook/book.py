@@ -15,7 +15,7 @@ from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.text import did_you_mean
 from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding, binding_type, claim_of
-from reducelower.rulebook.helpers import Helpers, read_out
+from reducelower.rulebook.helpers import Helpers, with_helpers_inlined
 from reducelower.rulebook.reading import HELPERS, NOWHERE, SUFFIX, VERSIONS, Place, Source, home, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
@@ -48,7 +48,7 @@ class Rule:
         axes: names of the attributes for axes of a node, which depend on its rank.
         needs_element_type: whether the element type of the data is needed to choose this rule or to bind its
             attributes.
-        place: where the rule stands.
+        place: where the rule is written.
     """
 
     name: str
@@ -148,7 +148,7 @@ class RuleBook:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The operators that it has rules of its own for."""
+        """The operators for which the book itself has rules."""
         return tuple(sorted({*self._files, *self._given}))
 
     @property
@@ -201,7 +201,7 @@ class RuleBook:
         sources = [source.written_for(each) for source in sources for each in source.function.overload.split(";")]
         for source in sources:
             check_overload(source)
-        sources = [each for source in sources for each in read_out(source, helpers)]
+        sources = [each for source in sources for each in with_helpers_inlined(source, helpers)]
         for at, source in enumerate(sources):
             if not self._trusted:
                 validate(source, op_type)
@@ -227,11 +227,11 @@ class RuleBook:
     @cached_property
     def _helpers(self) -> Helpers:
         """The helper functions for the book's rules: those of the package and of the folder."""
-        found = dict(shipped_helpers() if self._given_helpers is None else self._given_helpers)
+        helpers = dict(shipped_helpers() if self._given_helpers is None else self._given_helpers)
         path = None if self.directory is None else self.directory / f"{HELPERS}{SUFFIX}"
         if path is not None and path.is_file():
-            found.update(_read_helpers(path, found))
-        return found
+            helpers.update(_read_helpers(path, helpers))
+        return helpers
 
     def _rule(self, source: Source, alone: bool) -> Rule:
         function = source.function
@@ -295,10 +295,10 @@ def _read_helpers(path: Path, known: Iterable[str] = ()) -> Helpers:
 
 
 def _by_name(sources: Iterable[Source]) -> dict[str, list[Source]]:
-    found: dict[str, list[Source]] = {}
+    by_name: dict[str, list[Source]] = {}
     for source in sources:
-        found.setdefault(source.function.name, []).append(source)
-    return found
+        by_name.setdefault(source.function.name, []).append(source)
+    return by_name
 
 
 def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:

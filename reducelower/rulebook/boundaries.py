@@ -1,9 +1,9 @@
 """Rules of version boundaries: what an operator needs there beyond what its schemas say, as text in `rules/versions`.
 
-The overload of such a rule says on which way over which boundary it is tried, and under which guard: ``below 15 if
-given(end)``, ``from 13``, or ``absent`` where the target lacks the operator. A boundary may be named by the attribute
-that came with it, as in ``below noop_with_empty_axes``. The first rule whose guard holds is taken. Edits of attributes
-alone are rows of `attributes.toml`; all whose guard holds are made where no rule was taken.
+The overload of such a rule says in which direction, at which boundary and under which guard it is tried: ``below 15 if
+given(end)``, ``from 13``, or ``absent`` if the target lacks the operator. The attribute that came with a boundary may
+name it, as in ``below noop_with_empty_axes``. The first rule whose guard holds is applied. Rows of `attributes.toml`
+only edit attributes; if no rule was applied, all rows whose guard holds are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reducelower.rulebook.specializing import specialized, with_all
 from reducelower.scope.body import AnyScope
 
 __all__ = [
-    "ITS_BODY", "NOTHING_TRIED", "OPERATORS", "Boundaries", "BoundaryRule", "ItsBody", "Occasion", "Row", "Tried",
+    "ITS_BODY", "NO_CANDIDATES", "OPERATORS", "Boundaries", "BoundaryRule", "Candidates", "ItsBody", "Occasion", "Row",
     "boundaries_of", "first_that_holds", "shipped",
 ]  # fmt: skip
 
@@ -43,12 +43,12 @@ ITS_BODY = "ItsBody"
 
 _OCCASION = re.compile(r"(below|from|absent|lacking)(?: (?:as of )?(\w+))?(?: if (.+))?", re.DOTALL)
 OPERATORS = "# operators: "
-"""What stands before the operators that the first line of a file names, where its own name is not that of one."""
+"""The beginning of the first line of a file that lists its operators, if its name is not that of an operator."""
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """When something is tried: on which way, at which boundary, and under which guard."""
+    """When something is tried: in which direction, at which boundary, and under which guard."""
 
     way: Way
     at: str
@@ -59,42 +59,42 @@ class Occasion:
         """Read an occasion.
 
         Raises:
-            ValueError: it is none; the message says why.
+            ValueError: the text is no occasion; the message says why.
         """
-        found = _OCCASION.fullmatch(text.strip())
-        if found is None or (found[1] in ("below", "from") and not found[2]):
+        match = _OCCASION.fullmatch(text.strip())
+        if match is None or (match[1] in ("below", "from") and not match[2]):
             ways = "'below N', 'from N', 'absent' nor 'lacking'"
             raise ValueError(f"{text!r} says neither {ways}, with 'if' and a guard behind it")
-        guard = " ".join((found[3] or "").split())
+        guard = " ".join((match[3] or "").split())
         problem = check_guard(guard) if guard else ""
         if problem:
             raise ValueError(problem)
-        way: Any = found[1]
-        return cls(way, found[2] or "", guard)
+        way: Any = match[1]
+        return cls(way, match[2] or "", guard)
 
     def boundary(self, op_type: str) -> int:
-        """The opset version of the boundary; 0 where something is absent, and nodes of every version are read."""
-        return int(self.at or 0) if not self.at or self.at.isdigit() else _brought(op_type, self.at)
+        """The opset version of the boundary; 0 if the operator is absent, since then it serves nodes of any version."""
+        return int(self.at or 0) if not self.at or self.at.isdigit() else _version_with_attribute(op_type, self.at)
 
 
 @cache
-def _brought(op_type: str, name: str) -> int:
-    """The opset version that brought an operator an attribute; 0 if none did."""
+def _version_with_attribute(op_type: str, name: str) -> int:
+    """The first opset version at which an operator has an attribute; 0 if there is none."""
     for version in versions(op_type):
-        found = schema(op_type, version)
-        if found is not None and name in found.attributes:
+        operator = schema(op_type, version)
+        if operator is not None and name in operator.attributes:
             return version
     return 0
 
 
 @cache
 def _signature(op_type: str, opset: int, domain: str) -> FunctionProto:
-    """An operator's inputs and outputs by the names in its schema; none if there is no schema."""
-    found = schema_in_force(op_type, opset, domain)
-    if found is None:
+    """An operator's inputs and outputs by their names in its schema; empty if there is no schema."""
+    operator = schema_in_force(op_type, opset, domain)
+    if operator is None:
         return FunctionProto()
     return FunctionProto(
-        input=[formal.name for formal in found.inputs], output=[formal.name for formal in found.outputs]
+        input=[formal.name for formal in operator.inputs], output=[formal.name for formal in operator.outputs]
     )
 
 
@@ -122,7 +122,7 @@ class Row:
             return
         if self.refuse:
             raise RefusedError(filled(self.refuse, asked), filled(self.hint, asked))
-        values = {name: evaluated(said, asked) if isinstance(said, str) else said for name, said in self.sets.items()}
+        values = {name: evaluated(item, asked) if isinstance(item, str) else item for name, item in self.sets.items()}
         for name in self.drops:
             drop_attribute(node, name)
         for name, value in values.items():
@@ -132,10 +132,10 @@ class Row:
 
 
 class ItsBody(NamedTuple):
-    """The answer that a node has to become what it is made of, whose simpler operators can cross the boundary.
+    """The answer that a node has to be expanded, since the simpler operators in its body can cross the boundary.
 
-    In text it is a rule of nothing but ``ItsBody <reason, hint>``: why the node is refused where nothing says what it
-    is made of, and what a user can do about that.
+    In text it is a rule whose only node is ``ItsBody <reason, hint>``. They say why the node is refused if nothing can
+    expand it, and what a user can do about that.
     """
 
     reason: str
@@ -159,39 +159,39 @@ class BoundaryRule:
 
     @cached_property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names that it gives to inputs and outputs."""
+        """The names that the rule gives to inputs and outputs."""
         return tuple(self.source.function.input), tuple(self.source.function.output)
 
     def read_version(self, op_type: str) -> int:
-        """The version of the operator that an expression of it reads; 0 if it reads all."""
+        """The version of the operator that a rule for 'absent' expects; 0 for any."""
         return self.occasion.boundary(op_type)
 
     def label(self, node: NodeProto, scope: AnyScope) -> str:
-        """What reports say of it beyond the boundary: its doc string, if that has something to fill in."""
+        """What reports say of the rule beyond the boundary: its doc string, if that has something to fill in."""
         function = self.source.function
         if "{" in function.doc_string:
             return filled(function.doc_string, Asked(function, node, scope, self.opset))
         return f"{self.book}/{function.name}" if self.book else ""
 
     def apply(self, node: NodeProto, scope: AnyScope, opset: int) -> list[NodeProto] | ItsBody | None:
-        """The nodes that replace a node, written for `opset`, or its body does; None if the guard does not hold.
+        """The nodes that replace a node written for `opset`, or `ItsBody`; None if the guard does not hold.
 
         Raises:
             RefusedError: the rule refuses it.
         """
-        found = first_that_holds((self,), node, scope, opset)
-        return None if found is None else found[1]
+        result = first_that_holds((self,), node, scope, opset)
+        return None if result is None else result[1]
 
-    def _written(self, asked: Asked, scope: AnyScope) -> list[NodeProto] | ItsBody:
+    def _instantiated(self, asked: Asked, scope: AnyScope) -> list[NodeProto] | ItsBody:
         function, node = with_all(self.source.function, asked.node), asked.node
         if (first := function.node[0]).op_type == ITS_BODY:
             return ItsBody(*reason_and_hint(first, asked))
-        known = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
-        body = specialized(function, self.helpers, asked, known)
+        known_inputs = {name for name in read_as_constants(self.occasion.guard) if asked.is_input(name)}
+        body = specialized(function, self.helpers, asked, known_inputs)
         nodes = write_out(function, body, node, scope)
         if self.applied is not None:
             self.applied.append(self.source.place)
-        read = {name for made in nodes for name in read_by(made)}
+        read = {name for each in nodes for name in read_by(each)}
         scope.release(*(name for name in node.input if name and name not in read))
         return nodes
 
@@ -199,16 +199,16 @@ class BoundaryRule:
 def first_that_holds(
     rules: Iterable[BoundaryRule], node: NodeProto, scope: AnyScope, opset: int
 ) -> tuple[BoundaryRule, list[NodeProto] | ItsBody] | None:
-    """The first rule whose guard holds for a node, and what it gives; None if none does.
+    """The first rule whose guard holds for a node, and its result; None if no guard holds.
 
-    What rules have in common is asked once for all of them.
+    Terms that several guards share are evaluated once.
 
     Raises:
         RefusedError: the rule refuses the node.
     """
     asked_by: dict[tuple[tuple[str, ...], tuple[str, ...]], Asked] = {}
     for rule in rules:
-        # Defaults of a vendor's operator stand in the header of each rule.
+        # Each rule's header has its own defaults for a vendor's operator.
         asked = None if node.domain else asked_by.get(rule.names)
         if asked is None:
             asked = asked_by[rule.names] = Asked(with_all(rule.source.function, node), node, scope, opset)
@@ -218,12 +218,12 @@ def first_that_holds(
             if not asked.terms[text]:
                 break
         else:
-            return rule, rule._written(asked, scope)
+            return rule, rule._instantiated(asked, scope)
     return None
 
 
-class Tried(NamedTuple):
-    """What is tried at a boundary: of rules the first whose guard holds, then of rows all whose guard holds."""
+class Candidates(NamedTuple):
+    """What to try at a boundary: the first rule whose guard holds, or else all rows whose guard holds."""
 
     rules: tuple[BoundaryRule, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -232,23 +232,23 @@ class Tried(NamedTuple):
         return bool(self.rules or self.rows)
 
 
-NOTHING_TRIED = Tried()
+NO_CANDIDATES = Candidates()
 
 
 class Boundaries:
     """The boundary rules of a folder; the file of an operator is parsed when it is first asked for.
 
     Attributes:
-        applied: where the rules stand that were applied; None for those of the package, which outlast runs.
+        applied: the places of the rules that were applied; None for the package's rules, which outlast runs.
     """
 
     def __init__(self, folder: Path, helpers: Mapping[str, Source], *, name: str = "", domain: str = "") -> None:
         """Find the files, by their names or by the operators that their first lines name.
 
         Args:
-            folder: where they are.
-            helpers: helper functions for all of them.
-            name: what reports call a book of one's own; empty for that of the package.
+            folder: where the files are.
+            helpers: helper functions for all rules.
+            name: what reports call a book of the user's; empty for that of the package.
             domain: the domain of the operators; empty for the default one.
         """
         self.folder = folder
@@ -260,31 +260,31 @@ class Boundaries:
 
     @cached_property
     def of_domains(self) -> Mapping[str, Boundaries]:
-        """The rules for operators of other domains: a folder inside for each, named after it."""
-        found: dict[str, Boundaries] = {}
+        """The rules for operators of other domains; each domain has a folder inside, named after it."""
+        boundaries: dict[str, Boundaries] = {}
         for path in sorted(self.folder.iterdir()):
             if path.is_dir() and not path.name.startswith((".", "_")):
-                found[path.name] = Boundaries(path, self.helpers, name=self.name, domain=path.name)
-                found[path.name].applied = self.applied
-        return found
+                boundaries[path.name] = Boundaries(path, self.helpers, name=self.name, domain=path.name)
+                boundaries[path.name].applied = self.applied
+        return boundaries
 
     @cached_property
     def _files(self) -> Mapping[str, list[Path]]:
-        found: dict[str, list[Path]] = {}
+        files: dict[str, list[Path]] = {}
         for path in sorted(self.folder.glob(f"*{SUFFIX}")):
             if path.stem == HELPERS:
                 continue
             with path.open(encoding="utf-8") as file:
-                said = file.readline()
-            names = said.removeprefix(OPERATORS).split() if said.startswith(OPERATORS) else [path.stem]
+                first_line = file.readline()
+            names = first_line.removeprefix(OPERATORS).split() if first_line.startswith(OPERATORS) else [path.stem]
             for op_type in names:
-                found.setdefault(op_type, []).append(path)
-        return found
+                files.setdefault(op_type, []).append(path)
+        return files
 
     @cached_property
     def _rows(self) -> Mapping[str, list[Row]]:
         path = self.folder / ROWS
-        found: dict[str, list[Row]] = {}
+        rows_of: dict[str, list[Row]] = {}
         try:
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
             tables = tomllib.loads(text)
@@ -294,10 +294,10 @@ class Boundaries:
         for op_types, rows in tables.items():
             line = next((at for at, each in enumerate(lines, 1) if each.strip('"').startswith(op_types)), None)
             written = rows if isinstance(rows, list) else [rows]
-            read = [_row(row, Place(path, line), self.applied) for row in written]
+            parsed = [_row(row, Place(path, line), self.applied) for row in written]
             for op_type in op_types.split():
-                found.setdefault(op_type, []).extend(read)
-        return found
+                rows_of.setdefault(op_type, []).extend(parsed)
+        return rows_of
 
     @cached_property
     def helpers(self) -> Mapping[str, Source]:
@@ -327,19 +327,19 @@ class Boundaries:
         """When the rules and rows for an operator are tried."""
         return [rule.occasion for rule in self.rules(op_type)] + [row.occasion for row in self.rows(op_type)]
 
-    def at(self, op_type: str, boundary: int, *, down: bool) -> Tried:
-        """What is tried at a boundary."""
+    def at(self, op_type: str, boundary: int, *, down: bool) -> Candidates:
+        """What to try at a boundary."""
 
         def is_tried(occasion: Occasion) -> bool:
             return occasion.way == ("below" if down else "from") and occasion.boundary(op_type) == boundary
 
-        return Tried(
+        return Candidates(
             tuple(rule for rule in self.rules(op_type) if is_tried(rule.occasion)),
             tuple(row for row in self.rows(op_type) if is_tried(row.occasion)),
         )
 
     def expressions(self, op_type: str) -> tuple[BoundaryRule, ...]:
-        """The rules for an operator that the target has not got."""
+        """The rules for an operator that the target lacks."""
         return tuple(rule for rule in self.rules(op_type) if rule.occasion.way == "absent")
 
     def retypings(self, op_type: str) -> tuple[BoundaryRule, ...]:
@@ -371,17 +371,17 @@ _IN_A_ROW: Mapping[str, tuple[type, str]] = {
 def _row(written: Any, place: Place, applied: list[Place] | None) -> Row:
     if not isinstance(written, Mapping):
         raise RuleError(f"{written!r} is no row: a row is a table with 'at' and 'why'", *place)
-    said = {"set": {}, "drop": [], "refuse": "", "hint": "", **written}
+    row = {"set": {}, "drop": [], "refuse": "", "hint": "", **written}
     for name, (kind, how) in _IN_A_ROW.items():
-        if not isinstance(said.get(name), kind):
+        if not isinstance(row.get(name), kind):
             raise RuleError(f"a row does not say {name!r} {how}", *place)
-    if unknown := said.keys() - _IN_A_ROW.keys():
+    if unknown := row.keys() - _IN_A_ROW.keys():
         raise RuleError(f"a row has no {min(unknown)!r} (known: {', '.join(_IN_A_ROW)})", *place)
     try:
-        occasion = Occasion.of(said["at"])
+        occasion = Occasion.of(row["at"])
     except ValueError as error:
         raise RuleError(str(error), *place) from None
-    return Row(place, occasion, said["why"], said["set"], tuple(said["drop"]), said["refuse"], said["hint"], applied)
+    return Row(place, occasion, row["why"], row["set"], tuple(row["drop"]), row["refuse"], row["hint"], applied)
 
 
 @cache
@@ -391,7 +391,7 @@ def shipped() -> Boundaries:
 
 
 def boundaries_of(directory: Path | None) -> Boundaries | None:
-    """The boundary rules in a folder of rules of one's own, with the shipped helpers; None if it has none."""
+    """The boundary rules in a user's folder of rules, with the shipped helpers; None if it has none."""
     folder = None if directory is None else directory / VERSIONS
     if folder is None or not folder.is_dir():
         return None

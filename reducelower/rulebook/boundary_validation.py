@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from onnx import FunctionProto, NodeProto, defs
+from onnx import NodeProto, defs
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import is_runtime_name, schema, versions
@@ -13,22 +13,22 @@ from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.boundaries import ITS_BODY, OPERATORS, Boundaries, BoundaryRule, Occasion, Row
 from reducelower.rulebook.guards import asked_in, what_is_wrong
 from reducelower.rulebook.named import TYPES
-from reducelower.rulebook.own_operators import OWN
+from reducelower.rulebook.own_operators import OWN_OPERATORS
 from reducelower.rulebook.reading import Source
-from reducelower.rulebook.validation import Body
+from reducelower.rulebook.validation import Body, declared
 
 __all__ = ["check_boundaries"]
 
 _COMPLETE = 18
-"""Operators of this opset version may compute constants in a body for an older one, and CastLike is written as Cast."""
+"""Bodies for older opset versions may use operators of this one to compute constants, and CastLike in place of Cast."""
 
 _RETYPED = 13
-"""The opset version that bodies for element types are written for, as the casts are that stand around other nodes."""
+"""The opset version of bodies for lacking element types, the same as that of the casts around other nodes."""
 
 _VALUES = frozenset({*BINDINGS, "of_nothing", "target"})
 """Values that a body has without computing them."""
 
-_FORMS = {**OWN, ITS_BODY: OWN["Refuse"]}
+_FORMS = {**OWN_OPERATORS, ITS_BODY: OWN_OPERATORS["Refuse"]}
 del _FORMS["Self"]
 
 
@@ -36,7 +36,7 @@ def check_boundaries(book: Boundaries) -> None:
     """Check every rule and row of a folder.
 
     Raises:
-        RuleError: one names an operator, version, attribute or value that does not exist, or has not what it needs.
+        RuleError: one names an operator, version, attribute or value that does not exist, or lacks something.
     """
     for op_type in book.operators:
         for row in book.rows(op_type):
@@ -54,13 +54,13 @@ def _check_occasion(op_type: str, occasion: Occasion, domain: str) -> None:
                 f"operators of {domain} have rules 'below N' and 'from N', where N is 2 or more, and 'absent'"
             )
         return
-    known = versions(op_type)
+    known_versions = versions(op_type)
     boundary = occasion.boundary(op_type)
-    if not known and not is_runtime_name(op_type):
+    if not known_versions and not is_runtime_name(op_type):
         raise RuleError(f"{op_type} is no operator of ONNX")
-    if occasion.way in ("below", "from") and boundary not in known[1:]:
-        which = ", ".join(map(str, known[1:])) or "none"
-        raise RuleError(f"{op_type} has no boundary {occasion.at} (it changed at: {which})")
+    if occasion.way in ("below", "from") and boundary not in known_versions[1:]:
+        changes = ", ".join(map(str, known_versions[1:])) or "none"
+        raise RuleError(f"{op_type} has no boundary {occasion.at} (it changed at: {changes})")
 
 
 def _check_row(op_type: str, row: Row, domain: str) -> None:
@@ -71,11 +71,11 @@ def _check_row(op_type: str, row: Row, domain: str) -> None:
     if domain:
         return  # no schema says which attributes its operators have
     stated = _attributes(op_type)
-    formals = {formal.name for found in _schemas(op_type) for formal in (*found.inputs, *found.outputs)}
-    written = [said for said in row.sets.values() if isinstance(said, str)]
-    for text in filter(None, (row.occasion.guard, *written, *asked_in(row.refuse), *asked_in(row.hint))):
-        if wrong := what_is_wrong(text, formals, stated):
-            raise RuleError(wrong, *row.place)
+    formals = {formal.name for operator in _schemas(op_type) for formal in (*operator.inputs, *operator.outputs)}
+    texts = [value for value in row.sets.values() if isinstance(value, str)]
+    for text in filter(None, (row.occasion.guard, *texts, *asked_in(row.refuse), *asked_in(row.hint))):
+        if problem := what_is_wrong(text, formals, stated):
+            raise RuleError(problem, *row.place)
     for name in (*row.sets, *row.drops):
         if name not in stated:
             raise RuleError(f"{op_type} has no attribute {name!r}", *row.place)
@@ -83,20 +83,16 @@ def _check_row(op_type: str, row: Row, domain: str) -> None:
 
 def _attributes(op_type: str) -> set[str]:
     """The attributes that an operator has at any of its versions."""
-    return {name for found in _schemas(op_type) for name in found.attributes}
+    return {name for operator in _schemas(op_type) for name in operator.attributes}
 
 
 def _schemas(op_type: str) -> list[defs.OpSchema]:
-    return [found for version in versions(op_type) if (found := schema(op_type, version)) is not None]
-
-
-def _header(function: FunctionProto) -> set[str]:
-    return {*function.attribute, *(attribute.name for attribute in function.attribute_proto)}
+    return [operator for version in versions(op_type) if (operator := schema(op_type, version)) is not None]
 
 
 def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
     source, function = rule.source, rule.source.function
-    header = _header(function)
+    header = set(declared(function))
     values = header | _VALUES
     try:
         _check_occasion(op_type, rule.occasion, domain)
@@ -129,10 +125,10 @@ def _check_rule(op_type: str, rule: BoundaryRule, domain: str) -> None:
 
 
 def _check_signature(source: Source, op_type: str) -> None:
-    known = _schemas(op_type)
+    schemas = _schemas(op_type)
     for what, names, most in (
-        ("inputs", source.function.input, max((each.max_input for each in known), default=1 << 30)),
-        ("outputs", source.function.output, max((each.max_output for each in known), default=1 << 30)),
+        ("inputs", source.function.input, max((each.max_input for each in schemas), default=1 << 30)),
+        ("outputs", source.function.output, max((each.max_output for each in schemas), default=1 << 30)),
     ):
         if len(names) > most:
             raise source.error(f"{op_type} has {most} {what}, the rule has {len(names)}", op_type)
@@ -143,10 +139,10 @@ class _Body(Body):
     """The body of a rule, or of a helper that it calls.
 
     Attributes:
-        attributes: those that stand in it for something, of the operator and of all headers so far.
-        absent: the operator, where nothing of it may be left: no ``Self``, and none of its domain.
-        domain: the domain of the operator, if that is a vendor's.
-        callers: the helpers in which this one is called.
+        attributes: the names of attributes that it may refer to, of the operator and of all headers so far.
+        absent: the operator, if the body may use neither ``Self`` nor anything of its domain.
+        domain: the domain of the operator, if it is a vendor's.
+        callers: the helpers that lead to this one.
     """
 
     helpers: Mapping[str, Source] = field(default_factory=dict)
@@ -155,15 +151,15 @@ class _Body(Body):
     callers: tuple[str, ...] = ()
 
     def check(self) -> set[str]:
-        given = super().check()
-        if (name := self.source.function.output[0]) not in given:  # nodes that yield others are for the guard
+        defined = super().check()
+        if (name := self.source.function.output[0]) not in defined:  # nodes that yield others are for the guard
             raise self.source.error(f"nothing gives the output {name!r}", name)
-        return given
+        return defined
 
     def check_question(self, text: str, operands: Collection[str], word: str) -> None:
         # No schema says which attributes an operator of a vendor has.
-        if not self.domain and (wrong := what_is_wrong(text, operands, self.attributes)):
-            raise self.source.error(wrong, word)
+        if not self.domain and (problem := what_is_wrong(text, operands, self.attributes)):
+            raise self.source.error(problem, word)
 
     def _refers_to_something(self, name: str, defined: Collection[str]) -> bool:
         return name in {*self.attributes, *defined, *TYPES}
@@ -201,6 +197,6 @@ class _Body(Body):
         ):
             if len(names) != len(formals):
                 raise self.source.error(f"the helper {node.op_type} has {len(formals)} {what}, not {len(names)}", word)
-        known = {*self.attributes, *_header(called.function), *(attribute.name for attribute in node.attribute)}
-        values = {*_header(called.function), *_VALUES}
+        known = {*self.attributes, *declared(called.function), *(attribute.name for attribute in node.attribute)}
+        values = {*declared(called.function), *_VALUES}
         replace(self, source=called, attributes=known, values=values, callers=(*self.callers, node.op_type)).check()

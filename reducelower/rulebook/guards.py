@@ -1,8 +1,8 @@
 """Guards: when a rule of a version boundary applies, and the numbers it states, as one sentence each.
 
 A guard is what follows ``if`` in the overload of such a rule, such as ``computed(axes) and rank(data) >= 1``. It is
-read with Python's own grammar and evaluated here; nothing of it is executed. Every question goes through the scope of
-the node, so that the memo knows what was asked. A comparison with what is not known does not hold.
+read with Python's grammar and evaluated here, never executed. Every question goes through the scope of the node, so
+that the memo knows what was asked. A comparison with an unknown value does not hold.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _takes(question: str, arguments: Sequence[Expression]) -> bool:
 
 
 def what_is_wrong(text: str, operands: Collection[str], attributes: Collection[str]) -> str:
-    """What is wrong with a guard that may ask about these; empty if nothing is."""
-    if wrong := check_guard(text):
-        return wrong
+    """What is wrong with a guard that may ask about these operands and attributes; empty if nothing is."""
+    if problem := check_guard(text):
+        return problem
     unknown = _unknown_name(text, operands, attributes)
     return f"it asks about {unknown!r}, which is no input, output or attribute" if unknown else ""
 
@@ -113,13 +113,13 @@ _AS_CONSTANT = re.compile(r"\b(?:constant|value|none)\((\w+)\)")
 
 
 def read_as_constants(text: str) -> Sequence[str]:
-    """The names whose constant values a guard asks for, so that what it is for may compute with them."""
+    """The names whose constant values a guard asks for, so that the rule's body may compute with them."""
     return _AS_CONSTANT.findall(text)
 
 
 @cache
 def terms(guard: str) -> tuple[tuple[str, Expression], ...]:
-    """What all has to hold where a guard does, in order, each as text as well."""
+    """The conditions that a guard connects by ``and``, in order, each with its text."""
     tree = _parsed(guard) if guard else ast.BoolOp(ast.And(), [])
     parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
     return tuple((ast.unparse(part), part) for part in parts)
@@ -174,19 +174,19 @@ def _named(name: str, asked: Asked) -> Any:
     return _TYPES[name] if name in _TYPES else asked.attribute(name)
 
 
-_ASKED = re.compile(r"\{([^{}!]+)(!r)?\}")
+_IN_BRACES = re.compile(r"\{([^{}!]+)(!r)?\}")
 
 
 def asked_in(sentence: str) -> Sequence[str]:
-    """What stands in braces in a sentence."""
-    return [found[1] for found in _ASKED.finditer(sentence)]
+    """The expressions in braces in a sentence."""
+    return [match[1] for match in _IN_BRACES.finditer(sentence)]
 
 
 def filled(sentence: str, asked: Asked) -> str:
-    """A sentence with what stands in braces replaced by its value for a node."""
+    """A sentence with each expression in braces replaced by its value for a node."""
 
-    def shown(found: re.Match[str]) -> str:
-        value = evaluated(found[1], asked)
-        return repr(value) if found[2] else str(value)
+    def shown(match: re.Match[str]) -> str:
+        value = evaluated(match[1], asked)
+        return repr(value) if match[2] else str(value)
 
-    return _ASKED.sub(shown, sentence)
+    return _IN_BRACES.sub(shown, sentence)

@@ -15,80 +15,80 @@ from reducelower.rulebook.bindings import AXES, BINDINGS, SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, complete_references
 from reducelower.rulebook.validation import rule_types
 
-__all__ = ["Helpers", "given_by_name", "read_out"]
+__all__ = ["Helpers", "with_helpers_inlined"]
 
 Helpers = Mapping[str, Sequence[Source]]
 """Helper functions by name. A rule has one definition of each per element type; a form may have several."""
 
 
-def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:
+def with_helpers_inlined(source: Source, helpers: Helpers) -> Iterator[Source]:
     """Yield a rule with all helpers inlined and all values defined.
 
     If a helper has further definitions for some element types of the rule, the rule is yielded for these as well.
     """
     types, _, without = source.function.overload.partition(" without ")
     for overload in (types, *_narrower(source, helpers)):
-        yield _read_out(source.written_for(f"{overload} without {without}" if without else overload), helpers)
+        yield _inlined(source.written_for(f"{overload} without {without}" if without else overload), helpers)
 
 
 def _narrower(source: Source, helpers: Helpers) -> Iterable[str]:
     """Overloads for which a helper of the rule has its own definition."""
     function = source.function
     schema = schema_in_force(function.name, opset_of(function), "")
-    taken = claim_of(function.overload).types or SUPPORTED
+    rule_for = claim_of(function.overload).types or SUPPORTED
     if schema is not None and schema.inputs:
-        taken = frozenset(rule_types(function, schema))
-    found: dict[frozenset[int], str] = {}
+        rule_for = frozenset(rule_types(function, schema))
+    overloads: dict[frozenset[int], str] = {}
     for overload in sorted(_overloads(source, helpers, set())):
-        claimed = claim_of(overload).types or SUPPORTED
-        common = claimed & taken
-        if common and common < taken:
-            found[common] = overload if common == claimed else ", ".join(map(element_type_name, sorted(common)))
-    return found.values()
+        helper_for = claim_of(overload).types or SUPPORTED
+        common = helper_for & rule_for
+        if common and common < rule_for:
+            overloads[common] = overload if common == helper_for else ", ".join(map(element_type_name, sorted(common)))
+    return overloads.values()
 
 
 def _overloads(source: Source, helpers: Helpers, seen: set[str]) -> set[str]:
     """The overloads of the helpers that a function uses, directly or indirectly."""
-    found: set[str] = set()
+    overloads: set[str] = set()
     for name in {node.op_type for node in source.function.node if node.op_type in helpers} - seen:
         seen.add(name)
         for definition in helpers[name]:
-            found |= {definition.function.overload} | _overloads(definition, helpers, seen)
-    return found
+            overloads |= {definition.function.overload} | _overloads(definition, helpers, seen)
+    return overloads
 
 
-def _read_out(source: Source, helpers: Helpers) -> Source:
+def _inlined(source: Source, helpers: Helpers) -> Source:
     body = _Body(source, helpers)
     function = deepcopy(source.function)
     del function.node[:]
     function.node.extend(body.inlined(source, {}, {}, ()))
     function.attribute.extend(name for name in body.bindings if name not in function.attribute)
     # Constants come first, in the order of the attributes.
-    constants = list(given_by_name(function))
+    constants = list(_constants_for_attributes(function))
     nodes = [*constants, *function.node]
     del function.node[:]
     function.node.extend(nodes)
     return replace(source, function=complete_references(function), helpers=tuple(body.used))
 
 
-def given_by_name(function: FunctionProto) -> Iterator[NodeProto]:
+def _constants_for_attributes(function: FunctionProto) -> Iterator[NodeProto]:
     """Constant nodes for attributes that a function's body reads as values."""
-    given = {*function.input, *(name for node in function.node for name in node.output)}
+    defined = {*function.input, *(name for node in function.node for name in node.output)}
     read = {name for node in function.node for name in read_by(node)}
     for name in function.attribute:
-        if name in read and name not in given:
+        if name in read and name not in defined:
             yield _constant(name, function)
 
 
 def _constant(name: str, function: FunctionProto) -> NodeProto:
-    """A Constant node for an attribute of a rule; it has no attribute if the type cannot be a value."""
+    """A Constant node for an attribute of a rule; it has no value if the attribute's type cannot be one."""
     node = NodeProto(op_type="Constant", output=[name])
     if name in BINDINGS:
         node.attribute.add(name="value", type=AttributeProto.TENSOR, ref_attr_name=name)
     elif name in AXES:
         node.attribute.add(name="value_ints", type=AttributeProto.INTS, ref_attr_name=name)
-    elif (held := HELD_AS.get(attribute_type(function.name, opset_of(function), name))) is not None:
-        node.attribute.add(name=held, ref_attr_name=name)
+    elif (field := HELD_AS.get(attribute_type(function.name, opset_of(function), name))) is not None:
+        node.attribute.add(name=field, ref_attr_name=name)
     return node
 
 
@@ -110,29 +110,29 @@ class _Body:
     ) -> Iterator[NodeProto]:
         """Yield the nodes of a function with helpers inlined.
 
-        Names and attributes map those of the function to those here, as far as they are decided; the stack has the
+        `names` and `attributes` map those of the function to those here, as far as they are decided. `stack` has the
         helpers that led here.
         """
-        known = dict(names)
+        names_here = dict(names)
         for node in source.function.node:
-            copy = self._copy(node, known, attributes, is_helper=bool(stack))
-            found = self._definition(node, source)
-            if found is None:
+            copy = self._copy(node, names_here, attributes, is_helper=bool(stack))
+            helper = self._definition(node, source)
+            if helper is None:
                 yield copy
                 continue
             if node.op_type in stack:
                 raise source.error(f"the helper {node.op_type} uses itself", node.op_type)
-            yield from self._called(copy, found, source, attributes, (*stack, node.op_type))
+            yield from self._called(copy, helper, source, attributes, (*stack, node.op_type))
 
     def _definition(self, node: NodeProto, source: Source) -> Source | None:
-        written = self.helpers.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
-        claims = {claim_of(each.function.overload): each for each in written}
-        if len(claims) < len(written):
-            raise source.error(f"the helper {node.op_type} is defined {len(written)} times", node.op_type)
-        found = [claim for claim in claims if claim.types is None or claim.types >= self._types]
-        if written and not found:
+        definitions = self.helpers.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+        claims = {claim_of(each.function.overload): each for each in definitions}
+        if len(claims) < len(definitions):
+            raise source.error(f"the helper {node.op_type} is defined {len(definitions)} times", node.op_type)
+        fitting = [claim for claim in claims if claim.types is None or claim.types >= self._types]
+        if definitions and not fitting:
             raise source.error(f"the helper {node.op_type} is not written for every element type", node.op_type)
-        return claims[min(found, key=lambda claim: claim.order)] if found else None
+        return claims[min(fitting, key=lambda claim: claim.order)] if fitting else None
 
     def _called(
         self,
@@ -152,8 +152,8 @@ class _Body:
                 f"outputs; here it takes {len(call.input)} and gives {len(call.output)}",
                 function.name,
             )
-        given = {attribute.name: attribute for attribute in call.attribute}
-        attributes = {attribute.name: attribute for attribute in function.attribute_proto} | given
+        passed = {attribute.name: attribute for attribute in call.attribute}
+        attributes = {attribute.name: attribute for attribute in function.attribute_proto} | passed
         for name in function.attribute:
             if name in BINDINGS or name in AXES:
                 self.bindings[name] = None
@@ -165,7 +165,7 @@ class _Body:
                 attributes[name] = AttributeProto(name=name, ref_attr_name=name)
             else:
                 raise caller.error(f"the helper {function.name} needs the attribute {name}", function.name)
-        for name in given:
+        for name in passed:
             if name not in function.attribute and name not in _named(function.attribute_proto):
                 raise caller.error(f"the helper {function.name} has no attribute {name!r}", function.name)
         names = dict(zip(function.input, call.input, strict=True)) | dict(
@@ -183,8 +183,8 @@ class _Body:
         copy.output[:] = [self._name(name, names) for name in node.output]
         del copy.attribute[:]
         for attribute in node.attribute:
-            said = attributes.get(attribute.ref_attr_name, attribute) if attribute.ref_attr_name else attribute
-            add_named(copy, said, attribute.name)
+            resolved = attributes.get(attribute.ref_attr_name, attribute) if attribute.ref_attr_name else attribute
+            add_named(copy, resolved, attribute.name)
         for _, _, graph in subgraphs(copy):
             inside = dict(names)
             nodes = [self._copy(inner, inside, attributes, is_helper=True) for inner in graph.node]

@@ -1,4 +1,4 @@
-"""What the names in a body stand for that are no values of it: element types, numbers that these have, attributes."""
+"""What names in a body mean that are no values of the body: element types, numbers of an element type, attributes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES: Mapping[str, Callable[[Asked], int]] = {
 }
 """Element types that a body names as ``to = @wide``: float, or double if the first input, or any of them, is double.
 
-``comparable`` is that of the first input, but for bools, which are compared as integers.
+``comparable`` is the type of the first input, but int32 for bools, which are compared as integers.
 """
 
 
@@ -48,17 +48,17 @@ _OF_NOTHING: Mapping[str, Callable[[_Number, _Number], _Number]] = {
     "ReduceProd": lambda _, __: 1,
     "ReduceSum": lambda _, __: 0,
 }
-"""What comes of no elements, by the ends of the type: the specification's table of neutral elements for reductions."""
+"""The result for no elements, by the ends of the type: the specification's table of neutral elements of reductions."""
 
 
 def of_nothing(op_type: str, element_type: int) -> Array:
-    """What a reduction of no elements gives."""
+    """The result of a reduction of no elements."""
     ends = (-inf, inf) if element_type in FLOATS else whole_range(element_type)
     return np.array(_OF_NOTHING[op_type](*ends), helper.tensor_dtype_to_np_dtype(element_type))
 
 
 def bound(name: str, element_type: int) -> Array:
-    """What a name of the table of bindings stands for; the ends of narrow floats, which only IsInf takes, as well."""
+    """The value of a binding for an element type; also the ends of narrow floats, which only IsInf takes."""
     if element_type in BINDINGS[name]:
         return numpy_helper.to_array(helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]]))
     largest = largest_finite(element_type)
@@ -66,7 +66,7 @@ def bound(name: str, element_type: int) -> Array:
 
 
 def as_value(attribute: AttributeProto) -> Array | None:
-    """The value that an attribute stands for; None for a string or a graph."""
+    """The value of an attribute as an array; None for a string or a graph."""
     match attribute.type:
         case AttributeProto.TENSOR:
             return numpy_helper.to_array(attribute.t)

@@ -12,47 +12,53 @@ from reducelower.errors import RefusedError
 from reducelower.model.graph import subgraphs
 from reducelower.rulebook.asked import Asked
 from reducelower.rulebook.guards import evaluated, filled, read_as_constants
-from reducelower.rulebook.writer import BodyWriter, Frame, Own
+from reducelower.rulebook.writer import BodyWriter, Frame, OwnOperator
 
-__all__ = ["OWN", "reason_and_hint"]
+__all__ = ["OWN_OPERATORS", "reason_and_hint"]
 
 _LEAST_OUTPUTS = "least_outputs"
-"""The last attribute of a ``Self`` whose outputs stay even if nothing reads them: how many of them."""
+"""The last attribute of a ``Self`` says how many of its outputs stay even if nothing reads them."""
 
 
 def _self(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
-    written = body.resolved(node, frame)
-    if written and written[-1].name == _LEAST_OUTPUTS:
-        body.least_outputs = written.pop().i
-    named = {attribute.name for attribute in written}
+    stated = body.resolved(node, frame)
+    if stated and stated[-1].name == _LEAST_OUTPUTS:
+        body.least_outputs = stated.pop().i
+    named = {attribute.name for attribute in stated}
     kept = [
         attribute
         for attribute in body.asked.node.attribute
         if attribute.name not in named and attribute.name not in body.function.attribute
-        and attribute.name not in {known.name for known in body.function.attribute_proto}
+        and attribute.name not in {declared.name for declared in body.function.attribute_proto}
     ]  # fmt: skip
-    names, (taken, given) = list(inputs), (body.function.input, body.function.output)
-    surplus = [name for name in taken if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
-    more = [name for name in given if name.startswith(f"{node.output[-1]}_and_")]
-    own = body.asked.node
-    made = NodeProto(op_type=own.op_type, domain=own.domain, input=[*names, *surplus], output=[*node.output, *more])
-    made.attribute.extend([*kept, *written])
-    value = body.computed(made)
+    names, (inputs_of_rule, outputs_of_rule) = list(inputs), (body.function.input, body.function.output)
+    surplus = [name for name in inputs_of_rule if name.startswith(f"{node.input[-1]}_and_")] if node.input else []
+    more = [name for name in outputs_of_rule if name.startswith(f"{node.output[-1]}_and_")]
+    original = body.asked.node
+    copy = NodeProto(
+        op_type=original.op_type, domain=original.domain, input=[*names, *surplus], output=[*node.output, *more]
+    )
+    copy.attribute.extend([*kept, *stated])
+    value = body.computed(copy)
     if value is not None:
         frame.names[node.output[0]] = body.constant(node.output[0], value)
         return
-    outputs = [body.yields(name, frame) for name in made.output]
-    body.emit(made.op_type, made.input, outputs, made.attribute, made.domain)
+    outputs = [body.yields(name, frame) for name in copy.output]
+    body.emit(copy.op_type, copy.input, outputs, copy.attribute, copy.domain)
 
 
 def _rank(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
     (name,) = inputs
-    scope = body.asked.scope
-    rank = scope.rank(body.asked.operand(name)) if body.asked.is_input(name) else _row_rank(body, name)
+    if body.asked.is_input(name):
+        operand = body.asked.operand(name)
+        rank = body.asked.scope.rank(operand)
+    else:
+        constant = body.done.constants.get(name)
+        operand, rank = "", None if constant is None else constant.ndim
     if rank is not None:
         frame.names[node.output[0]] = body.constant(f"rank_{rank}", np.array([rank] if node.attribute else rank))
         return
-    body.unknown_rank = body.unknown_rank or (body.asked.operand(name) if body.asked.is_input(name) else "")
+    body.unknown_rank = body.unknown_rank or operand
     sizes = body.free("sizes")
     body.emit("Shape", [name], [sizes], ())
     body.emit("Shape" if node.attribute else "Size", [sizes], [body.yields(node.output[0], frame)], ())
@@ -90,24 +96,19 @@ def _reshape_to(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame:
     body.emit("Reshape", inputs, [body.yields(node.output[0], frame)], keeps)
 
 
-def _row_rank(body: BodyWriter, name: str) -> int | None:
-    known = body.done.constants.get(name)
-    return None if known is None else known.ndim
-
-
 def _given(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
     frame.names[node.output[0]] = body.constant(f"is_{bool(inputs[0])}".lower(), np.array(bool(inputs[0])))
 
 
 def _answer(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
     question = node.attribute[0].s.decode()
-    found = evaluated(question, body.asked.within(frame.names))
-    if found is None:
+    answer = evaluated(question, body.asked.within(frame.names))
+    if answer is None:
         raise RefusedError(f"what {question} is for {body.asked.node.op_type} is not known")
-    if found:
-        asked = (frame.names.get(name, "") for name in read_as_constants(question))
-        body.known_inputs.update(filter(body.asked.is_input, asked))
-    frame.names[node.output[0]] = body.constant(f"answer_{found}".lower().replace("-", "m"), np.array(found))
+    if answer:
+        names = (frame.names.get(name, "") for name in read_as_constants(question))
+        body.known_inputs.update(filter(body.asked.is_input, names))
+    frame.names[node.output[0]] = body.constant(f"answer_{answer}".lower().replace("-", "m"), np.array(answer))
 
 
 def _is_known(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
@@ -133,20 +134,20 @@ def _if(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) 
     branches = {name: graph for _, name, graph in subgraphs(node)}
     condition = body.value(inputs[0])
     if condition is not None:
-        chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-        body.write(chosen.node, frame)
-        for name, given in zip(node.output, chosen.output, strict=True):
-            frame.names[name] = body.read(given.name, frame)
+        branch = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+        body.write(branch.node, frame)
+        for name, output in zip(node.output, branch.output, strict=True):
+            frame.names[name] = body.read(output.name, frame)
         return
-    written = [helper.make_attribute(name, body.branch(graph, frame)) for name, graph in branches.items()]
+    attributes = [helper.make_attribute(name, body.branch(graph, frame)) for name, graph in branches.items()]
     outputs = [body.yields(name, frame) for name in node.output]
-    body.emit("If", inputs, outputs, written)
+    body.emit("If", inputs, outputs, attributes)
     for place, name in enumerate(outputs):
-        yielded = [attribute.g.output[place].type.tensor_type for attribute in body.done.nodes[-1].attribute]
-        known = next((each.elem_type for each in yielded if each.elem_type), 0)
-        for each in yielded if known else ():
-            each.elem_type = known
-        body.types[name] = partial(int, known)
+        types = [attribute.g.output[place].type.tensor_type for attribute in body.done.nodes[-1].attribute]
+        element_type = next((each.elem_type for each in types if each.elem_type), 0)
+        for each in types if element_type else ():
+            each.elem_type = element_type
+        body.types[name] = partial(int, element_type)
 
 
 def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame) -> None:
@@ -156,12 +157,12 @@ def _fold(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Frame
     if "over" in attributes:
         turns = [(str(at), [helper.make_attribute("at", [at])], others) for at in attributes["over"].ints]
     else:
-        further = [name for name in body.function.input if name not in inputs]
-        turns = [(name, [], [*others, name]) for name in further]
-    for turn, places, given in turns:
+        more_inputs = [name for name in body.function.input if name not in inputs]
+        turns = [(name, [], [*others, name]) for name in more_inputs]
+    for turn, places, read in turns:
         inner = Frame({}, frame.attributes, frame.header)
         names = [f"{name}_{turn}" for name in node.output]
-        body.call(step, [*state, *given], places, names, inner)
+        body.call(step, [*state, *read], places, names, inner)
         state = [inner.names[name] for name in names]
     frame.names.update(zip(node.output, state, strict=True))
 
@@ -170,24 +171,24 @@ def _refuse(body: BodyWriter, node: NodeProto, inputs: Sequence[str], frame: Fra
     raise RefusedError(*reason_and_hint(node, body.asked.within(frame.names)))
 
 
-OWN: Mapping[str, Own] = {
-    "Answer": Own(_answer, 0, 0, ("to",)),
-    "Fold": Own(_fold, 1, 1 << 30, ("step",), ("over",)),
-    "Given": Own(_given, 1, 1),
-    "If": Own(_if, 1, 1, ("then_branch", "else_branch")),
-    "IsEmpty": Own(_is_empty, 1, 1),
-    "Known": Own(_is_known, 1, 1),
-    "Listed": Own(_listed, 1, 1),
-    "Rank": Own(_rank, 1, 1, (), ("list",)),
-    "Refuse": Own(_refuse, 0, 0, ("reason",), ("hint",)),
-    "ReshapeTo": Own(_reshape_to, 2, 2),
-    "Self": Own(_self, 0, 1 << 30),  # with any attributes
-    "SizeAlong": Own(_size_along, 1, 1, ("axis",), ("scalar",)),
+OWN_OPERATORS: Mapping[str, OwnOperator] = {
+    "Answer": OwnOperator(_answer, 0, 0, ("to",)),
+    "Fold": OwnOperator(_fold, 1, 1 << 30, ("step",), ("over",)),
+    "Given": OwnOperator(_given, 1, 1),
+    "If": OwnOperator(_if, 1, 1, ("then_branch", "else_branch")),
+    "IsEmpty": OwnOperator(_is_empty, 1, 1),
+    "Known": OwnOperator(_is_known, 1, 1),
+    "Listed": OwnOperator(_listed, 1, 1),
+    "Rank": OwnOperator(_rank, 1, 1, (), ("list",)),
+    "Refuse": OwnOperator(_refuse, 0, 0, ("reason",), ("hint",)),
+    "ReshapeTo": OwnOperator(_reshape_to, 2, 2),
+    "Self": OwnOperator(_self, 0, 1 << 30),  # with any attributes
+    "SizeAlong": OwnOperator(_size_along, 1, 1, ("axis",), ("scalar",)),
 }
-"""The operators of a body that are written in a way of their own."""
+"""The operators that have their own way of being written."""
 
 
 def reason_and_hint(node: NodeProto, asked: Asked) -> tuple[str, str]:
-    """What a node of a body says about a refusal."""
-    said = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
-    return said["reason"], said.get("hint", "")
+    """The reason and the hint of a refusal, from the attributes of a node of a body."""
+    texts = {attribute.name: filled(attribute.s.decode(), asked) for attribute in node.attribute}
+    return texts["reason"], texts.get("hint", "")

@@ -1,4 +1,4 @@
-"""What a guard may ask about a node, a table of questions by name with their meaning.
+"""What a guard may ask about a node: a table of questions by name, with their meaning.
 
 Every question goes through the scope of the node, so that the memo knows what was asked.
 """
@@ -53,8 +53,8 @@ def _size(asked: Asked, name: str, axis: int | str | None = None) -> int | None:
 
 
 def _shape(asked: Asked, name: str) -> tuple[int | None, ...] | None:
-    operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
-    return asked.scope.shape(operand) if operand else None
+    value = _name(asked, name)
+    return asked.scope.shape(value) if value else None
 
 
 def _is_multiple(asked: Asked, name: str, axis: str, of: str) -> bool:
@@ -114,13 +114,13 @@ def _bits(asked: Asked, name: str) -> int:
 
 
 def _rank(asked: Asked, name: str) -> int | None:
-    operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
-    return asked.scope.rank(operand) if operand else None
+    value = _name(asked, name)
+    return asked.scope.rank(value) if value else None
 
 
 def _type(asked: Asked, name: str) -> int | None:
-    operand = asked.operand(name) if asked.is_input(name) else asked.output(name)
-    return asked.scope.element_type(operand) if operand else None
+    value = _name(asked, name)
+    return asked.scope.element_type(value) if value else None
 
 
 def _type_name(asked: Asked, of: str | int | None) -> str:
@@ -131,8 +131,8 @@ def _value(asked: Asked, name: str) -> Any:
     value = asked.value(name)
     if value is None:
         return None
-    plain: Any = value.reshape(-1).tolist()
-    return plain[0] if asked.is_input(name) and len(plain) == 1 else plain
+    numbers: Any = value.reshape(-1).tolist()
+    return numbers[0] if asked.is_input(name) and len(numbers) == 1 else numbers
 
 
 def _any_negative(asked: Asked, name: str) -> bool | None:
@@ -151,7 +151,7 @@ def _dtype(asked: Asked, name: str) -> str | None:
 
 
 def _counted(asked: Asked, name: str, of: str = "") -> list[Any] | None:
-    """The axes in a constant, counted from the front if it is said of what."""
+    """The axes in a constant, counted from the front if `of` names the tensor that they belong to."""
     axes = _values(asked, name)
     if axes is None or not of:
         return axes
@@ -194,7 +194,7 @@ def _declare(asked: Asked, name: str) -> str:
 
 
 def _front(asked: Asked, name: str, rank: int = 0, room: int = 0) -> Any:
-    """An axis, or axes in order, counted from the front of so many dimensions; `room` allows places past the last."""
+    """An axis, or axes in order, counted from the front of `rank` dimensions; `room` allows places past the last."""
     value = asked.attribute(name)
     if not isinstance(value, int):
         return sorted(from_the_front(axis, rank, room) if rank else axis for axis in value)
@@ -202,7 +202,7 @@ def _front(asked: Asked, name: str, rank: int = 0, room: int = 0) -> Any:
 
 
 def from_the_front(axis: int, rank: int, room: int = 0) -> int:
-    """An axis counted from the first of so many dimensions, or behind them as far as there is room; else refused."""
+    """An axis counted from the front of `rank` dimensions; refused unless it is one of these or of `room` more."""
     positive = axis + rank if axis < 0 else axis
     if not 0 <= positive < rank + room:
         raise RefusedError(f"its axis {axis} is out of range for rank {rank}")
@@ -272,12 +272,12 @@ QUESTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
 def _shared_rank(asked: Asked) -> int:
     """The rank that all inputs and outputs share; refused if none is known."""
     ranks = map(asked.scope.rank, filter(None, (*asked.node.input, *asked.node.output)))
-    found = next((rank for rank in ranks if rank is not None), None)
-    return asked.scope.needed_rank(asked.node.input[0]) if found is None else found
+    known_rank = next((rank for rank in ranks if rank is not None), None)
+    return asked.scope.needed_rank(asked.node.input[0]) if known_rank is None else known_rank
 
 
 def _quantized_type(asked: Asked) -> int | None:
-    """The element type that QuantizeLinear and its kin give: the one stated, that of the zero point, or uint8."""
+    """The element type that QuantizeLinear and its variants yield: the stated one, that of the zero point, or uint8."""
     stated = asked.attribute("output_dtype")
     if stated or not asked.operand("y_zero_point"):
         return stated or TensorProto.UINT8
@@ -285,7 +285,7 @@ def _quantized_type(asked: Asked) -> int | None:
 
 
 def _alike(asked: Asked) -> bool:
-    """Whether all inputs have the same sizes, all known; a single one always has."""
+    """Whether all inputs have the same sizes, all known; True for a single input."""
     first, *others = map(asked.scope.shape, asked.node.input)
     return not others or (first is not None and None not in first and all(shape == first for shape in others))
 
@@ -294,7 +294,7 @@ NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
     "alike": _alike,
     "target": lambda asked: asked.scope.target_opset,
     "opset": lambda asked: asked.scope.opset,
-    "shared_rank": lambda asked: _shared_rank(asked),
+    "shared_rank": _shared_rank,
     "quantized_type": _quantized_type,
     "operator": lambda asked: asked.node.op_type,
     "inputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.input) if name), default=0),
@@ -303,4 +303,4 @@ NUMBERS: Mapping[str, Callable[[Asked], Any]] = {
     "results": lambda asked: len(asked.node.output),
     "outputs": lambda asked: max((at + 1 for at, name in enumerate(asked.node.output) if name), default=0),
 }
-"""What stands for a number or name of the node as a whole; any other name is an attribute."""
+"""Names for numbers and names of the node as a whole; any other name is an attribute."""

@@ -29,7 +29,7 @@ _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
 
 
 class Place(NamedTuple):
-    """Where a rule stands; nowhere for one given as an object."""
+    """Where a rule is written; nowhere for one given as an object."""
 
     path: Path | None
     line: int | None
@@ -68,9 +68,9 @@ class Source:
 
     def error(self, reason: str, word: str = "") -> RuleError:
         """A `RuleError` at the first line of the body that defines or mentions this name."""
-        gives = re.compile(rf"^[^=(]*\b{re.escape(word)}\b[^=(]*=") if word else None
+        defines = re.compile(rf"^[^=(]*\b{re.escape(word)}\b[^=(]*=") if word else None
         mentions = re.compile(rf"\b{re.escape(word)}\b") if word else None
-        for pattern in filter(None, (gives, mentions)):
+        for pattern in filter(None, (defines, mentions)):
             for source in (self, *self.helpers):
                 for number, line in enumerate(source.lines[source.first - 1 :], start=source.first):
                     if pattern.search(line):

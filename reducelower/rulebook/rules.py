@@ -25,7 +25,7 @@ SHIPPED = ("spec", "stable", "core")
 """Shipped rule books for Reduce operators."""
 
 _WIDER = frozenset({TensorProto.FLOAT})
-"""What narrower types are computed in."""
+"""The types in which narrower ones are computed."""
 
 
 class Rules:
@@ -48,19 +48,19 @@ class Rules:
 
     @cached_property
     def boundaries(self) -> Boundaries | None:
-        """The rules of version boundaries that the book has of its own, checked.
+        """The user's rules of version boundaries, checked.
 
         Raises:
             RuleError: one of them is wrong.
         """
         if not self.is_own:
             return None
-        found = boundaries_of(self.book.directory)
-        if found is not None:
+        boundaries = boundaries_of(self.book.directory)
+        if boundaries is not None:
             from reducelower.rulebook.boundary_validation import check_boundaries
 
-            check_boundaries(found)
-        return found
+            check_boundaries(boundaries)
+        return boundaries
 
     @property
     def is_own(self) -> bool:
@@ -69,11 +69,11 @@ class Rules:
 
     @property
     def applied(self) -> Sequence[Place]:
-        """Where the rules of the user's own stand that were applied so far, a place as often as its rule was."""
+        """The places of the user's rules that were applied so far, once for each time."""
         return [*self._expanded, *((self.boundaries and self.boundaries.applied) or ())]
 
     def note_expanded(self, rule: Rule) -> None:
-        """Note that a rule was applied, if it is one of the user's own."""
+        """Note that a rule was applied, if it is one of the user's."""
         if self.is_own and rule.name.startswith(f"{self.book.name}/"):
             self._expanded.append(rule.place)
 
@@ -127,7 +127,7 @@ class Rules:
                 if rule is None and node.op_type not in book.operators:
                     return None
                 element_type = scope.needed_element_type(node.input[0])
-                # A node that asks for sums in the type of its data is computed as where there is no wider one.
+                # A node that asks for sums in the type of its data is computed as if there was no wider type.
                 stays = element_type == value_of(node, "stash_type", TensorProto.FLOAT)
                 rule = book.find(node.op_type, element_type, self._forbidden | _WIDER if stays else self._forbidden)
         except RuleError as error:

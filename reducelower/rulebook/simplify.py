@@ -1,4 +1,4 @@
-"""What is left of a function body for one node, and the element types of what it computes."""
+"""A function body as simplified for one node, and the element types of the values in it."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def goal_of_cast(node: NodeProto, types: Mapping[str, Type]) -> int | None:
     """The element type that a Cast or CastLike gives; None if unknown."""
     if node.op_type == "CastLike":
         return _type(types, node.input[1])
-    found = (attribute for attribute in node.attribute if attribute.name == "to" and not attribute.ref_attr_name)
-    return next((attribute.i for attribute in found), None)
+    goals = (attribute for attribute in node.attribute if attribute.name == "to" and not attribute.ref_attr_name)
+    return next((attribute.i for attribute in goals), None)
 
 
 def types_of_outputs(node: NodeProto, opset: int, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
     """The element types of a node's outputs, as far as its schema ties them to those of its inputs."""
-    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
-    if found is None:
+    operator = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    if operator is None:
         return
-    tied = {formal.type_str: name for formal, name in zip(found.inputs, node.input, strict=False) if name}
-    for formal, name in zip(found.outputs, node.output, strict=False):
+    input_of = {formal.type_str: name for formal, name in zip(operator.inputs, node.input, strict=False) if name}
+    for formal, name in zip(operator.outputs, node.output, strict=False):
         if node.op_type in ("Cast", "CastLike"):
             yield name, partial(goal_of_cast, node, types)
-        elif formal.type_str in tied:
-            yield name, partial(_type, types, tied[formal.type_str])
+        elif formal.type_str in input_of:
+            yield name, partial(_type, types, input_of[formal.type_str])
         elif len(formal.types) == 1 and (only := next(iter(formal.types))).startswith("tensor("):
             yield name, partial(parse_element_type, only)
 
@@ -62,10 +62,10 @@ def _type(types: Mapping[str, Type], name: str) -> int | None:
 
 def hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
     """If an output is an alias, let the node that computes the value compute the output directly."""
-    yielded = {name for node in body.nodes for name in node.output}
+    computed = {name for node in body.nodes for name in node.output}
     for output in outputs:
         other = body.same.get(output)
-        if other is None or other not in yielded or other in outputs:
+        if other is None or other not in computed or other in outputs:
             continue
         for node in body.nodes:
             node.input[:] = [output if name == other else name for name in node.input]

@@ -1,18 +1,18 @@
-"""Write the body of a boundary rule for one node: what is known of the node is computed, and the rest is written.
+"""Write the body of a boundary rule for one node: compute what is known of the node, and write the rest.
 
-A body is for the general case. Constants, known sizes and ranks go in as numbers, an If whose condition is known
-becomes one of its branches, helpers are written out. Besides ONNX's operators a body may use a few of the engine's own:
+A body is written for the general case. Constants, known sizes and known ranks become numbers, an If with a known
+condition becomes one of its branches, and helpers are inlined. Besides ONNX's operators there are the engine's own:
 
 - ``Self``: the operator that is replaced, with the attributes of the node that the rule does not name;
   ``least_outputs`` says how many outputs it has even if nothing reads them;
 - ``Rank (x)``: the number of dimensions; ``Given (x)``: whether the node has that input;
-- ``Answer <to>``: what a guard comes to, true, false or a number; it names what its function calls inputs of the rule;
-- ``Known (x)``: whether a value is a number in what is written;
-- ``IsEmpty (x)``: whether a tensor has no elements, false where it cannot be without;
+- ``Answer <to>``: the value of a guard, true, false or a number; its names are those of the function it stands in;
+- ``Known (x)``: whether a value is known when the body is written;
+- ``IsEmpty (x)``: whether a tensor has no elements; false if that is impossible;
 - ``SizeAlong <axis> (x)``: one size, as a list; ``Listed (x)``: a list, of what may be a scalar;
 - ``ReshapeTo (x, shape)``: a Reshape to sizes that may be zero;
-- ``Fold <step, over>``: a helper once for each number in a list, which gets it as ``at``, on what the last one gave;
-  without ``over`` once for each further input of the node, which it gets as its last;
+- ``Fold <step, over>``: calls a helper once for each number in a list, which it gets as ``at``, on its last results;
+  without ``over`` once for each further input of the node, which it gets as its last input;
 - ``Refuse <reason, hint>``: the node is refused.
 """
 
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from onnx import AttributeProto, FunctionProto, NodeProto
 
 from reducelower.rulebook.asked import Asked
-from reducelower.rulebook.own_operators import OWN
+from reducelower.rulebook.own_operators import OWN_OPERATORS
 from reducelower.rulebook.reading import Source
 from reducelower.rulebook.simplify import Simplified
 from reducelower.rulebook.writer import BodyWriter
@@ -38,7 +38,7 @@ def specialized(
     known_inputs: Iterable[str] = (),
     bound: Mapping[str, AttributeProto] | None = None,
     *,
-    as_it_stands: bool = False,
+    is_general: bool = False,
 ) -> Simplified:
     """The body for a node.
 
@@ -48,18 +48,18 @@ def specialized(
         asked: the node.
         known_inputs: inputs whose constant values it computes with.
         bound: further attributes, which the engine gives.
-        as_it_stands: whether sizes and element types of the node stay out of it, so that it serves many nodes.
+        is_general: whether the body may not depend on the node's sizes and element types, so that it serves many nodes.
     """
-    return BodyWriter(function, helpers, asked, set(known_inputs), bound or {}, as_it_stands, OWN).written()
+    return BodyWriter(function, helpers, asked, set(known_inputs), bound or {}, is_general, OWN_OPERATORS).written()
 
 
 def with_all(function: FunctionProto, node: NodeProto) -> FunctionProto:
-    """A rule with as many inputs and outputs as the node: further ones follow the last, under its name."""
+    """A rule with as many inputs and outputs as the node: more follow the last one and are named after it."""
     more_in, more_out = len(node.input) - len(function.input), len(node.output) - len(function.output)
     if max(more_in, more_out) <= 0 or not (function.input or more_in <= 0):
         return function
-    whole = FunctionProto()
-    whole.CopyFrom(function)
-    whole.input.extend(f"{function.input[-1]}_and_{place}" for place in range(more_in))
-    whole.output.extend(f"{function.output[-1]}_and_{place}" for place in range(more_out))
-    return whole
+    extended = FunctionProto()
+    extended.CopyFrom(function)
+    extended.input.extend(f"{function.input[-1]}_and_{place}" for place in range(more_in))
+    extended.output.extend(f"{function.output[-1]}_and_{place}" for place in range(more_out))
+    return extended

@@ -13,7 +13,7 @@ from reducelower.model.text import one_line
 from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding_type, claim_of
 from reducelower.rulebook.reading import Source
 
-__all__ = ["Body", "check_helper", "check_overload", "rule_types", "validate"]
+__all__ = ["Body", "check_helper", "check_overload", "declared", "rule_types", "validate"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Body:
     """The body of a rule.
 
     Attributes:
-        attributes: those that stand in it for something.
+        attributes: the names of attributes that it may refer to.
         values: the names of values that it has besides its inputs.
     """
 
@@ -33,23 +33,23 @@ class Body:
         """Check all nodes, and return the names of all values.
 
         Raises:
-            RuleError: a node is not as its operator's schema says, or reads what nothing before it gives.
+            RuleError: a node does not fit its operator's schema, or reads a value that no node before it computes.
         """
-        given = {*self.source.function.input, *self.values}
-        self._check_nodes(self.source.function.node, given)
-        return given
+        defined = {*self.source.function.input, *self.values}
+        self._check_nodes(self.source.function.node, defined)
+        return defined
 
     def _check_nodes(self, nodes: Iterable[NodeProto], defined: set[str]) -> None:
-        given = set(self.source.function.input)
+        assigned = set(self.source.function.input)
         for node in nodes:
             word = _first(node) or node.op_type
             for name in filter(None, node.input):
                 if name not in defined:
                     raise self.source.error(f"{node.op_type} takes {name!r}, which nothing before it gives", word)
             for attribute in node.attribute:
-                held = [attribute.t, *attribute.tensors, *attribute.g.initializer]
-                if any(tensor.data_location == TensorProto.EXTERNAL or tensor.external_data for tensor in held):
-                    # Rules are text from anyone.
+                tensors = [attribute.t, *attribute.tensors, *attribute.g.initializer]
+                if any(tensor.data_location == TensorProto.EXTERNAL or tensor.external_data for tensor in tensors):
+                    # Rules are text that anyone may write.
                     raise self.source.error("a rule states its values itself and reads no other file", word)
                 if attribute.ref_attr_name and not self._refers_to_something(attribute.ref_attr_name, defined):
                     raise self.source.error(f"nothing gives @{attribute.ref_attr_name}", word)
@@ -60,25 +60,26 @@ class Body:
                     if value.name not in inside:
                         raise self.source.error(f"nothing gives {value.name!r}", value.name)
             for name in filter(None, node.output):
-                if name in given:
+                if name in assigned:
                     raise self.source.error(f"{name!r} is given twice", name)
-                given.add(name)
+                assigned.add(name)
                 defined.add(name)
 
     def _refers_to_something(self, name: str, defined: Collection[str]) -> bool:
         return name in self.attributes
 
     def _check_node(self, node: NodeProto, word: str, newest: int = 0) -> None:
-        """Check a node by the schema of its operator; one that only the version `newest` has is taken as well."""
+        """Check a node by the schema of its operator at the rule's opset version or at `newest`."""
         opset = opset_of(self.source.function)
-        either = (schema_in_force(node.op_type, version, node.domain) for version in (opset, newest))
-        known = [found for found in either if found is not None]
-        if not known:
+        schemas = (schema_in_force(node.op_type, version, node.domain) for version in (opset, newest))
+        operators = [each for each in schemas if each is not None]
+        if not operators:
             raise self.source.error(f"opset {opset} has no operator {node.op_type}, and it is no helper", word)
-        if not min(found.min_output for found in known) <= len(node.output) <= max(found.max_output for found in known):
+        fewest, most = min(each.min_output for each in operators), max(each.max_output for each in operators)
+        if not fewest <= len(node.output) <= most:
             raise self.source.error(f"{node.op_type} does not give {len(node.output)} outputs", word)
-        inputs = min(found.min_input for found in known), max(found.max_input for found in known)
-        self._check_form(node, word, *inputs, (), known[0].attributes)
+        inputs = min(each.min_input for each in operators), max(each.max_input for each in operators)
+        self._check_form(node, word, *inputs, (), operators[0].attributes)
 
     def _check_form(
         self, node: NodeProto, word: str, fewest: int, most: int, needs: Collection[str], allows: Collection[str]
@@ -105,7 +106,7 @@ def validate(source: Source, op_type: str) -> None:
     for node in walk(source.function.node):
         if node.op_type == op_type and node.domain in DEFAULT_DOMAINS:
             raise source.error(f"the rule for {op_type} uses {op_type} itself", _first(node))
-    Body(source, _declared(source.function)).check()
+    Body(source, declared(source.function)).check()
     _check_outputs(source)
     _check_as_model(source, schema)
 
@@ -171,7 +172,7 @@ def _check_signature(source: Source, schema: defs.OpSchema) -> None:
             f"{schema.name} has {len(schema.outputs)} outputs ({names}), the rule has {len(function.output)}",
             schema.name,
         )
-    for name in _declared(function):
+    for name in declared(function):
         if name not in schema.attributes and name not in BINDINGS and name not in AXES:
             known = ", ".join([*schema.attributes, *BINDINGS, *AXES])
             raise source.error(
@@ -180,9 +181,9 @@ def _check_signature(source: Source, schema: defs.OpSchema) -> None:
 
 
 def _check_outputs(source: Source) -> None:
-    given = {value for node in source.function.node for value in node.output}
+    defined = {value for node in source.function.node for value in node.output}
     for value in source.function.output:
-        if value not in given:
+        if value not in defined:
             raise source.error(f"nothing gives the output {value!r}", value)
 
 
@@ -210,7 +211,8 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
         raise source.error(f"is not a valid function: {one_line(error)}") from None
 
 
-def _declared(function: FunctionProto) -> list[str]:
+def declared(function: FunctionProto) -> list[str]:
+    """The names of the attributes in a function's header."""
     return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
 
 

@@ -1,4 +1,4 @@
-"""Writes the body of a rule for one node: what is known is computed, helpers are written out, and the rest stays."""
+"""Write the body of a rule for one node: compute what is known, inline helpers, and keep the rest."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from reducelower.rulebook.simplify import Simplified, Type, goal_of_cast, hand_o
 from reducelower.types.fold import LARGEST
 from reducelower.types.fold import evaluated as folded
 
-__all__ = ["BodyWriter", "Frame", "Own"]
+__all__ = ["BodyWriter", "Frame", "OwnOperator"]
 
 _COMPLETE = 13
-"""An opset version that has all that constants are computed with; a body for an older one uses it all the same."""
+"""An opset version with all operators that compute constants; bodies for older versions use it for that as well."""
 
-_OF_BODIES_ALONE: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reciprocal, "Sqrt": np.sqrt}
-"""What is computed with constants of a body, and not looked for in models."""
+_ONLY_IN_BODIES: Mapping[str, Callable[[Array], Array]] = {"Reciprocal": np.reciprocal, "Sqrt": np.sqrt}
+"""Operators that are folded in a body, but not in models."""
 
 _LARGEST = 64
-"""The most elements of a constant that is computed, unless it is computed from as many, or holds sizes or places."""
+"""The most elements of a folded constant, unless an operand has more, or it is int64 and so has sizes or places."""
 
 _ABSENT = "absent"
-"""What a node gives that would turn or cast an input that the node replaced leaves out."""
+"""The result of an Identity, Transpose or Cast of an input that the replaced node leaves out."""
 
-_AS_WRITTEN = ("Cast", "CastLike")
-"""What takes a number of the header as it is written; for others it has the element type of the first input."""
+_CASTS = ("Cast", "CastLike")
+"""Operators that read a number of the header as written; for others it gets the element type of the first input."""
 
 
 @dataclass
 class Frame:
-    """A function that is being written: what its names stand for, and its attributes."""
+    """A function while it is written: the meaning of its names, and its attributes."""
 
     names: dict[str, str]
     attributes: Mapping[str, AttributeProto]
     header: Mapping[str, None] = field(default_factory=dict)
 
 
-class Own(NamedTuple):
-    """How an operator of the engine's own is written: its inputs, and the attributes that it needs and may have."""
+class OwnOperator(NamedTuple):
+    """How to write an operator of the engine's own, its inputs, and the attributes that it needs or allows."""
 
     write: Callable[[BodyWriter, NodeProto, Sequence[str], Frame], None]
-    least: int
+    fewest: int
     most: int
     needs: tuple[str, ...] = ()
     allows: tuple[str, ...] = ()
@@ -67,11 +67,11 @@ class BodyWriter:
     Attributes:
         function: the rule.
         asked: the node.
-        done: what is written so far.
-        types: how to find the element types of values.
-        known_inputs: inputs with whose values the body computes.
+        done: the body as written so far.
+        types: functions that find the element types of values.
+        known_inputs: inputs whose constant values the body computes with.
         least_outputs: how many outputs a node of the operator itself keeps even if nothing reads them.
-        unknown_rank: an input of unknown rank, on which something depends.
+        unknown_rank: an input whose unknown rank the body depends on.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class BodyWriter:
         asked: Asked,
         known_inputs: set[str],
         bound: Mapping[str, AttributeProto],
-        as_it_stands: bool,
-        own: Mapping[str, Own],
+        is_general: bool,
+        own: Mapping[str, OwnOperator],
     ) -> None:
         self.function = function
         self.helpers = helpers
@@ -93,7 +93,7 @@ class BodyWriter:
         self._numbers: dict[str, int] = {}
         self.known_inputs = known_inputs
         self._bound = bound
-        self._as_it_stands = as_it_stands
+        self._is_general = is_general
         self._own = own
         self.least_outputs = 0
         self.types: dict[str, Type] = {
@@ -104,7 +104,7 @@ class BodyWriter:
         self.unknown_rank = ""
 
     def written(self) -> Simplified:
-        """The body."""
+        """Write and return the body."""
         function, asked = self.function, self.asked
         stated = {attribute.name: attribute for attribute in asked.node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
@@ -121,8 +121,8 @@ class BodyWriter:
         wanted = {self.done.same.get(name, name) for name in outputs}
         self.done.nodes = nodes_needed(self.done.nodes, wanted)
         read = wanted | {name for node in self.done.nodes for name in read_by(node)}
-        own = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
-        kept = max(self.least_outputs, 0 if own is None else own.min_output)
+        operator = schema_in_force(asked.node.op_type, self.opset, asked.node.domain)
+        kept = max(self.least_outputs, 0 if operator is None else operator.min_output)
         for node in self.done.nodes:
             if node.op_type == asked.node.op_type:
                 node.output[kept:] = [name if name in read else "" for name in node.output[kept:]]
@@ -134,7 +134,7 @@ class BodyWriter:
     def write(self, nodes: Iterable[NodeProto], frame: Frame) -> None:
         """Write nodes of a function."""
         for node in nodes:
-            takes_raw = node.op_type in _AS_WRITTEN or node.op_type in self.helpers
+            takes_raw = node.op_type in _CASTS or node.op_type in self.helpers
             inputs = [self.read(name, frame, as_written=takes_raw) for name in node.input]
             if node.domain:
                 self._operator(node, inputs, frame)
@@ -146,7 +146,7 @@ class BodyWriter:
                 self._operator(node, inputs, frame)
 
     def read(self, name: str, frame: Frame, *, as_written: bool = False) -> str:
-        """The name of a value; an attribute that is no other value is one by its name."""
+        """The name of a value; the name of an attribute is a value too, unless another value has it."""
         if name in frame.names or not name:
             return frame.names.get(name, "")
         if name in BINDINGS and name in frame.header and name not in frame.attributes:
@@ -171,22 +171,22 @@ class BodyWriter:
 
     def constant(self, name: str, value: Array) -> str:
         """The name of a constant of the body."""
-        known = self.done.constants.get(name)
-        is_other = known is not None and (known.dtype != value.dtype or not np.array_equal(known, value))
-        if is_other or (known is None and name in self._taken):
+        existing = self.done.constants.get(name)
+        is_other = existing is not None and (existing.dtype != value.dtype or not np.array_equal(existing, value))
+        if is_other or (existing is None and name in self._taken):
             name = self.free(name)
         self.done.constants[name] = np.asarray(value)
         self.types[name] = partial(helper.np_dtype_to_tensor_dtype, value.dtype)
         return name
 
     def free(self, name: str) -> str:
-        """A name of the body that nothing has yet."""
-        found = name
-        while found in self._taken or found in self.done.constants:
+        """A name that nothing in the body has yet."""
+        candidate = name
+        while candidate in self._taken or candidate in self.done.constants:
             self._numbers[name] = self._numbers.get(name, 1) + 1
-            found = f"{name}_{self._numbers[name]}"
-        self._taken.add(found)
-        return found
+            candidate = f"{name}_{self._numbers[name]}"
+        self._taken.add(candidate)
+        return candidate
 
     def value(self, name: str) -> Array | None:
         """The value of a constant, or of an input that the guard found constant."""
@@ -195,7 +195,7 @@ class BodyWriter:
         return self.done.constants.get(name)
 
     def yields(self, name: str, frame: Frame) -> str:
-        """The name in the body for what a node of it gives."""
+        """The name in the body for an output of a node."""
         if not name:
             return ""
         if name not in frame.names:
@@ -221,20 +221,20 @@ class BodyWriter:
         for attribute in attributes:
             if attribute.type == AttributeProto.GRAPH:
                 attribute.g.CopyFrom(self.branch(attribute.g, frame))
-        made = NodeProto(op_type=node.op_type, domain=node.domain, input=inputs, output=node.output)
-        made.attribute.extend(attributes)
-        other = "" if node.domain else self._passed_on(made, frame)
-        if other:
-            frame.names[node.output[0]] = "" if other == _ABSENT else other
+        copy = NodeProto(op_type=node.op_type, domain=node.domain, input=inputs, output=node.output)
+        copy.attribute.extend(attributes)
+        passed_on = "" if node.domain else self._passed_on(copy, frame)
+        if passed_on:
+            frame.names[node.output[0]] = "" if passed_on == _ABSENT else passed_on
             return
-        value = self.computed(made)
+        value = self.computed(copy)
         if value is not None:
             frame.names[node.output[0]] = self.constant(node.output[0], value)
             return
         outputs = [self.yields(name, frame) for name in node.output]
-        if node.op_type == "CastLike" and not (node.domain or self._as_it_stands):
-            # It came late, and is known to be a Cast.
-            goal = goal_of_cast(made, self.types)
+        if node.op_type == "CastLike" and not (node.domain or self._is_general):
+            # Old opset versions lack CastLike; the type is known here, so a Cast does.
+            goal = goal_of_cast(copy, self.types)
             goal = goal or self.asked.scope.needed_element_type(self.asked.operand(inputs[1]))
             self.emit("Cast", inputs[:1], outputs, [*attributes, helper.make_attribute("to", goal)])
             return
@@ -242,7 +242,7 @@ class BodyWriter:
 
     def _passed_on(self, node: NodeProto, frame: Frame) -> str:
         """The input that a node passes on as it is; empty if it computes something."""
-        if node.op_type in ("Identity", "Transpose", *_AS_WRITTEN) and not node.input[0]:
+        if node.op_type in ("Identity", "Transpose", *_CASTS) and not node.input[0]:
             return _ABSENT
         if node.op_type == "Identity":
             return str(node.input[0])
@@ -251,26 +251,26 @@ class BodyWriter:
             return str(node.input[0]) if axes is not None and not axes.size else ""
         if node.op_type == "Add" and "" in node.input:
             return str(next(filter(None, node.input)))
-        if node.op_type not in _AS_WRITTEN or node.input[0] in self.done.constants:
+        if node.op_type not in _CASTS or node.input[0] in self.done.constants:
             return ""
-        if self._as_it_stands and "stash_type" not in frame.attributes:
+        if self._is_general and "stash_type" not in frame.attributes:
             return ""
-        goal, own = goal_of_cast(node, self.types), self.types.get(node.input[0])
-        return str(node.input[0]) if own is not None and goal is not None and goal == own() else ""
+        goal, own_type = goal_of_cast(node, self.types), self.types.get(node.input[0])
+        return str(node.input[0]) if own_type is not None and goal is not None and goal == own_type() else ""
 
     def computed(self, node: NodeProto) -> Array | None:
-        """What a node gives, if that is known."""
+        """The output of a node, if it is known."""
         if node.domain:
             return None
         if node.op_type == "Constant":
             tensor = tensor_of(node)
             return None if tensor is None else numpy_helper.to_array(tensor)
-        asks_for_sizes = node.op_type == "Shape" and not (node.attribute or self._as_it_stands)
+        asks_for_sizes = node.op_type == "Shape" and not (node.attribute or self._is_general)
         if asks_for_sizes and self.asked.is_input(node.input[0]):
             shape = self.asked.scope.shape(self.asked.operand(node.input[0]))
             return None if shape is None or None in shape else np.array(shape, np.int64)
         values = [self.value(name) if name else None for name in node.input]
-        if node.op_type in _AS_WRITTEN and values[0] is not None:
+        if node.op_type in _CASTS and values[0] is not None:
             goal = goal_of_cast(node, self.types)
             return None if goal is None else values[0].astype(helper.tensor_dtype_to_np_dtype(goal))
         if not node.input or len(node.output) > 1:
@@ -280,26 +280,26 @@ class BodyWriter:
         result = folded(node, values, self.opset)
         if result is None and self.opset < _COMPLETE:
             result = folded(node, values, _COMPLETE)
-        if node.op_type in _OF_BODIES_ALONE and values[0] is not None:
-            result = np.asarray(_OF_BODIES_ALONE[node.op_type](values[0]))
+        if node.op_type in _ONLY_IN_BODIES and values[0] is not None:
+            result = np.asarray(_ONLY_IN_BODIES[node.op_type](values[0]))
         most = LARGEST if result is not None and result.dtype == np.int64 else _LARGEST
         most = max(most, *(value.size for value in values if value is not None))
         return None if result is None or result.size > most else result
 
     def resolved(self, node: NodeProto, frame: Frame) -> list[AttributeProto]:
-        """The attributes of a node, with what they refer to: an attribute, an element type, or a known value."""
-        found = []
+        """The attributes of a node, with references replaced by an attribute, an element type, or a known value."""
+        resolved = []
         for attribute in node.attribute:
             name = attribute.ref_attr_name
             if not name:
                 copy = AttributeProto()
                 copy.CopyFrom(attribute)
-                found.append(copy)
+                resolved.append(copy)
                 continue
             holder = NodeProto()
-            given = frame.attributes.get(name)
-            if given is not None and given.type == attribute.type:
-                add_named(holder, given, attribute.name)
+            referred = frame.attributes.get(name)
+            if referred is not None and referred.type == attribute.type:
+                add_named(holder, referred, attribute.name)
             elif attribute.type == AttributeProto.TENSOR:
                 tensor = numpy_helper.from_array(np.reshape(self._needed(self.read(name, frame), attribute), 1))
                 holder.attribute.append(helper.make_attribute(attribute.name, tensor))
@@ -308,13 +308,13 @@ class BodyWriter:
                 add_named(holder, make_attribute(name, value), attribute.name)
             elif name in TYPES:
                 holder.attribute.append(helper.make_attribute(attribute.name, TYPES[name](self.asked)))
-            elif given is not None:
-                add_named(holder, given, attribute.name)
-                if attribute.type == AttributeProto.FLOAT and not given.ref_attr_name:
-                    number = float(helper.get_attribute_value(given))
+            elif referred is not None:
+                add_named(holder, referred, attribute.name)
+                if attribute.type == AttributeProto.FLOAT and not referred.ref_attr_name:
+                    number = float(helper.get_attribute_value(referred))
                     holder.attribute[0].CopyFrom(helper.make_attribute(attribute.name, number))
-            found += holder.attribute
-        return found
+            resolved += holder.attribute
+        return resolved
 
     def _needed(self, name: str, attribute: AttributeProto) -> Any:
         value = self.value(name)
@@ -331,15 +331,15 @@ class BodyWriter:
         return [plain] if attribute.type == AttributeProto.INTS and not isinstance(plain, list) else plain
 
     def call(
-        self, name: str, inputs: Sequence[str], given: Iterable[AttributeProto], outputs: Sequence[str], frame: Frame
+        self, name: str, inputs: Sequence[str], passed: Iterable[AttributeProto], outputs: Sequence[str], frame: Frame
     ) -> None:
-        """Write a helper out."""
+        """Inline a helper."""
         function = self.helpers[name].function
         attributes = {
             **frame.attributes,
             **{attribute.name: attribute for attribute in function.attribute_proto},
         }
-        caller = NodeProto(op_type=name, attribute=given)
+        caller = NodeProto(op_type=name, attribute=passed)
         attributes.update((attribute.name, attribute) for attribute in self.resolved(caller, frame))
         inner = Frame(
             dict(zip(function.input, inputs, strict=True)),
@@ -357,26 +357,26 @@ class BodyWriter:
         """A subgraph, written."""
         outside, self.done.nodes = self.done.nodes, []
         inner = Frame(dict(frame.names), frame.attributes, frame.header)
-        taken = []
+        inputs = []
         for value in graph.input:
             name = inner.names[value.name] = self.free(value.name)
-            taken.append(ValueInfoProto(name=name, type=value.type))
-            if not (value.type.WhichOneof("value") or self._as_it_stands):
-                taken[-1].type.tensor_type.elem_type = self._own_type()
-            self.types[name] = partial(int, taken[-1].type.tensor_type.elem_type)
+            inputs.append(ValueInfoProto(name=name, type=value.type))
+            if not (value.type.WhichOneof("value") or self._is_general):
+                inputs[-1].type.tensor_type.elem_type = self._own_type()
+            self.types[name] = partial(int, inputs[-1].type.tensor_type.elem_type)
         self.write(graph.node, inner)
-        results = [self.read(given.name, inner) for given in graph.output]
+        results = [self.read(output.name, inner) for output in graph.output]
         for place, name in enumerate(results):
-            if name in results[:place] or any(value.name == name for value in taken):  # computed there, for it alone
+            if name in results[:place] or any(value.name == name for value in inputs):  # it needs a node of its own
                 results[place] = self.free(graph.output[place].name)
                 self.types[results[place]] = self.types[name]
                 self.done.nodes.append(NodeProto(op_type="Identity", input=[name], output=[results[place]]))
         inside, self.done.nodes = self.done.nodes, outside
         types = [self.types[name]() if name in self.types else 0 for name in results]
         outputs = [
-            ValueInfoProto(name=name, type=given.type)
-            if given.type.tensor_type.elem_type or self._as_it_stands
+            ValueInfoProto(name=name, type=output.type)
+            if output.type.tensor_type.elem_type or self._is_general
             else helper.make_tensor_value_info(name, kind or 0, None)
-            for name, kind, given in zip(results, types, graph.output, strict=True)
+            for name, kind, output in zip(results, types, graph.output, strict=True)
         ]
-        return helper.make_graph(inside, graph.name, taken, outputs)
+        return helper.make_graph(inside, graph.name, inputs, outputs)
