@@ -121,18 +121,18 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
 
     def record(descriptor: int, source: LoadedModel) -> None:
         facts = _external_facts(source.folder, [file.location for file in source.external])
-        made = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep", Said())
+        new = Record(origin, _sha256(descriptor), facts, settings.external_data != "keep", Said())
         if not settings.overwrite:
-            if digest and not is_ours and made.sha256 != digest:
+            if digest and not is_ours and new.sha256 != digest:
                 raise _unrecorded(task.output)
-            _refuse_data_in_the_way(_beside(task), source if made.brings else None, earlier)
-        records.append(made)
+            _refuse_data_in_the_way(_beside(task), source if new.brings else None, earlier)
+        records.append(new)
 
     # Overwriting is decided in `record`, when the new output is complete.
     outcome = convert_here(task, replace(settings, overwrite=True), on_step=on_step, on_complete=record)
     if outcome.output:
-        made = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
-        write_whole(Path(task.record), json.dumps(asdict(made), indent=1, sort_keys=True) + "\n")
+        new = replace(records[0], said=Said(outcome.verified, outcome.warnings, outcome.remarks))
+        write_whole(Path(task.record), json.dumps(asdict(new), indent=1, sort_keys=True) + "\n")
     return outcome
 
 

@@ -125,7 +125,7 @@ def _set(
 def _value(value: Any, option: click.Option, folder: Path) -> Any:
     """A value as the option reads it: a table becomes pairs, and a single value of a repeatable option a list."""
     if isinstance(value, dict):
-        value = [f"{name}={given}" for name, given in value.items()]
+        value = [f"{name}={item}" for name, item in value.items()]
     several = value if isinstance(value, list) else [value]
     if folder != Path.cwd():
         several = [beside(option.type, each, folder) if isinstance(each, str) else each for each in several]

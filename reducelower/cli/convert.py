@@ -105,11 +105,7 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     names = operators or load_book(options["rules"]).reductions
     without_types = frozenset(options["without_types"])
     target = Target(
-        None,
-        frozenset(names),
-        without_types,
-        assume_nonempty=options["assume_nonempty"],
-        domains=options["domains"],
+        None, frozenset(names), without_types, assume_nonempty=options["assume_nonempty"], domains=options["domains"]
     )
     return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
 
@@ -146,10 +142,10 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     from reducelower.cli.conversion import convert_all
     from reducelower.recompose import known_operators
 
-    known = known_operators((options["rules"],))
+    raisable = known_operators((options["rules"],))
     for name in operators:
-        if name not in known:
-            raise click.UsageError(f"there is no form of {name} to look for{did_you_mean(name, known)}")
+        if name not in raisable:
+            raise click.UsageError(f"there is no form of {name} to look for{did_you_mean(name, raisable)}")
     settings = replace(settings_of(Target(), options), ir_version="keep", raised=operators)
     return convert_all("raise", models, settings, options)
 

@@ -109,11 +109,11 @@ def app(ctx: click.Context) -> None:
     from reducelower.cli.config import defaults, find_here
 
     try:
-        found = find_here()
-        if found is not None and isinstance(ctx.command, click.Group):
+        configuration = find_here()
+        if configuration is not None and isinstance(ctx.command, click.Group):
             by_name = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
             commands = {name: command for name, command in by_name.items() if command is not None}
-            ctx.default_map = defaults(*found, commands)
+            ctx.default_map = defaults(*configuration, commands)
     except SettingError:
         # Help must work, since the user may need it to correct that file.
         asks_for_help = not {"-h", "--help"}.isdisjoint(ctx.obj or ())
@@ -221,8 +221,8 @@ def _sentence(error: click.UsageError) -> str:
     if (hint := _OPTION_HINTS.get(error.option_name.replace("_", "-"))) is not None:
         return f"there is no option {error.option_name!r}; {hint}"
     options = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
-    known = [flag for option in options for flag in option.opts]
-    return f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}"
+    flags = [flag for option in options for flag in option.opts]
+    return f"there is no option {error.option_name!r}{did_you_mean(error.option_name, flags)}"
 
 
 def _place(error: click.UsageError) -> str:

@@ -116,6 +116,7 @@ class _Cuttable:
         self.nodes = [node for node in graph.node if not node.output or node.output[0] not in self._constants]
         self._yielded = {value.name for value in graph.output}
         self._reads = [read_from_outside(node) for node in self.nodes]
+        self._stored = {*self._weights, *self._sparse, *self._constants} - set(whole.inputs)
         self._values: dict[str, Any] = dict(whole.inputs)
 
     def part(self, kept: Sequence[int]) -> Case | None:
@@ -125,7 +126,7 @@ class _Cuttable:
         read_later = {name for at, names in enumerate(self._reads) if at not in inner for name in names}
         results = [name for at in kept for name in self.nodes[at].output if name in read_later or name in self._yielded]
         needed = [name for name in read if name not in produced]
-        fed = [name for name in needed if not self._is_stored(name)]
+        fed = [name for name in needed if name not in self._stored]
         values = self._computed([*fed, *results])
         if not all(isinstance(values[name], np.ndarray) for name in fed):
             return None
@@ -152,10 +153,6 @@ class _Cuttable:
             tuple(values[name] for name in outputs),
             self._whole.tag,
         )
-
-    def _is_stored(self, name: str) -> bool:
-        is_stored = name in self._weights or name in self._sparse or name in self._constants
-        return is_stored and name not in self._whole.inputs
 
     def _computed(self, names: Sequence[str]) -> Mapping[str, Any]:
         new = [name for name in dict.fromkeys(names) if name not in self._values]

@@ -47,7 +47,7 @@ def allows(allowed: Any, value: Any) -> bool | None:
 
 def holds(when: Iterable[Condition], features: CaseFeatures) -> bool:
     """Whether every condition is true of a node, except those known only at run time."""
-    return When(**{name: wanted for name, wanted in when if getattr(features, name) is not None}).matches(features)
+    return When(**{name: allowed for name, allowed in when if getattr(features, name) is not None}).matches(features)
 
 
 def cost(when: Conditions) -> int:
@@ -63,7 +63,7 @@ def is_possible(when: Conditions, operator: str, opset: int) -> bool:
         "axes": {"initializer", "constant", "dynamic", "omitted"} if "axes" in attributes else {"attribute"},
         "noop": set() if "noop_with_empty_axes" in attributes else {"0", "1"},
     }
-    return not any(wanted <= impossible[name] for name, wanted in when if name in impossible)
+    return not any(allowed <= impossible[name] for name, allowed in when if name in impossible)
 
 
 def common(nodes: Sequence[CaseFeatures], name: str) -> Any:

@@ -157,8 +157,8 @@ def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:
         return None
     pairs: list[tuple[int, int | None]] = []
     runs = groupby(enumerate(probed), key=lambda item: item[1] in opsets)
-    for wanted, run in runs:
-        if wanted:
+    for is_included, run in runs:
+        if is_included:
             places = [at for at, _ in run]
             first, last = places[0], places[-1]
             # A version between two that were probed counts as the older one.

@@ -16,7 +16,7 @@ from onnx import ModelProto
 from reducelower.conformance.bisection import Inside, Part, alone, smallest_part
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge_whole
-from reducelower.conformance.mending import TOOL_REFUSED, Change, compare, fitted
+from reducelower.conformance.mending import Change, compare, fitted
 from reducelower.conformance.narrow_facts import narrow_fact
 from reducelower.conformance.process import Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, probe
@@ -92,9 +92,7 @@ def facts_from_models(
         changes = compare(worker, probed, fitted(runtime), how, known=verdicts)
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
-            if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-                untrue_facts = [fact for fact in facts if fact.sentence in change.after.detail]
-                untrue.update((fact, change.case.name) for fact in untrue_facts)
+            untrue.update((fact, change.case.name) for fact in change.wrongly_refused_by(facts))
         for whole in _failing(changes):
             key = (whole.name, whole.model)
             if key not in parts:

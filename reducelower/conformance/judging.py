@@ -71,7 +71,7 @@ def _judge(case: Case, answer: Answer, compare: Callable[[Array, Array], Verdict
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
         return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
-    verdicts = [compare(got, wanted) for got, wanted in zip(answer.outputs, case.expected, strict=True)]
+    verdicts = [compare(actual, expected) for actual, expected in zip(answer.outputs, case.expected, strict=True)]
     return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
 
 
@@ -81,61 +81,63 @@ def tidy(text: str) -> str:
     return _TEMPORARY.sub("", _ADDRESS.sub("0x…", text))[:_LONGEST]
 
 
-def _compare(got: Array, wanted: Array, tolerance: float) -> Verdict:
-    if got.shape != wanted.shape:
-        same = got.size == wanted.size and _close(got.reshape(wanted.shape), wanted, tolerance).all()
-        values = "; the values are right" if same and wanted.size else ""
-        return Verdict("wrong", "shape", f"shape {_shape(got)}, expected {_shape(wanted)}{values}")
-    close = _close(got, wanted, tolerance)
+def _compare(actual: Array, expected: Array, tolerance: float) -> Verdict:
+    if actual.shape != expected.shape:
+        same = actual.size == expected.size and _close(actual.reshape(expected.shape), expected, tolerance).all()
+        values = "; the values are right" if same and expected.size else ""
+        return Verdict("wrong", "shape", f"shape {_shape(actual)}, expected {_shape(expected)}{values}")
+    close = _close(actual, expected, tolerance)
     if not close.all():
-        finite = np.isfinite(wanted) if wanted.dtype.kind == "f" else np.ones(wanted.shape, bool)
-        broken = ~np.isfinite(got) if got.dtype.kind == "f" else np.zeros(got.shape, bool)
+        finite = np.isfinite(expected) if expected.dtype.kind == "f" else np.ones(expected.shape, bool)
+        broken = ~np.isfinite(actual) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
         kind = "overflow" if (broken & finite).any() else "values"
-        at = tuple(int(index[0]) for index in np.nonzero(~close)) if wanted.ndim else ()
+        at = tuple(int(index[0]) for index in np.nonzero(~close)) if expected.ndim else ()
         place = f" at {list(at)}" if at else ""
-        return Verdict("wrong", kind, f"{_number(got[at])}{place}, expected {_number(wanted[at])}")
-    if got.dtype != wanted.dtype:
-        return Verdict("right", "element type", f"{element_type_of(got)}, expected {element_type_of(wanted)}")
-    if wanted.dtype == np.float64 and not np.allclose(got, wanted, rtol=_DOUBLE_TOLERANCE, atol=0, equal_nan=True):
+        return Verdict("wrong", kind, f"{_number(actual[at])}{place}, expected {_number(expected[at])}")
+    if actual.dtype != expected.dtype:
+        return Verdict("right", "element type", f"{element_type_of(actual)}, expected {element_type_of(expected)}")
+    if expected.dtype == np.float64 and not np.allclose(
+        actual, expected, rtol=_DOUBLE_TOLERANCE, atol=0, equal_nan=True
+    ):
         return Verdict("right", "precision", "the double came with the precision of float")
     return Verdict("right")
 
 
-def _compare_loosely(got: Array, wanted: Array, tolerance: float) -> Verdict:
-    if got.shape != wanted.shape:
-        return Verdict("wrong", "shape", f"shape {_shape(got)}, expected {_shape(wanted)}")
-    if wanted.dtype.kind not in "fiub" or got.dtype.kind not in "fiub":
-        return Verdict("right") if np.array_equal(got, wanted) else Verdict("wrong", "values", "other values")
-    allowed = 1.0 if wanted.dtype.itemsize == 1 and wanted.dtype.kind in "iu" else 0.0
-    if wanted.dtype.kind == "f":
-        finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
+def _compare_loosely(actual: Array, expected: Array, tolerance: float) -> Verdict:
+    if actual.shape != expected.shape:
+        return Verdict("wrong", "shape", f"shape {_shape(actual)}, expected {_shape(expected)}")
+    if expected.dtype.kind not in "fiub" or actual.dtype.kind not in "fiub":
+        return Verdict("right") if np.array_equal(actual, expected) else Verdict("wrong", "values", "other values")
+    allowed = 1.0 if expected.dtype.itemsize == 1 and expected.dtype.kind in "iu" else 0.0
+    if expected.dtype.kind == "f":
+        finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
         allowed = max(tolerance, _LOOSE_TOLERANCE) * float(finite.max(initial=1e-9))
     with np.errstate(all="ignore"):
-        far = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
-    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        far = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     far = np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))
     if not far.size or far.max() <= allowed:
         return Verdict("right")
     at = tuple(int(index) for index in np.unravel_index(int(far.argmax()), far.shape))
     place = f" at {list(at)}" if at else ""
-    return Verdict("wrong", "values", f"{_number(got[at])}{place}, expected {_number(wanted[at])}")
+    return Verdict("wrong", "values", f"{_number(actual[at])}{place}, expected {_number(expected[at])}")
 
 
-def _close(got: Array, wanted: Array, tolerance: float) -> Array:
-    if got.dtype.kind not in "fiub":
-        return np.zeros(wanted.shape, bool)
-    if wanted.dtype.kind != "f":
-        return np.asarray(got == wanted)
-    relative = max(_RELATIVE[wanted.dtype.name], tolerance)
+def _close(actual: Array, expected: Array, tolerance: float) -> Array:
+    if actual.dtype.kind not in "fiub":
+        return np.zeros(expected.shape, bool)
+    if expected.dtype.kind != "f":
+        return np.asarray(actual == expected)
+    relative = max(_RELATIVE[expected.dtype.name], tolerance)
     with np.errstate(all="ignore"):
         # No values in the suite cancel, so the error is relative to the result itself. Results near zero (the logarithm
         # of nearly one) are compared as if they were one. Tiny results are relative to their own size, to differ from
         # zero.
-        scale = np.abs(wanted.astype(np.float64))
+        scale = np.abs(expected.astype(np.float64))
         scale = np.where((scale > 1e-3) & (scale < 1), 1, scale)
-        distance = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
-        near = (distance <= relative * scale) & np.isfinite(wanted)
-        return np.asarray(near | (got == wanted) | (np.isnan(got) & np.isnan(wanted)))
+        distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+        near = (distance <= relative * scale) & np.isfinite(expected)
+        return np.asarray(near | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
 
 
 def _number(value: object) -> str:

@@ -100,14 +100,14 @@ class _Learner:
 
     def _matching(self, condition: tuple[str, object]) -> int:
         """The cases that match a condition, and right ones that may match it at run time."""
-        name, wanted = condition
-        known = [allows(wanted, getattr(case.features, name)) for case in self._cases]
-        return self._bits(flag or (flag is None and self._right >> at & 1) for at, flag in enumerate(known))
+        name, allowed = condition
+        answers = [allows(allowed, getattr(case.features, name)) for case in self._cases]
+        return self._bits(flag or (flag is None and self._right >> at & 1) for at, flag in enumerate(answers))
 
     def _at_opsets(self, when: Conditions, bits: int) -> tuple[Conditions, Opsets, int]:
         """A conjunction, the opset versions at which it is true of failures and of no right case, and the failures."""
-        known = {opset: self._verdict(when, bits & cell, cell) for opset, cell in self._cells.items()}
-        opsets = _carried(self._operator, known, lambda opset: is_possible(when, self._operator, opset))
+        verdicts = {opset: self._verdict(when, bits & cell, cell) for opset, cell in self._cells.items()}
+        opsets = _carried(self._operator, verdicts, lambda opset: is_possible(when, self._operator, opset))
         return when, opsets, bits & self._failing & sum(self._cells[opset] for opset in opsets)
 
     def _verdict(self, when: Conditions, bits: int, cell: int) -> bool | None:
@@ -148,6 +148,9 @@ def _carried(operator: str, verdicts: Mapping[int, bool | None], is_possible: Ca
 def _narrowed(when: Conditions, cases: Sequence[Case]) -> Conditions:
     """The conditions without values that none of these cases has."""
     return tuple(
-        (name, wanted & {getattr(case.features, name) for case in cases} if isinstance(wanted, frozenset) else wanted)
-        for name, wanted in when
+        (
+            name,
+            allowed & {getattr(case.features, name) for case in cases} if isinstance(allowed, frozenset) else allowed,
+        )
+        for name, allowed in when
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import load_model_from_string
@@ -66,6 +66,12 @@ class Change:
         after = TOOL_REFUSED if self.after.kind == TOOL_REFUSED else self.after.word
         return f"{self.before.word} -> {after}{', and told' if self.is_told_wrong else ''}"
 
+    def wrongly_refused_by(self, facts: Iterable[Fact]) -> list[Fact]:
+        """The facts that refuse the case although the runtime is right on it."""
+        if self.after.kind != TOOL_REFUSED or self.before.word != "right":
+            return []
+        return [fact for fact in facts if fact.sentence in self.after.detail]
+
     @property
     def is_told_wrong(self) -> bool:
         """Whether the result is wrong and the conversion said so."""
@@ -84,9 +90,9 @@ def fitted(runtime: Runtime) -> Transform:
     target = Target(runtime=runtime)
 
     def transform(model: bytes) -> Converted:
-        made = legalize(load_model_from_string(model), target)
-        plan = made.plan
-        return Converted(made.model.SerializeToString(deterministic=True), plan.sites, plan.unmended)
+        legalized = legalize(load_model_from_string(model), target)
+        plan = legalized.plan
+        return Converted(legalized.model.SerializeToString(deterministic=True), plan.sites, plan.unmended)
 
     return transform
 
@@ -106,21 +112,21 @@ def compare(
     """
     known = {} if known is None else known
     tolerance = probed.results[0].tolerance if probed.results else 0.0
-    made: dict[str, Converted] = {}
+    converted: dict[str, Converted] = {}
     refused: dict[str, Verdict] = {}
     for case in probed.cases:
         try:
-            made[case.name] = transform(case.model)
+            converted[case.name] = transform(case.model)
         except ConversionError as error:
             refused[case.name] = Verdict("refused", TOOL_REFUSED, " ".join(str(item) for item in error.refusals))
     known |= {(case.name, case.model): result for case, result in zip(probed.cases, probed.results, strict=True)}
-    after = [replace(case, model=made[case.name].model) for case in probed.cases if case.name in made]
+    after = [replace(case, model=converted[case.name].model) for case in probed.cases if case.name in converted]
     if new := [case for case in after if (case.name, case.model) not in known]:
         again = probe(worker, new, how, version=probed.version, tolerance=tolerance)
         known |= {(case.name, case.model): result for case, result in zip(new, again.results, strict=True)}
     return [
-        Change(case, result, known[case.name, made[case.name].model], made[case.name])
-        if case.name in made
+        Change(case, result, known[case.name, converted[case.name].model], converted[case.name])
+        if case.name in converted
         else Change(case, result, refused[case.name])
         for case, result in zip(probed.cases, probed.results, strict=True)
     ]
@@ -148,8 +154,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     breaking: set[tuple[Fact, str]] = set()
     dropped: set[Fact] = set()
     for change in changes:
-        if change.after.kind == TOOL_REFUSED and change.before.word == "right":
-            dropped.update(fact for fact in runtime.facts if fact.sentence in change.after.detail)
+        dropped.update(change.wrongly_refused_by(runtime.facts))
         for site in change.made.sites if change.made is not None else ():
             fact = _reason(runtime, site, change.case.features)
             if fact is not None:
@@ -186,7 +191,7 @@ def _without(fact: Fact, form: str) -> Fact:
 def _narrowed_when(fact: Fact, failing: Sequence[CaseFeatures], right: Sequence[CaseFeatures]) -> When | None:
     """The conditions of a fact, narrowed to the nodes for which a form fails, if one feature distinguishes them."""
     for name in FEATURES if right else ():
-        wanted, others = common(failing, name), [getattr(features, name) for features in right]
-        if wanted is not None and not any(allows(wanted, value) for value in others):
-            return replace(fact.when, **{name: wanted})
+        allowed, others = common(failing, name), [getattr(features, name) for features in right]
+        if allowed is not None and not any(allows(allowed, value) for value in others):
+            return replace(fact.when, **{name: allowed})
     return None

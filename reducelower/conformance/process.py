@@ -169,11 +169,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         # Its output may be closed some time before it ends.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1.0)
-        status, said = process.poll(), self._last_error()
+        status, last_error = process.poll(), self._last_error()
         self._end()
         if late.is_set():
             return Answer("hang", text=f"no answer within {seconds:g} s")
-        return Answer("crash", text=": ".join(filter(None, (status_text(status), said))))
+        return Answer("crash", text=": ".join(filter(None, (status_text(status), last_error))))
 
     def _last_error(self) -> str:
         """The last line that the process printed."""

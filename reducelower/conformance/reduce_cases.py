@@ -186,16 +186,7 @@ def _case(operator: str, opset: int, data: Array, form: _Form, tag: str = "") ->
     sizes = ",".join(map(str, data.shape))
     name = f"{element_type_of(data)}[{sizes}] {form}{f' {tag}' if tag else ''}"
     ranks = [expected.ndim] if form.axes == "dynamic" else None
-    return make_case(
-        name,
-        nodes,
-        opset,
-        inputs,
-        [expected],
-        initializers=initializers,
-        output_ranks=ranks,
-        tag=tag,
-    )
+    return make_case(name, nodes, opset, inputs, [expected], initializers=initializers, output_ranks=ranks, tag=tag)
 
 
 def _brief(forms: list[_Form]) -> list[_Form]:

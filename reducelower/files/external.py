@@ -25,15 +25,7 @@ _WITHOUT_TENSORS = frozenset(
     getattr(AttributeProto, name) for name in ("FLOAT", "FLOATS", "INT", "INTS", "STRING", "STRINGS")
 )
 
-__all__ = [
-    "DataFolder",
-    "ExternalFile",
-    "all_tensors",
-    "bytes_of",
-    "external_files",
-    "external_tensors",
-    "locations",
-]
+__all__ = ["DataFolder", "ExternalFile", "all_tensors", "bytes_of", "external_files", "external_tensors", "locations"]
 
 
 @dataclass(frozen=True)
@@ -148,12 +140,12 @@ def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...
     Raises:
         UnreadableModelError: a location is absolute or leaves the folder.
     """
-    found: dict[str, None] = {}
+    checked: dict[str, None] = {}
     for tensor in external_tensors(model):
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
         _check_location(location, _message_start(f"{os.fspath(path)}: ", tensor, location))
-        found[location] = None
-    return tuple(found)
+        checked[location] = None
+    return tuple(checked)
 
 
 def _message_start(source: str, tensor: TensorProto, location: str) -> str:

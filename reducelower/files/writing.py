@@ -25,11 +25,7 @@ __all__ = ["is_there", "resolve_destination", "write_model"]
 
 
 def resolve_destination(
-    destination: str | os.PathLike[str],
-    *,
-    source: LoadedModel,
-    overwrite: bool = False,
-    in_place: bool = False,
+    destination: str | os.PathLike[str], *, source: LoadedModel, overwrite: bool = False, in_place: bool = False
 ) -> Path:
     """Resolve the path of an output, following links, and check that it may be written. The folder need not exist.
 

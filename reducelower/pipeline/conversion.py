@@ -100,19 +100,19 @@ def _convert(
     if defect:
         return refused(task.source, defect + ("" if settings.repair else what_would_help(source)))
     on_step("rewrite", 0, 0)
-    made, plan = legalized_and_raised(source, settings)
+    converted, plan = legalized_and_raised(source, settings)
     on_step("check", 0, 0)
     # Without a target, the result may keep operators that runtimes run although the checker refuses them.
     check_result = what_is_wrong_with_source if settings.target == Target() else what_is_wrong
-    if defect := check_result(made, external=external, full=True):
+    if defect := check_result(converted, external=external, full=True):
         from reducelower.legalization.whole.stated_types import drop_stale
 
         mended = drop_stale(source.model)
         if mended.done:
             # Runtimes ignore the stated types of inner values, so the model runs as it is.
             source, notes = repaired(source, mended, notes)
-            made, plan = legalized_and_raised(source, settings)
-            defect = check_result(made, external=external, full=True)
+            converted, plan = legalized_and_raised(source, settings)
+            defect = check_result(converted, external=external, full=True)
     if defect:
         return _invalid_result(task, settings, source, defect)
     plan = replace(plan, notes=(*notes, *plan.notes), task=_task_of(settings))
@@ -123,13 +123,13 @@ def _convert(
         from reducelower.pipeline.verifying import verify_models
 
         verification = verify_models(
-            source, made, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
+            source, converted, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
         )
     else:
-        plan = _with_losses(plan, source, made)
+        plan = _with_losses(plan, source, converted)
     # The steps of the proof hold models, which should be freed now.
     outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
-    outcome = with_details(outcome, settings, source, made)
+    outcome = with_details(outcome, settings, source, converted)
     if verification is not None and _stops(verification, strict=settings.strict):
         summary = _SUMMARIES[verification.verdict]
         reason = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
@@ -140,11 +140,7 @@ def _convert(
         return replace(outcome, output=task.output)
     on_step("write", 0, 0)
     written = write_model(
-        made,
-        task.output,
-        external_data=settings.external_data,
-        on_complete=on_complete,
-        **write_options,
+        converted, task.output, external_data=settings.external_data, on_complete=on_complete, **write_options
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))

@@ -18,12 +18,12 @@ __all__ = ["for_model"]
 
 def for_model(settings: Settings, document: Document) -> Settings:
     """The settings, without entries of a configuration file for names that the model lacks."""
-    kept: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for field in settings.optional & _NAMES.keys():
         entries: Mapping[str, Any] = getattr(settings, field) or {}
         names = _NAMES[field](document.message) if entries else ()
-        kept[field] = {name: value for name, value in entries.items() if name in names}
-    return replace(settings, **kept)
+        changes[field] = {name: value for name, value in entries.items() if name in names}
+    return replace(settings, **changes)
 
 
 def _symbols(model: ModelProto) -> Collection[str]:

@@ -33,11 +33,11 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     """A legal model, raised as far as it stays legal; notes name operators that the runtime would get wrong."""
     from reducelower.recompose import known_operators
 
-    wanted = set(settings.raised or known_operators(_books(settings))) - target.without
+    operators = set(settings.raised or known_operators(_books(settings))) - target.without
     # Legalizing may have removed values that settings declare.
     settings = replace(settings, optional=settings.optional | {"element_types", "ranks"})
     settings = for_model(settings, document)
-    raised, plan = _raised(document, settings, sorted(wanted))
+    raised, plan = _raised(document, settings, sorted(operators))
     # Without an operator, parts of its form may match others; only operators of the first attempt are reported.
     notes, not_raised = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
@@ -49,7 +49,7 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
         if not unfit:
             break
         not_raised |= unfit
-        raised, plan = _raised(document, settings, sorted(wanted - not_raised.keys()))
+        raised, plan = _raised(document, settings, sorted(operators - not_raised.keys()))
     notes += [f"{name} was not raised: {why}" for name, why in sorted(not_raised.items())]
     return raised, replace(plan, notes=tuple(notes))
 
@@ -63,5 +63,5 @@ def _books(settings: Settings) -> tuple[Book, ...]:
 def _raised(document: Document, settings: Settings, operators: Collection[str] | None) -> tuple[Document, Plan]:
     from reducelower.recompose import raise_with_plan
 
-    made = raise_with_plan(document.message, settings, ops=operators, rules=_books(settings))
-    return Document.of_message(made.model), made.plan
+    outcome = raise_with_plan(document.message, settings, ops=operators, rules=_books(settings))
+    return Document.of_message(outcome.model), outcome.plan

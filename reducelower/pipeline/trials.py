@@ -86,20 +86,22 @@ def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[tup
     model = _together([_of_type(form, kind, element_type, rule) for kind, form in forms], rule)
     lacking = {element_type_name(each) for each in rule.claim.without}
     try:
-        made = legalize(model, Target(without={rule.function.name}, without_types=lacking), rules=book)
+        legalized = legalize(model, Target(without={rule.function.name}, without_types=lacking), rules=book)
     except (ConversionError, RuleError) as error:
         trial.outcome, trial.wrong = f"wrong: {error}", [str(error)]
         return trial
-    sites = verify(model, made.model, plan=made.plan).sites
+    sites = verify(model, legalized.model, plan=legalized.plan).sites
     trial.wrong = [f"{site.signature}: {site.reason}" for site in sites if not site.ok]
-    seen = [site for site in sites if site.status != "not run"]
-    if not seen:
-        trial.outcome = f"not tried: {sites[0].reason if sites else 'nothing is left of it'}"
+    run_sites = [site for site in sites if site.status != "not run"]
+    if not run_sites:
+        trial.outcome = f"not tried: {sites[0].reason if sites else 'nothing is not_run of it'}"
         return trial
-    said = "right" if any(site.max_ulp or site.status != "equal" for site in seen) else "exact"
-    said = f"wrong in {len(trial.wrong)} of {len(seen)} forms" if trial.wrong else said
-    left = f", {len(sites) - len(seen)} not run" if len(seen) < len(sites) else ""
-    trial.outcome = f"{said}, {len(seen)} forms on {sum(site.cases for site in seen)} sets of values{left}"
+    result = "right" if any(site.max_ulp or site.status != "equal" for site in run_sites) else "exact"
+    result = f"wrong in {len(trial.wrong)} of {len(run_sites)} forms" if trial.wrong else result
+    not_run = f", {len(sites) - len(run_sites)} not run" if len(run_sites) < len(sites) else ""
+    trial.outcome = (
+        f"{result}, {len(run_sites)} forms on {sum(site.cases for site in run_sites)} sets of values{not_run}"
+    )
     return trial
 
 
@@ -111,8 +113,8 @@ def _forms(op_type: str, opset: int) -> list[tuple[int, ModelProto]]:
     """
     cases: Iterator[tuple[ModelProto, Mapping[str, Any]]]
     if op_type in REDUCTIONS:
-        made = reduce_cases(op_type, opset, "brief")
-        cases = ((ModelProto.FromString(case.model), case.inputs) for case in made if not case.tag)
+        suite_cases = reduce_cases(op_type, opset, "brief")
+        cases = ((ModelProto.FromString(case.model), case.inputs) for case in suite_cases if not case.tag)
     else:
         cases = ((model, feeds) for _, model, feeds in cases_of(op_type))
     forms: dict[object, tuple[int, ModelProto]] = {}
@@ -159,15 +161,15 @@ def _of_type(model: ModelProto, kind: int, element_type: int, rule: Rule) -> Mod
 
 def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
     """One model with the nodes of all forms."""
-    made = helper.make_graph([], "forms", [], [])
+    combined = helper.make_graph([], "forms", [], [])
     for at, form in enumerate(forms):
         graph = compose.add_prefix(form, f"{at}/").graph
         graph.node[0].name = f"form {at}"
-        made.MergeFrom(
+        combined.MergeFrom(
             GraphProto(node=graph.node, input=graph.input, output=graph.output, initializer=graph.initializer)
         )
     newest = max(rule.opset, *map(opset_of, forms))
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", newest)], ir_version=_IR_VERSION)
+    return helper.make_model(combined, opset_imports=[helper.make_opsetid("", newest)], ir_version=_IR_VERSION)
 
 
 def try_boundaries(
@@ -228,15 +230,14 @@ def _converted(book: RuleBook, source: ModelProto, goal: int, *, is_shipped: boo
 
 def _in_words(counts: Counter[str], wrong: int) -> str:
     taken, others = counts["taken"], counts["passed by"]
-    text = f"right in {taken} conversions by a rule, {others} others"
-    if not taken:
-        text = (
-            f"not tried: no case of onnx took a rule, {others} others"
-            if others
-            else "not tried: onnx has no case of it"
-        )
     if wrong:
         text = f"wrong in {wrong} of {taken + others + wrong} conversions"
+    elif taken:
+        text = f"right in {taken} conversions by a rule, {others} others"
+    elif others:
+        text = f"not tried: no case of onnx took a rule, {others} others"
+    else:
+        text = "not tried: onnx has no case of it"
     return f"{text}, {counts['refused']} refused" if counts["refused"] else text
 
 

@@ -128,12 +128,12 @@ class _Covered:
 def _on_runtime(model: Document, covered: _Covered, name: str) -> OnRuntime:
     runtime = load_runtime(name)
     versions = shipped_versions(name) if name in shipped_names() else (runtime.version,)
-    known: dict[object, OnVersion] = {}  # many versions have the same facts
+    results: dict[object, OnVersion] = {}  # many versions have the same facts
 
     def on(each: Runtime) -> OnVersion:
         key = (each.facts, each.reads, each.prefer, each.ir_version, each.ml)
-        known[key] = known.get(key) or _on_version(model, covered, each)
-        return known[key]
+        results[key] = results.get(key) or _on_version(model, covered, each)
+        return results[key]
 
     words = {each: on(load_runtime(f"{name}@{each}") if len(versions) > 1 else runtime).word for each in versions}
     newest = replace(on(runtime), version=runtime.version, note=runtime.note)
@@ -191,12 +191,12 @@ def _faults(document: Document, plan: Plan, runtime: Runtime) -> list[Fault]:
     for refusal in plan.refusals:
         says = next((sentence for sentence in by_sentence if sentence in refusal.reason), refusal.reason)
         places.setdefault(says, []).append((refusal.operator, refusal.node))
-    for said in plan.unmended:
-        says = next((sentence for sentence in by_sentence if sentence in said), "")
+    for problem in plan.unmended:
+        says = next((sentence for sentence in by_sentence if sentence in problem), "")
         if not says:
             continue
         fact = by_sentence[says]
-        operator_name = said.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
+        operator_name = problem.partition(f": {says}")[0].rpartition(": ")[2] if fact.outcome == "elsewhere" else ""
         if operator_name and operator_name not in document.operators:
             continue  # it is about the form that replaces a node
         operators = [operator_name] if operator_name else sorted(filter(fact.is_about, document.operators))

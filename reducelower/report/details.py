@@ -63,12 +63,12 @@ def describe_models(before: ModelProto, after: ModelProto, plan: Plan, verificat
 
 
 def describe_difference(
-    before: ModelProto, after: ModelProto, found: Difference, verification: Verification | None = None
+    before: ModelProto, after: ModelProto, comparison: Difference, verification: Verification | None = None
 ) -> Details:
     """Collect the details of a comparison: each distinct change once, with the result of running it."""
     changes = []
     findings = {place: item for item in (verification.sites if verification else ()) for place in item.nodes}
-    for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
+    for number, (change, region) in enumerate(zip(comparison.changes, comparison.regions, strict=True), 1):
         sides = region_fragments(region) if any(region.nodes) and number <= _MOST_SIDES else None
         kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
         title = " → ".join(dict.fromkeys(", ".join(kind) or "nothing" for kind in kinds)) if any(kinds) else "Output"
@@ -79,7 +79,7 @@ def describe_difference(
             DistinctRewrite(number, title, change.kind, details, graph, node, len(change.nodes), sides, finding)
         )
     sizes = before.ByteSize(), after.ByteSize()
-    return Details(tuple(changes), found.operators, sizes)
+    return Details(tuple(changes), comparison.operators, sizes)
 
 
 def _rewrites(

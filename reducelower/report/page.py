@@ -185,11 +185,7 @@ def _is_wrong(item: DistinctRewrite) -> bool:
 def html(result: object) -> str:
     """A plan or a verification as HTML to embed in another page, light or dark."""
     return _rendered(
-        "notebook.html",
-        style=_shipped("notebook.css"),
-        kind=_KINDS[type(result)],
-        result=result,
-        alike=alike,
+        "notebook.html", style=_shipped("notebook.css"), kind=_KINDS[type(result)], result=result, alike=alike
     )
 
 

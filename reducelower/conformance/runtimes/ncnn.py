@@ -36,9 +36,9 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
             for at, value in enumerate(graph.input):
                 extractor.input(f"in{at}", ncnn.Mat(inputs[value.name], batch_index=_WITH_BATCH).clone())
             for at in range(len(graph.output)):
-                status, found = extractor.extract(f"out{at}")
+                status, output = extractor.extract(f"out{at}")
                 _succeeds(status, "extract")
-                results.append(np.array(found.numpy(batch_index=_WITH_BATCH)))
+                results.append(np.array(output.numpy(batch_index=_WITH_BATCH)))
     return results
 
 

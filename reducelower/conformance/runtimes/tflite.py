@@ -36,5 +36,5 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     # Only the signature has the model's own names.
     runner = interpreter.get_signature_runner()
     kinds = {name: detail["dtype"] for name, detail in runner.get_input_details().items()}
-    found = runner(**{name: value.astype(kinds[name]) for name, value in inputs.items()})
-    return [np.array(found[value.name]) for value in graph.output]
+    outputs = runner(**{name: value.astype(kinds[name]) for name, value in inputs.items()})
+    return [np.array(outputs[value.name]) for value in graph.output]
