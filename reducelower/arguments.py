@@ -61,11 +61,9 @@ def name_set(name: str, value: Any) -> frozenset[str]:
         TypeError: it is a single string, which would be read as a collection of letters, or an item is not a string.
     """
     _names(name, value)
-    names = frozenset(value)
-    for item in names:
-        if not isinstance(item, str):
-            raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
-    return names
+    names = tuple(value)  # now the items of an iterator can be checked
+    _names(name, names)
+    return frozenset(names)
 
 
 def domain_versions(value: Any) -> frozenset[tuple[str, int]]:
@@ -131,18 +129,11 @@ def _runtimes(name: str, value: Any) -> None:
         raise ValueError(f"{name} must name a runtime, such as ['onnxruntime']")
 
 
-def _budget(name: str, value: Any) -> None:
+def _limit(name: str, value: Any, unit: str, least: str, is_allowed: Callable[[float], bool]) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise TypeError(f"{name} must be a number of seconds, not {said(value)}")
-    if value is not None and not float(value) >= 0:  # nan is none
-        raise ValueError(f"{name} must be a number of seconds from 0 on, or None for no limit, not {value}")
-
-
-def _memory(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise TypeError(f"{name} must be a number of GB, not {said(value)}")
-    if value is not None and not float(value) > 0:  # nan is none
-        raise ValueError(f"{name} must be a number of GB above 0, or None for no limit, not {value}")
+        raise TypeError(f"{name} must be a number of {unit}, not {said(value)}")
+    if value is not None and not is_allowed(float(value)):
+        raise ValueError(f"{name} must be a number of {unit} {least}, or None for no limit, not {value}")
 
 
 def _tolerances(name: str, value: Any) -> None:
@@ -257,8 +248,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "set_sizes": _sizes,
     "runtimes": _runtimes,
     "tolerances": _tolerances,
-    "budget": _budget,
-    "memory": _memory,
+    "budget": lambda name, value: _limit(name, value, "seconds", "from 0 on", lambda seconds: seconds >= 0),
+    "memory": lambda name, value: _limit(name, value, "GB", "above 0", lambda size: size > 0),
     "expected": _expected,
     "seed": _seed,
     "provider": _provider,
