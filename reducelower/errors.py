@@ -30,7 +30,7 @@ class Refusal:
         graph: graph path of the node, such as ``graph/If_3.then_branch``.
         node: name of the node; ``ReduceSum#4`` (operator and position) if it has no name; empty for the model itself.
         operator: operator type, with its domain in front if that is not the default domain; empty for the model itself.
-        reason: what is in the way, as the end of a sentence.
+        reason: the obstacle, as the end of a sentence.
         hint: what the user can do about it; may be empty.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from reducelower.errors import ConversionError, UnreadableError, sentences
@@ -37,15 +36,7 @@ def wants_trace() -> bool:
     return os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0")
 
 
-def _trace() -> Iterable[str]:
-    if not wants_trace():
-        return ()
-    import traceback
-
-    return traceback.format_exc().splitlines()
-
-
-def _nameless() -> str:
+def _without_file_name() -> str:
     """The subject of a system error without a file name."""
     try:
         Path.cwd()
@@ -71,9 +62,14 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
     if isinstance(error, RecursionError):
         return (f"{place}it nests subgraphs or functions deeper than can be followed",), REFUSED
     if isinstance(error, OSError) and error.strerror:
-        file = str(error.filename or _nameless())
+        file = str(error.filename or _without_file_name())
         return (f"{'' if file == source else place}{file}: {error.strerror}",), BAD_USAGE
     kind = type(error).__name__
     cause = f"{kind}: {error}" if str(error) else kind
     text = f"{place}reducelower itself failed ({cause}); please report this together with the model; "
-    return (f"{text}REDUCELOWER_DEBUG=1 shows where", *_trace()), FAULT
+    lines = [f"{text}REDUCELOWER_DEBUG=1 shows where"]
+    if wants_trace():
+        import traceback
+
+        lines += traceback.format_exc().splitlines()
+    return tuple(lines), FAULT

@@ -37,7 +37,7 @@ Look = Callable[[ModelProto, Case], Inside]
 
 @dataclass(frozen=True)
 class FromModels:
-    """What was found.
+    """The facts and failures that real models showed.
 
     Attributes:
         runtime: with the added facts, and without the untrue ones.

@@ -92,8 +92,7 @@ def _compare(actual: Array, expected: Array, tolerance: float) -> Verdict:
         broken = ~np.isfinite(actual) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
         kind = "overflow" if (broken & finite).any() else "values"
         at = tuple(int(index[0]) for index in np.nonzero(~close)) if expected.ndim else ()
-        place = f" at {list(at)}" if at else ""
-        return Verdict("wrong", kind, f"{_number(actual[at])}{place}, expected {_number(expected[at])}")
+        return _wrong_value(kind, actual, expected, at)
     if actual.dtype != expected.dtype:
         return Verdict("right", "element type", f"{element_type_of(actual)}, expected {element_type_of(expected)}")
     if expected.dtype == np.float64 and not np.allclose(
@@ -119,8 +118,12 @@ def _compare_loosely(actual: Array, expected: Array, tolerance: float) -> Verdic
     if not far.size or far.max() <= allowed:
         return Verdict("right")
     at = tuple(int(index) for index in np.unravel_index(int(far.argmax()), far.shape))
+    return _wrong_value("values", actual, expected, at)
+
+
+def _wrong_value(kind: str, actual: Array, expected: Array, at: tuple[int, ...]) -> Verdict:
     place = f" at {list(at)}" if at else ""
-    return Verdict("wrong", "values", f"{_number(actual[at])}{place}, expected {_number(expected[at])}")
+    return Verdict("wrong", kind, f"{_number(actual[at])}{place}, expected {_number(expected[at])}")
 
 
 def _close(actual: Array, expected: Array, tolerance: float) -> Array:

@@ -64,7 +64,7 @@ class Change:
     def step(self) -> str:
         """Both verdicts."""
         after = TOOL_REFUSED if self.after.kind == TOOL_REFUSED else self.after.word
-        return f"{self.before.word} -> {after}{', and told' if self.is_told_wrong else ''}"
+        return f"{self.before.word} -> {after}{', and told' if self.is_reported_wrong else ''}"
 
     def wrongly_refused_by(self, facts: Iterable[Fact]) -> list[Fact]:
         """The facts that refuse the case although the runtime is right on it."""
@@ -73,7 +73,7 @@ class Change:
         return [fact for fact in facts if fact.sentence in self.after.detail]
 
     @property
-    def is_told_wrong(self) -> bool:
+    def is_reported_wrong(self) -> bool:
         """Whether the result is wrong and the conversion said so."""
         return self.made is not None and bool(self.made.unmended) and self.after.word == "wrong"
 
@@ -82,7 +82,7 @@ class Change:
         """Whether this is a fault of the conversion: right before and not after, or wrong without a reason given."""
         if self.before.word == "right":
             return self.after.word != "right"
-        return self.after.word != "right" and self.after.kind != TOOL_REFUSED and not self.is_told_wrong
+        return self.after.word != "right" and self.after.kind != TOOL_REFUSED and not self.is_reported_wrong
 
 
 def fitted(runtime: Runtime) -> Transform:

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 
 from reducelower.conformance.conditions import Conditions
 from reducelower.conformance.results import Result
+from reducelower.lines import enumerated
 from reducelower.runtimes.facts import When
 
-__all__ = ["listed", "overflow_sentence", "sentence"]
+__all__ = ["overflow_sentence", "sentence"]
 
 _LONGEST = 120
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words as a list in a sentence."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 _WRONG = {
@@ -32,7 +28,7 @@ _REFUSED = {"error": "are refused", "crash": "crash it", "hang": "do not end"}
 def sentence(operators: Sequence[str], when: Conditions, results: Sequence[Result]) -> str:
     """A sentence for a fact: what goes wrong with operators under conditions, according to these results."""
     conditions = ", ".join(When(**dict(when)).described())
-    subject = f"{listed(operators)} ({conditions})" if conditions else listed(operators)
+    subject = f"{_listed(operators)} ({conditions})" if conditions else _listed(operators)
     kinds = {result.kind for result in results}
     if results[0].word == "wrong":
         verb = _WRONG[kinds.pop()] if len(kinds) == 1 else "come out wrong"
@@ -48,7 +44,11 @@ def sentence(operators: Sequence[str], when: Conditions, results: Sequence[Resul
 def overflow_sentence(operators: Sequence[str], types: Sequence[str]) -> str:
     """A sentence for a fact about very large or very small values."""
     verb = "overflows or underflows" if len(operators) == 1 else "overflow or underflow"
-    return f"{listed(operators)} on {listed(types)} {verb} where the result is finite."
+    return f"{_listed(operators)} on {_listed(types)} {verb} where the result is finite."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return enumerated(words, len(words))
 
 
 def _number(subject: str, operators: Sequence[str], verb: str) -> str:

@@ -147,7 +147,7 @@ def _convert(
 
 
 def _task_of(settings: Settings) -> PlanTask:
-    """The task of a command: raise and repair only count as such if nothing else was asked for."""
+    """The task of a command: "raise" or "repair" only if nothing else was requested."""
     if settings.target != Target() or settings.inline:
         return "do"
     return "raise" if settings.raised is not None else "repair" if settings.repair else "do"

@@ -1,4 +1,4 @@
-"""Legalize a model and, if asked, raise what it spells out into operators."""
+"""Legalize a model and, if requested, raise primitive forms into the operators that they spell out."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def repaired(source: LoadedModel, mended: Repaired, notes: tuple[str, ...] = ())
 
 
 def what_would_help(source: LoadedModel) -> str:
-    """What --repair would do to an invalid model, if that would make it valid."""
+    """A sentence about what --repair would do to an invalid model; empty if that would not make it valid."""
     from reducelower.legalization.repair import repair
 
     mended = repair(source.model)

@@ -23,19 +23,13 @@ _MARKUP = re.compile(r"[\\`*{}\[\]<#&!|~@$^]|:(?=\S)|(?<!\w)_|_(?!\w)|^[-+](?= )
 
 def render(report: Report) -> str:
     """The report as Markdown text."""
-    passed = sum(model.passed for model in report.models)
-    total = len(report.models)
-    mark = "✅" if report.passed else "❌"
-    if total == 1:
-        (only,) = report.models
-        head = f"## {mark} {_code(only.source)}: {_text(only.sentence or only.verdict)}"
-    else:
-        head = f"## {mark} reducelower {report.command}: {passed} of {total} models pass"
-    parts = [head]
-    if total > 1:
+    mark, is_single = "✅" if report.passed else "❌", len(report.models) == 1
+    subject = _code(report.models[0].source) if is_single else f"reducelower {report.command}"
+    parts = [f"## {mark} {subject}: {_text(report.headline)}"]
+    if not is_single:
         rows = [(_code(model.source), model.verdict, _text(model.sentence)) for model in _worst_first(report.models)]
         parts.append(_table(("model", "verdict", ""), rows))
-    parts += [section for model in _worst_first(report.models) if (section := _section(model, alone=total == 1))]
+    parts += [section for model in _worst_first(report.models) if (section := _section(model, alone=is_single))]
     return _cut(parts)
 
 

@@ -54,7 +54,6 @@ def render(report: Report) -> str:
         sections=list(_sections(report)),
         marks=_MARKS,
         tone=tone,
-        headline=_headline(report),
         title=_title(report, tone),
         warnings=_warnings(report),
         alike=alike,
@@ -129,13 +128,6 @@ def _unchecked(report: Report, model: Outcome) -> str:
     if model.verification is None:
         return "not verified"
     return "unchanged" if model.verification.equivalent else ""
-
-
-def _headline(report: Report) -> str:
-    if len(report.models) == 1:
-        return report.models[0].sentence or report.models[0].verdict
-    passed = sum(model.passed for model in report.models)
-    return f"{passed} of {len(report.models)} models pass"
 
 
 def _warnings(report: Report) -> list[str]:

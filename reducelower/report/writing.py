@@ -37,6 +37,13 @@ class Report:
         return all(model.passed for model in self.models)
 
     @property
+    def headline(self) -> str:
+        """The result for a single model, or the number of models that passed."""
+        if len(self.models) == 1:
+            return self.models[0].sentence or self.models[0].verdict
+        return f"{sum(model.passed for model in self.models)} of {len(self.models)} models pass"
+
+    @property
     def verdicts(self) -> Mapping[Verdict, int]:
         """The number of models with each verdict."""
         return Counter(model.verdict for model in self.models)

@@ -107,7 +107,7 @@ def summary(changes: Sequence[Change], runtime: str, target: str, today: str, su
         "of": suite_size,
         "before": [before["right"], before["wrong"], before["refused"]],
         "after": [after["right"], after["wrong"], after["refused"], after[TOOL_REFUSED]],
-        "told": sum(change.is_told_wrong for change in changes),
+        "told": sum(change.is_reported_wrong for change in changes),
         "worse": sum(change.before.word == "right" and change.after.word != "right" for change in changes),
     }
 

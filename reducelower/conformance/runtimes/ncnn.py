@@ -11,7 +11,7 @@ PACKAGE = "ncnn"
 MODULES = ("ncnn", "pnnx")
 
 _WITH_BATCH = 233
-"""What tells ncnn's Python binding to keep the first dimension, as the code that pnnx generates does."""
+"""The value with which ncnn's Python binding keeps the first dimension, as in code that pnnx generates."""
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:

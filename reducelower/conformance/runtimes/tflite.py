@@ -1,6 +1,6 @@
 """TensorFlow Lite: converted by onnx2tf, inputs in their own layout, and run by the LiteRT interpreter in float32.
 
-What is float16 in the model is float in the file that is run, and so are the inputs that it is fed.
+The converted file has float instead of float16, so float16 inputs are cast to float.
 """
 
 from __future__ import annotations
