@@ -57,7 +57,6 @@ def run_all(
     Args:
         work: does a job and does not raise. The function, jobs and results must be picklable for an executor or for
             spawned processes.
-        jobs: the jobs.
         processes: the number of local processes.
         crashed: returns the result for a job that killed its process, from the job and a description.
         again: used to retry a job that killed its process; `work` by default.

@@ -118,13 +118,13 @@ class _Crew:
     def _start(self, work: Callable[..., Any], jobs: Sequence[Any], context: Any) -> None:
         ours, theirs = context.Pipe()
         inherited = [*self._workers, ours] if self._forks else []
-        stderr = os.memfd_create("stderr") if self._forks else -1
+        errors = os.memfd_create("stderr") if self._forks else -1
         process = context.Process(
-            target=_serve, args=(work, jobs, theirs, inherited, stderr, self._on_step is not None)
+            target=_serve, args=(work, jobs, theirs, inherited, errors, self._on_step is not None)
         )
         process.start()
         theirs.close()
-        self._workers[ours] = process, stderr
+        self._workers[ours] = process, errors
 
     def results(self, remaining: deque[int]) -> Iterator[tuple[int, Any]]:
         """Results with the indices of their jobs, when ready; takes jobs from `remaining` until a process dies."""
@@ -195,16 +195,14 @@ def _ending(status: int, stderr: str) -> str:
     from reducelower.conformance.process import status_text
 
     message = next((line.strip() for line in reversed(stderr.split("\n")) if line.strip()), "")
-    ending = f"{status_text(status)} ({message[:_LONGEST_MESSAGE]})" if message else status_text(status)
+    end = f"{status_text(status)} ({message[:_LONGEST_MESSAGE]})" if message else status_text(status)
     if status == -getattr(signal, "SIGKILL", 0):
-        ending += ", as the system does when memory runs out"
-    return (
-        f"the process that worked on it died twice, alone the second time: {ending}; please report this with the model"
-    )
+        end += ", as the system does when memory runs out"
+    return f"the process that worked on it died twice, alone the second time: {end}; please report this with the model"
 
 
 def _serve(
-    work: Callable[..., Any], jobs: Sequence[Any], pipe: Any, inherited: Sequence[Any], stderr: int, reports_steps: bool
+    work: Callable[..., Any], jobs: Sequence[Any], pipe: Any, inherited: Sequence[Any], stderr: int, with_steps: bool
 ) -> None:
     """The main function of a worker process; the parent handles interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -216,7 +214,7 @@ def _serve(
         other.close()
     if stderr >= 0:
         os.dup2(stderr, 2)  # the error message of native code that ends the process
-    if reports_steps:
+    if with_steps:
         work = partial(work, on_step=lambda *step: pipe.send((None, step)))
     with contextlib.suppress(EOFError, OSError):  # the parent is gone
         pipe.send((None, ()))

@@ -68,7 +68,7 @@ def _read(path: Path) -> Mapping[str, Any] | None:
 
 
 def defaults(
-    path: Path, content: Mapping[str, Any], commands: Mapping[str, click.Command]
+    path: Path, options: Mapping[str, Any], commands: Mapping[str, click.Command]
 ) -> dict[str, dict[str, Any]]:
     """The defaults from a configuration: for each command, values by parameter name.
 
@@ -79,7 +79,7 @@ def defaults(
         SettingError: an option does not exist, cannot be set by a file, or has the wrong kind of value.
     """
     by_command: dict[str, dict[str, Any]] = {name: {} for name in commands}
-    for key, value in content.items():
+    for key, value in options.items():
         if key in commands and isinstance(value, dict):
             for inner, its_value in value.items():
                 _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, by_command)

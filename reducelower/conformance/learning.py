@@ -148,9 +148,6 @@ def _carried(operator: str, verdicts: Mapping[int, bool | None], is_possible: Ca
 def _narrowed(when: Conditions, cases: Sequence[Case]) -> Conditions:
     """The conditions without values that none of these cases has."""
     return tuple(
-        (
-            name,
-            allowed & {getattr(case.features, name) for case in cases} if isinstance(allowed, frozenset) else allowed,
-        )
-        for name, allowed in when
+        (name, values & {getattr(case.features, name) for case in cases} if isinstance(values, frozenset) else values)
+        for name, values in when
     )

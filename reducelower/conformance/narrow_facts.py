@@ -68,13 +68,11 @@ def narrow_fact(failing: Sequence[Part], right: Sequence[Part], evidence: Eviden
 
 def _for_sentence(when: Mapping[str, Any], first: CaseFeatures) -> Conditions:
     """The conditions for a sentence: without defaults, and without an output type that equals the input type."""
-    conditions = dict(when)
-    if conditions.get("output_types") == conditions.get("element_types"):
-        conditions.pop("output_types", None)
-    conditions["attributes"] = [
-        text for text in when.get("attributes", ()) if text.partition("=")[0] in first.attributes
-    ]
-    return tuple((name, frozenset(conditions[name])) for name in _IN_SENTENCE if conditions.get(name))
+    parts = dict(when)
+    if parts.get("output_types") == parts.get("element_types"):
+        parts.pop("output_types", None)
+    parts["attributes"] = [text for text in when.get("attributes", ()) if text.partition("=")[0] in first.attributes]
+    return tuple((name, frozenset(parts[name])) for name in _IN_SENTENCE if parts.get(name))
 
 
 def _reads_first(part: Part) -> bool:

@@ -78,7 +78,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     process group ends, including everything that the runtime started.
 
     Attributes:
-        name: that of the runtime.
         version: the runtime's version, once it has started.
         tolerance: what its adapter asks for, once it has started; see `judging.judge`.
     """

@@ -32,14 +32,7 @@ class How:
 
 @dataclass(frozen=True)
 class Probed:
-    """A probed runtime.
-
-    Attributes:
-        runtime: its name.
-        version: its version; empty if unknown.
-        cases: the cases.
-        results: one for each case, in their order.
-    """
+    """A probed runtime, with the result of each case in order; the version is empty if unknown."""
 
     runtime: str
     version: str
@@ -61,12 +54,7 @@ def probe(
 ) -> Probed:
     """Run every case on a runtime.
 
-    Args:
-        worker: runs the runtime.
-        cases: the cases.
-        how: what to do with the answers.
-        version: the version of a runtime that does not report it.
-        tolerance: see `judge`; None for what the runtime's adapter asks for.
+    `version` is for a runtime that does not report its own. For `tolerance` see `judge`; the default is the adapter's.
 
     Raises:
         UnusableError: the runtime cannot be run at all.

@@ -13,12 +13,7 @@ __all__ = ["fact_lines", "target_text"]
 
 
 def target_text(runtime: Runtime, remarks: Sequence[str] = ()) -> str:
-    """The text of a target file.
-
-    Args:
-        runtime: what to write.
-        remarks: comments for the top of the file.
-    """
+    """The text of a target file, with remarks as comments at the top."""
     lines = [*(f"# {remark}" for remark in remarks), *([""] if remarks else []), "[runtime]"]
     lines += [f"name = {_text(runtime.name)}", f"version = {_text(runtime.version)}", f"about = {_text(runtime.about)}"]
     lines += [*_entries(rules=runtime.rules, measures=runtime.measures), "", "[opsets]"]

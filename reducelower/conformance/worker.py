@@ -116,11 +116,9 @@ def _of_command(template: str) -> tuple[Runner, str]:
                 words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
             )
             if done.returncode:
-                printed = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+                lines = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
                 status = "exit status" if done.returncode > 0 else "signal"
-                raise RuntimeError(
-                    f"{status} {abs(done.returncode)}: {printed[-1] if printed else 'it printed nothing'}"
-                )
+                raise RuntimeError(f"{status} {abs(done.returncode)}: {lines[-1] if lines else 'it said nothing'}")
             if not files["outputs.npz"].exists():
                 raise RuntimeError("the command ended well but wrote no outputs")
             with np.load(files["outputs.npz"], allow_pickle=False) as archive:

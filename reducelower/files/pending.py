@@ -17,8 +17,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     """A new file that gets its name only when it is complete.
 
     On Linux the file has no name until then, so nothing is left over however the process ends. Elsewhere it has a
-    hidden temporary name. The exit of the context discards a file that was not published. `system` has the calls of
-    `os`.
+    hidden temporary name. At its exit, a context discards an unpublished file. `system` has the calls of `os`.
     """
 
     def __init__(self, destination: Path, system: Any = os) -> None:

@@ -78,23 +78,14 @@ def _convert(
     write_options: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
     resolve_destination(task.output, **write_options)
     external = source.is_partial
-    notes: tuple[str, ...] = ()
-    if settings.repair:
-        from reducelower.legalization.repair import repair
-
-        source, notes = repaired(source, repair(source.model))
-    inlining = inlined(source.document) if settings.inline else Changed(source.document)
-    fitting = fitted(inlining.document, settings.target.runtime, settings)
-    if refusals := (*inlining.refusals, *fitting.refusals):
-        raise ConversionError(refusals)
+    source, notes = _prepared(source, settings)
     free = {name: size for name, size in settings.dims.items() if name not in settings.set_sizes}
     settings = replace(settings, set_sizes={}, dims=free)
     data_sets: Sequence[TestDataSet] = ()
     if settings.verify:
         from reducelower.pipeline.verifying import read_data_sets
 
-        data_sets = read_data_sets(settings, fitting.document.message)
-    source, notes = replace(source, document=fitting.document), (*notes, *inlining.done, *fitting.done)
+        data_sets = read_data_sets(settings, source.model)
     source, dropped, defect = without_dead(source)
     notes = (*notes, *dropped)
     if defect:
@@ -131,11 +122,7 @@ def _convert(
     outcome = Outcome(task.source, verdict, plan=replace(plan, steps=()), verification=verification)
     outcome = with_details(outcome, settings, source, converted)
     if verification is not None and _stops(verification, strict=settings.strict):
-        summary = _SUMMARIES[verification.verdict]
-        reason = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
-        problem = f"{task.source}: the converted model {summary}, so it was not written: {reason}"
-        verdict = "different" if verification.verdict == "different" else "not shown"
-        return replace(outcome, verdict=verdict, problems=(problem,))
+        return _not_written(outcome, verification)
     if verdict == "fits" and settings.in_place:
         return replace(outcome, output=task.output)
     on_step("write", 0, 0)
@@ -144,6 +131,20 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _prepared(source: LoadedModel, settings: Settings) -> tuple[LoadedModel, tuple[str, ...]]:
+    """The model after repair, inlining and fitting, if requested, and notes about these."""
+    notes: tuple[str, ...] = ()
+    if settings.repair:
+        from reducelower.legalization.repair import repair
+
+        source, notes = repaired(source, repair(source.model))
+    inlining = inlined(source.document) if settings.inline else Changed(source.document)
+    fitting = fitted(inlining.document, settings.target.runtime, settings)
+    if refusals := (*inlining.refusals, *fitting.refusals):
+        raise ConversionError(refusals)
+    return replace(source, document=fitting.document), (*notes, *inlining.done, *fitting.done)
 
 
 def _task_of(settings: Settings) -> PlanTask:
@@ -179,6 +180,15 @@ def _stops(verification: Verification, *, strict: bool) -> bool:
     """Whether verification prevents writing: something differs or, if `strict`, not everything was shown."""
     departs = bool(verification.departing or verification.departs)
     return verification.verdict == "different" or (strict and (not verification.equivalent or departs))
+
+
+def _not_written(outcome: Outcome, verification: Verification) -> Outcome:
+    """The outcome if verification prevents writing."""
+    summary = _SUMMARIES[verification.verdict]
+    reason = verification.why if verification.verdict != "equivalent" else "; ".join(verification.warnings)
+    problem = f"{outcome.source}: the converted model {summary}, so it was not written: {reason}"
+    verdict: Verdict = "different" if verification.verdict == "different" else "not shown"
+    return replace(outcome, verdict=verdict, problems=(problem,))
 
 
 def with_details(outcome: Outcome, settings: Settings, source: LoadedModel, made: Document) -> Outcome:

@@ -32,7 +32,6 @@ class Stated:
     """The declaration of an input or output.
 
     Attributes:
-        name: its name.
         element_type: ONNX name of the element type; for anything but a tensor, its type in ONNX's text syntax.
         shape: each size as a number, a symbolic name, or None if unknown; None if the rank is unknown.
     """
@@ -56,7 +55,6 @@ class Inspected:
         external: size in bytes of each file with external data, by location.
         operators: the number of nodes of each operator, including subgraphs and functions.
         weights: the number of elements of all initializers, by element type.
-        inputs, outputs: each with name, element type and shape.
         reaches: opset versions to which the whole model can be converted.
         runtimes: whether it runs on each runtime.
         blocked: for the opset versions next to those, the first reason why it cannot be converted to them.

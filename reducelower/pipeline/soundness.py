@@ -23,15 +23,13 @@ def sound(source: LoadedModel) -> tuple[LoadedModel, tuple[str, ...], str]:
 
     Runtimes ignore the stated types of inner values, so types that contradict the nodes are dropped.
     """
-    source, dropped, defect = without_dead(source, full=True)
+    source, cut, defect = without_dead(source, full=True)
     if not defect:
-        return source, dropped, ""
+        return source, cut, ""
     from reducelower.legalization.whole.stated_types import drop_stale
 
-    mended, notes = repaired(source, drop_stale(source.model), dropped)
-    if len(notes) > len(dropped) and not what_is_wrong_with_source(
-        mended.document, external=source.is_partial, full=True
-    ):
+    mended, notes = repaired(source, drop_stale(source.model), cut)
+    if len(notes) > len(cut) and not what_is_wrong_with_source(mended.document, external=source.is_partial, full=True):
         return mended, notes, ""
     return source, (), defect + what_would_help(source)
 

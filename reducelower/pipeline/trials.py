@@ -59,10 +59,7 @@ class Trial:
 def try_expansion(book: RuleBook, op_type: str, kinds: Collection[str] = ()) -> Iterator[Trial]:
     """Verify the expansions of an operator by the rules of a book, on each element type that they support.
 
-    Args:
-        book: the rule book.
-        op_type: an operator with rules in the book.
-        kinds: names of the element types to try; all if empty.
+    `kinds` has the names of the element types to try; all if empty.
 
     Raises:
         RuleError: a rule is invalid.
@@ -94,7 +91,7 @@ def _expanded(book: RuleBook, rule: Rule, element_type: int, forms: Sequence[tup
     trial.wrong = [f"{site.signature}: {site.reason}" for site in sites if not site.ok]
     run_sites = [site for site in sites if site.status != "not run"]
     if not run_sites:
-        trial.outcome = f"not tried: {sites[0].reason if sites else 'nothing is not_run of it'}"
+        trial.outcome = f"not tried: {sites[0].reason if sites else 'nothing is left of it'}"
         return trial
     result = "right" if any(site.max_ulp or site.status != "equal" for site in run_sites) else "exact"
     result = f"wrong in {len(trial.wrong)} of {len(run_sites)} forms" if trial.wrong else result
@@ -175,13 +172,9 @@ def _together(forms: Sequence[ModelProto], rule: Rule) -> ModelProto:
 def try_boundaries(
     book: RuleBook, own: Boundaries, operator: str | None = None, *, at_every_opset: bool = True
 ) -> Iterator[Trial]:
-    """Try the rules of each operator at each of their boundaries.
+    """Try the boundary rules of a book (`own`), of all operators or of one, at each of their boundaries.
 
-    Args:
-        book: the rule book of the conversions.
-        own: its boundary rules.
-        operator: the only operator to try.
-        at_every_opset: whether to convert to every opset version beyond the boundary, or only to the first.
+    With `at_every_opset`, cases are converted to every opset version beyond the boundary, and not only to the first.
     """
     for op_type in own.operators if operator is None else (operator,):
         known = versions(op_type)

@@ -38,7 +38,6 @@ class Fault:
 
     Attributes:
         kind: how it fails; see `reducelower.runtimes.Is`.
-        says: a sentence.
         operators: the operators that have it; empty for a problem of the whole model.
         feature: the feature of the whole model, such as ``opset 20``; empty for a problem of operators.
         nodes: the number of nodes that have it.
@@ -77,7 +76,6 @@ class OnRuntime:
     """How a model fares on a runtime.
 
     Attributes:
-        name: the name of the target.
         newest: the result on its newest version, or on the requested one.
         words: the result by version, oldest first.
         is_documented: whether all known problems come from documents and none was measured.
@@ -94,11 +92,9 @@ class OnRuntime:
 
 
 def where(model: Document, names: Iterable[str] | None = None) -> tuple[OnRuntime, ...]:
-    """How a model fares on runtimes, by default on every shipped one in all versions.
+    """How a model (a document for trials) fares on runtimes, by default on every shipped one in all versions.
 
-    Args:
-        model: a document for trials.
-        names: targets, each with all its versions, or ``NAME@VERSION`` for one.
+    A name stands for all versions of a target, and ``NAME@VERSION`` for one.
     """
     covered = _Covered.of(model.message)
     return tuple(_on_runtime(model, covered, name) for name in (shipped_names() if names is None else names))
