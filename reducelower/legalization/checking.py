@@ -13,6 +13,7 @@ from onnx.shape_inference import InferenceError
 
 from reducelower.errors import RefusedError, RuleError
 from reducelower.legalization.memo import Outcome
+from reducelower.legalization.memo.alone import IR_VERSION_OF_RULES
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference.protected import infer_shapes
@@ -23,9 +24,6 @@ from reducelower.scope.node import NodeScope
 
 __all__ = ["new_objection", "objects_to_stated", "refuse_invalid", "refuse_types_not_allowed"]
 
-_IR_VERSION = 10
-"""An IR version that allows everything a rule may write."""
-
 
 def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()) -> None:
     """Refuse an outcome if the checker objects to one of its nodes at the target's opset version.
@@ -35,7 +33,7 @@ def refuse_invalid(outcome: Outcome, opset: int, own_rules: Sequence[Place] = ()
         RefusedError: the checker objects, and only shipped rules wrote the nodes.
     """
     context = checker.DEFAULT_CONTEXT.__class__()
-    context.ir_version = _IR_VERSION
+    context.ir_version = IR_VERSION_OF_RULES
     for node in walk(outcome.nodes or ()):
         if any(True for _ in subgraphs(node)):
             continue  # its subgraphs read outer values, which are not here

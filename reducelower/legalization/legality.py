@@ -125,8 +125,8 @@ def _unknown(op_type: str, opset: int) -> Treatment:
     if is_deprecated(op_type, opset):
         refusal = f"opset {opset} withdrew {op_type}, so the model is not valid"
         return Treatment(refusal=refusal, hint="export it again, or correct opset_import if it is of an older opset")
-    if known := versions(op_type):
-        refusal = f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
-        hint = f"export it again, or correct opset_import if the model is of opset {known[0]} or newer"
+    if since := versions(op_type):
+        refusal = f"opset {opset} does not have {op_type}, which came with opset {since[0]}, so the model is not valid"
+        hint = f"export it again, or correct opset_import if the model is of opset {since[0]} or newer"
         return Treatment(refusal=refusal, hint=hint)
     return Treatment(refusal=f"onnx {__version__} knows no operator {op_type}")

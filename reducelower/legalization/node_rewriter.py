@@ -156,9 +156,9 @@ class NodeRewriter:
         labels: list[str] = []
         move = self.moves[node.domain]
         for version, candidates in steps_of(node, move, self.rules.boundaries):
-            taken = first_that_holds(candidates.rules, node, scope, move.version)
-            if taken is not None:
-                rule, outcome = taken
+            result = first_that_holds(candidates.rules, node, scope, move.version)
+            if result is not None:
+                rule, outcome = result
                 assert not isinstance(outcome, ItsBody)  # rules for domains are checked to have none
                 inner = copy(self)
                 inner.moves = {**self.moves, node.domain: move.at(version)}

@@ -127,9 +127,9 @@ def _version_of(domain: str, model: ModelProto) -> int:
         return imported
     # The newest version released with the IR version; 1 for a domain that onnx does not know.
     name = domain or "ai.onnx"
-    known = [opset for (of, opset), needed in helper.OP_SET_ID_VERSION_MAP.items() if of == name]
-    fitting = [opset for opset in known if helper.OP_SET_ID_VERSION_MAP[name, opset] <= model.ir_version]
-    return max(fitting or known[:1] or [1])
+    opsets = [opset for (of, opset), needed in helper.OP_SET_ID_VERSION_MAP.items() if of == name]
+    fitting = [opset for opset in opsets if helper.OP_SET_ID_VERSION_MAP[name, opset] <= model.ir_version]
+    return max(fitting or opsets[:1] or [1])
 
 
 def _fit_ir_version(model: ModelProto) -> Iterator[str]:
@@ -162,13 +162,13 @@ def _rename_duplicates(model: ModelProto) -> Iterator[str]:
     """Rename nodes that have the name of an earlier node, since onnxruntime does not load such a model."""
     renamed = []
     for _, graph in graphs(model):
-        taken = {node.name for node in graph.node}
+        names = {node.name for node in graph.node}
         seen: set[str] = set()
         for node in graph.node:
             if node.name and node.name in seen:
                 renamed.append(node.name)
-                node.name = next(name for number in count(2) if (name := f"{node.name}_{number}") not in taken)
-                taken.add(node.name)
+                node.name = next(name for number in count(2) if (name := f"{node.name}_{number}") not in names)
+                names.add(node.name)
             seen.add(node.name)
     if renamed:
         yield f"renamed nodes that were called like others: {listed(renamed)}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from onnx import NodeProto
-
 from reducelower.legalization.edits import Edit
 from reducelower.model.graph import walk
 from reducelower.model.text import counted
@@ -30,7 +28,7 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
     added: Counter[str] = Counter()
     for outcome in outcomes:
         if "heeded" in outcome.zeros:
-            added[outcome.op_type] += _count_ifs(outcome.nodes or ())
+            added[outcome.op_type] += sum(node.op_type == "If" for node in walk(outcome.nodes or ()))
     if total := sum(added.values()):
         of = ", ".join(op_type for op_type, count in sorted(added.items()) if count)
         does, them = ("asks", "it") if total == 1 else ("ask", "them")
@@ -39,7 +37,3 @@ def notes_on_zeros(edits: Iterable[Edit], target: Target, *, is_asked: bool) -> 
             f"of the sizes rules that out; --assume-nonempty leaves {them} out."
         )
     return is_assumed, notes
-
-
-def _count_ifs(nodes: Iterable[NodeProto]) -> int:
-    return sum(node.op_type == "If" for node in walk(nodes))

@@ -65,10 +65,6 @@ class Rule:
         """What the rule is for."""
         return claim_of(self.element_types)
 
-    def answers_for(self, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> bool:
-        """Whether the rule is for data of this element type when nothing may be computed in the forbidden ones."""
-        return self.claim.holds(element_type, forbidden)
-
     @property
     def identity(self) -> str:
         """The first line of its doc string, which states the rule in one line."""
@@ -183,7 +179,7 @@ class RuleBook:
         rules = self.rules(op_type)
         if element_type is None:
             return rules[-1] if rules else None
-        return next((rule for rule in rules if rule.answers_for(element_type, forbidden)), None)
+        return next((rule for rule in rules if rule.claim.holds(element_type, forbidden)), None)
 
     def check(self) -> None:
         """Load every rule, to find errors now.
@@ -285,12 +281,12 @@ def shipped_helpers() -> Helpers:
     return _read_helpers(home() / f"{HELPERS}{SUFFIX}")
 
 
-def _read_helpers(path: Path, known: Iterable[str] = ()) -> Helpers:
-    """The functions of a file of helpers, which may use each other and those already known."""
+def _read_helpers(path: Path, others: Iterable[str] = ()) -> Helpers:
+    """The functions of a file of helpers, which may use each other and the `others`."""
     sources = read_rules(path)
     helpers = _by_name(sources)
     for source in sources:
-        check_helper(source, {*helpers, *known})
+        check_helper(source, {*helpers, *others})
     return helpers
 
 
@@ -326,9 +322,9 @@ def _load_shipped(name: str) -> RuleBook:
 
 def _load_folder(path: Path) -> RuleBook:
     if not path.is_dir():
-        known = sorted(shipped_books())
-        near = did_you_mean(str(path), known)
-        raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(known)}){near}", path)
+        books = sorted(shipped_books())
+        suggestion = did_you_mean(str(path), books)
+        raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(books)}){suggestion}", path)
     is_of_boundaries = not any(path.glob(f"*{SUFFIX}")) and (path / VERSIONS).is_dir()
     extends = _load_shipped("stable") if is_of_boundaries else None
     return RuleBook(path.resolve().name, path, extends=extends)

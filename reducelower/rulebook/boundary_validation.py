@@ -197,6 +197,6 @@ class _Body(Body):
         ):
             if len(names) != len(formals):
                 raise self.source.error(f"the helper {node.op_type} has {len(formals)} {what}, not {len(names)}", word)
-        known = {*self.attributes, *declared(called.function), *(attribute.name for attribute in node.attribute)}
+        usable = {*self.attributes, *declared(called.function), *(attribute.name for attribute in node.attribute)}
         values = {*declared(called.function), *_VALUES}
-        replace(self, source=called, attributes=known, values=values, callers=(*self.callers, node.op_type)).check()
+        replace(self, source=called, attributes=usable, values=values, callers=(*self.callers, node.op_type)).check()

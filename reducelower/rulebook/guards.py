@@ -103,8 +103,8 @@ def _unknown_name(text: str, operands: Collection[str], attributes: Collection[s
     values = {*attributes, *NUMBERS, *CLASSES, *_TYPES}
     for inner in ast.walk(tree):
         if isinstance(inner, ast.Name) and id(inner) not in called:
-            known = values | {*operands, "first", "second"} if id(inner) in asked else values
-            if inner.id not in known:
+            allowed = values | {*operands, "first", "second"} if id(inner) in asked else values
+            if inner.id not in allowed:
                 return inner.id
     return ""
 

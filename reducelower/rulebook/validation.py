@@ -123,8 +123,8 @@ def check_overload(source: Source) -> None:
     try:
         claim_of(source.function.overload)
     except ValueError as error:
-        known = ", ".join(CLASSES)
-        raise source.error(f"unknown class of element types {str(error)!r} (known: {known})", "overload") from None
+        allowed = ", ".join(CLASSES)
+        raise source.error(f"unknown class of element types {str(error)!r} (known: {allowed})", "overload") from None
 
 
 def check_helper(source: Source, helpers: Iterable[str]) -> None:
@@ -174,9 +174,9 @@ def _check_signature(source: Source, schema: defs.OpSchema) -> None:
         )
     for name in declared(function):
         if name not in schema.attributes and name not in BINDINGS and name not in AXES:
-            known = ", ".join([*schema.attributes, *BINDINGS, *AXES])
+            allowed = ", ".join([*schema.attributes, *BINDINGS, *AXES])
             raise source.error(
-                f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {known})", name
+                f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {allowed})", name
             )
 
 

@@ -82,8 +82,8 @@ class Memo:
 
     def _trees_in(self, stage: str, graph: GraphScope) -> Places:
         # How constants are added and types stated is the same for all nodes of a graph, so it is not asked for each.
-        place = graph.writes_initializers, graph.is_graph, graph.is_function
-        return self._memory.known.setdefault((stage, graph.opset, *place), {})
+        way = graph.writes_initializers, graph.is_graph, graph.is_function
+        return self._memory.places.setdefault((stage, graph.opset, *way), {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Apply known results to nodes of one graph or function body; yield position and names of every other node.

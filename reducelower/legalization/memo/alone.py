@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from reducelower.scope.graph import Described
     from reducelower.scope.values import Values
 
-__all__ = ["InferredAlone", "infer_alone", "operands_of"]
+__all__ = ["IR_VERSION_OF_RULES", "InferredAlone", "infer_alone", "operands_of"]
 
-_IR_VERSION = 10
+IR_VERSION_OF_RULES = 10
 """An IR version that allows everything a rule may write."""
 
 
@@ -69,7 +69,7 @@ def infer_alone(
     """
     if not described.keys() >= set(read) or any(node.domain for node in nodes):
         return _NOTHING
-    model = ModelProto(ir_version=_IR_VERSION)
+    model = ModelProto(ir_version=IR_VERSION_OF_RULES)
     model.opset_import.add(version=opset)
     graph = model.graph
     graph.name = "added"

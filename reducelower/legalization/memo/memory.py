@@ -31,7 +31,7 @@ class Memory:
     """What runs of one kind learned: outcomes by stage, opset version and way to add constants; numbers of values."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, int, bool, bool, bool], Places] = {}
+        self.places: dict[tuple[str, int, bool, bool, bool], Places] = {}
         self.values = Values()
         self.outcomes = 0
 

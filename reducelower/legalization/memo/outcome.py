@@ -80,7 +80,7 @@ class Outcome:
     @cached_property
     def reads(self) -> Sequence[int]:
         """The numbers of the operands that the nodes read."""
-        return sorted(map(_number, operands_of(self.nodes or (), self.added)))
+        return sorted(int(operand[1:-1]) for operand in operands_of(self.nodes or (), self.added))
 
     @cached_property
     def may_share(self) -> bool:
@@ -153,11 +153,6 @@ class Outcome:
         )
 
 
-def _number(operand: str) -> int:
-    """The number of an operand from its blank."""
-    return int(operand[1:-1])
-
-
 NOTHING = Outcome("")
 """The outcome of a node that is legal."""
 
@@ -191,7 +186,7 @@ def entry_of(read: ReadNode, outcome: Outcome, graph: GraphScope) -> Entry:
     for question, answer in outcome.trail.items():
         operand = blank(question.value) if question.value >= 0 else ""
         if question.name == "known_of" and isinstance(answer, tuple):
-            answers += [("known", blank(at), known) for at, known in enumerate(answer)]
+            answers += [("known", blank(at), facts) for at, facts in enumerate(answer)]
         elif question.name not in ("constant_number", "small_constant_number", "small_stated_number"):
             answers.append((question.name, operand, answer))
         elif isinstance(answer, int) and (value := graph.ground.values[answer]) is not None:

@@ -41,13 +41,13 @@ class _Feature(NamedTuple):
     """How to find a feature, and how to remove it.
 
     Attributes:
-        found: the names of what has it.
+        find: the names of what has the feature.
         one, done: what each is called, and what was done to it.
         mend: changes a model so that it no longer has the feature, as far as possible.
         hint: what a user can do where it stays.
     """
 
-    found: Callable[[ModelProto], list[str]]
+    find: Callable[[ModelProto], list[str]]
     one: str
     done: str = ""
     mend: Callable[[ModelProto], object] = lambda model: None
@@ -107,18 +107,20 @@ def _without(document: Document, unwanted: Iterable[tuple[str, str, str]]) -> Ch
     refusals: list[Refusal] = []
     for name, where, says in unwanted:
         feature = _FEATURES[name] if name in _FEATURES else _operator(name)
-        if not (before := feature.found(document.message)):
+        if not (before := feature.find(document.message)):
             continue
         made = deepcopy(document.message)
         feature.mend(made)
-        if left := feature.found(made):
+        if left := feature.find(made):
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-            said = f"{where}, it is refused: {says.rstrip('.')}" if says else "it cannot be replaced"
-            refusals.append(Refusal("graph", "", "", f"{said}: {feature.one} {left[0]!r}{more}".strip(), feature.hint))
+            reason = f"{where}, it is refused: {says.rstrip('.')}" if says else "it cannot be replaced"
+            refusals.append(
+                Refusal("graph", "", "", f"{reason}: {feature.one} {left[0]!r}{more}".strip(), feature.hint)
+            )
             continue
         document = document.with_message(made)
-        said = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
-        done.append(f"{said} ({where}: {says.rstrip('.')})." if says else f"{said}.")
+        sentence = f"{counted(len(before), feature.one)} {'was' if len(before) == 1 else 'were'} {feature.done}"
+        done.append(f"{sentence} ({where}: {says.rstrip('.')})." if says else f"{sentence}.")
     return Changed(document, tuple(done), tuple(refusals))
 
 
@@ -206,7 +208,7 @@ def _operator(name: str) -> _Feature:
     """The feature of having an operator of another domain; `name` is domain, dot, operator."""
     domain, _, op_type = name.rpartition(".")
 
-    def found(model: ModelProto) -> list[str]:
+    def find(model: ModelProto) -> list[str]:
         own = functions_of(model)
         nodes = [node for node in all_nodes(model) if (node.domain, node.op_type) == (domain, op_type)]
         return [node.name or op_type for node in nodes if (domain, op_type, node.overload) not in own]
@@ -214,7 +216,7 @@ def _operator(name: str) -> _Feature:
     hint = (
         "take the model before operators of this domain were put in, by an optimizer or a quantizer, or export it again"
     )
-    return _Feature(found, f"{op_type} of {domain}", hint=hint)
+    return _Feature(find, f"{op_type} of {domain}", hint=hint)
 
 
 _FEATURES: Mapping[str, _Feature] = {

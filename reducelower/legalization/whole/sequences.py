@@ -169,8 +169,8 @@ class _SequenceRemover:
         for node in nodes:
             self._nodes = []
             read = _READERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
-            known = self._known.get(node.input[0]) if read is not None and node.input else None
-            result = read(self, node, known) if read is not None and known is not None else None
+            content = self._known.get(node.input[0]) if read is not None and node.input else None
+            result = read(self, node, content) if read is not None and content is not None else None
             if result is None:
                 self._nodes = [node]
             else:
@@ -186,33 +186,33 @@ class _SequenceRemover:
     def _integers(self, node: NodeProto, value: Any) -> str:
         return self._add(node, "Constant", value=from_array(np.array(value, np.int64)))
 
-    def _at(self, node: NodeProto, known: _Sequence) -> str | None:
+    def _at(self, node: NodeProto, content: _Sequence) -> str | None:
         place = self._number(node, 1, 0)
-        if isinstance(known, tuple):
-            is_there = place is not None and -len(known) <= place < len(known)
-            return self._add(node, "Identity", known[place or 0]) if is_there else None
-        if known.bounds is None:
-            shape = self._integers(node, [1] if known.keeps_axis else [])
+        if isinstance(content, tuple):
+            is_there = place is not None and -len(content) <= place < len(content)
+            return self._add(node, "Identity", content[place or 0]) if is_there else None
+        if content.bounds is None:
+            shape = self._integers(node, [1] if content.keeps_axis else [])
             index = self._add(node, "Reshape", node.input[1], shape)
-            return self._add(node, "Gather", known.data, index, axis=known.axis)
-        spans = [*zip(known.bounds, known.bounds[1:], strict=False)]
+            return self._add(node, "Gather", content.data, index, axis=content.axis)
+        spans = [*zip(content.bounds, content.bounds[1:], strict=False)]
         if place is None or not -len(spans) <= place < len(spans):
             return None
-        bounds = [self._integers(node, [bound]) for bound in (*spans[place], known.axis)]
-        return self._add(node, "Slice", known.data, *bounds)
+        bounds = [self._integers(node, [bound]) for bound in (*spans[place], content.axis)]
+        return self._add(node, "Slice", content.data, *bounds)
 
-    def _length(self, node: NodeProto, known: _Sequence) -> str | None:
-        if isinstance(known, tuple) or known.bounds is not None:
-            return self._integers(node, len(known) if isinstance(known, tuple) else len(known.bounds or ()) - 1)
-        sizes = self._add(node, "Shape", known.data)
-        return self._add(node, "Gather", sizes, self._integers(node, known.axis), axis=0)
+    def _length(self, node: NodeProto, content: _Sequence) -> str | None:
+        if isinstance(content, tuple) or content.bounds is not None:
+            return self._integers(node, len(content) if isinstance(content, tuple) else len(content.bounds or ()) - 1)
+        sizes = self._add(node, "Shape", content.data)
+        return self._add(node, "Gather", sizes, self._integers(node, content.axis), axis=0)
 
-    def _joined(self, node: NodeProto, known: _Sequence) -> str | None:
+    def _joined(self, node: NodeProto, content: _Sequence) -> str | None:
         axis, stacks = int(value_of(node, "axis")), bool(value_of(node, "new_axis", 0))
-        if isinstance(known, _Cut):  # concatenated along the axis it was split on
-            is_whole = axis == known.axis and stacks != known.keeps_axis
-            return self._add(node, "Identity", known.data) if is_whole else None
-        parts = known
+        if isinstance(content, _Cut):  # concatenated along the axis it was split on
+            is_whole = axis == content.axis and stacks != content.keeps_axis
+            return self._add(node, "Identity", content.data) if is_whole else None
+        parts = content
         if stacks and self._opset >= 13:
             axes = self._integers(node, [axis])
             parts = tuple(self._add(node, "Unsqueeze", part, axes) for part in parts)

@@ -33,11 +33,11 @@ _HOLDS_CONSTANTS_ALONE = 4
 
 def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | None:
     """A refusal if a name is that of no size in the model."""
-    known = names_of_sizes(model)
-    unknown = sorted(sizes.keys() - known)
+    names = names_of_sizes(model)
+    unknown = sorted(sizes.keys() - names)
     if not unknown:
         return None
-    hint = f"its sizes are called {', '.join(sorted(known))}" if known else "all its sizes are numbers, or have no name"
+    hint = f"its sizes are called {', '.join(sorted(names))}" if names else "all its sizes are numbers, or have no name"
     return Refusal("graph", "", "", f"no size of the model is called {unknown[0]!r}", hint)
 
 
