@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from onnx import __version__
@@ -89,26 +90,35 @@ class Treatments(dict[str, "Treatment | None"]):
         return replace(treatment, facts=runtime.facts_about(op_type, self.target.opset))
 
     def _treatment(self, op_type: str) -> Treatment:
-        goal_opset = self.target.opset
-        assert goal_opset is not None
+        assert self.target.opset is not None
         if op_type in self.target.without:
             return Treatment(expand=True)
-        source_opset = first_version(op_type, self.opset) or self.opset
-        source, goal = schema(op_type, source_opset), schema(op_type, goal_opset)
-        if is_runtime_name(op_type):
-            return Treatment(absent=True)
-        if op_type in EXPERIMENTAL:
-            return _experimental(op_type) if self.opset < _NOT_EXPERIMENTAL <= goal_opset else Treatment()
-        if source is None and not deprecated_from_start(op_type, self.opset):
-            return _unknown(op_type, self.opset)
-        if source is None or goal is None:
-            return Treatment(absent=True)
-        steps = crossings(op_type, source_opset, goal_opset)
-        if self.boundaries is not None:
-            own = self.boundaries
-            steps = tuple(replace(step, further=own.at(op_type, step.boundary, down=step.down)) for step in steps)
-        needed = tuple(step for step in steps if not step.is_plain)
-        return Treatment(needed, dropped=dropped_types(source, goal))
+        if self.boundaries is None:
+            return _shipped(op_type, self.opset, self.target.opset)
+        return _between(op_type, self.opset, self.target.opset, self.boundaries)
+
+
+def _between(op_type: str, opset: int, goal_opset: int, boundaries: Boundaries | None = None) -> Treatment:
+    """What an operator needs between two opset versions."""
+    source_opset = first_version(op_type, opset) or opset
+    source, goal = schema(op_type, source_opset), schema(op_type, goal_opset)
+    if is_runtime_name(op_type):
+        return Treatment(absent=True)
+    if op_type in EXPERIMENTAL:
+        return _experimental(op_type) if opset < _NOT_EXPERIMENTAL <= goal_opset else Treatment()
+    if source is None and not deprecated_from_start(op_type, opset):
+        return _unknown(op_type, opset)
+    if source is None or goal is None:
+        return Treatment(absent=True)
+    steps = crossings(op_type, source_opset, goal_opset)
+    if boundaries is not None:
+        steps = tuple(replace(step, further=boundaries.at(op_type, step.boundary, down=step.down)) for step in steps)
+    needed = tuple(step for step in steps if not step.is_plain)
+    return Treatment(needed, dropped=dropped_types(source, goal))
+
+
+_shipped = lru_cache(maxsize=8192)(_between)
+"""The same with the shipped rules alone, which every run asks about the same operators."""
 
 
 _NOT_EXPERIMENTAL = 10
