@@ -132,7 +132,7 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
     from reducelower.conformance.feature_cases import FEATURE_OPSETS, feature_cases
-    from reducelower.conformance.mending import mended
+    from reducelower.conformance.mending import without_bad_forms
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
     from reducelower.pipeline.model_cases import exporter_cases
@@ -146,7 +146,7 @@ def _by_suite(worker: Worker, options: Mapping[str, Any]) -> tuple[Distilled, st
         probed = probe(worker, cases, how, version=options["version"], tolerance=options["tolerance"])
     distilled = distil(probed, date.today())
     with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-        runtime, changes = mended(worker, probed, distilled.runtime, replace(how, advance=advance))
+        runtime, changes = without_bad_forms(worker, probed, distilled.runtime, replace(how, advance=advance))
     unsolved = tuple(change.case for change in changes if change.is_bad)
     if not options["operators"]:
         from_models = _from_models(worker, exporter_cases(), runtime, options)

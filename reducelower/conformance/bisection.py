@@ -20,7 +20,7 @@ from reducelower.model.graph import read_from_outside
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.runtimes.facts import When
 
-__all__ = ["Inside", "Part", "alone", "smallest_part"]
+__all__ = ["Inside", "Part", "single_nodes", "smallest_part"]
 
 Inside = Callable[[Sequence[str]], Sequence[Any]]
 """The values of tensors inside a model, by name, as a trusted runtime computes them."""
@@ -85,7 +85,7 @@ def _failing(model: _Cuttable, kept: Sequence[int], run: Run) -> Part | None:
     return Part(case, verdict, tuple(model.nodes[at] for at in kept))
 
 
-def alone(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]:
+def single_nodes(whole: Case, op_type: str, inside: Inside, run: Run) -> Iterator[Part]:
     """Each node of an ONNX operator as a part; only a few of those that no condition of a fact tells apart."""
     model = _Cuttable(whole, inside)
     tried: Counter[Hashable] = Counter()

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from reducelower.conformance.bisection import Inside, Part, alone, smallest_part
+from reducelower.conformance.bisection import Inside, Part, single_nodes, smallest_part
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict, judge_whole
-from reducelower.conformance.mending import Change, compare, fitted
+from reducelower.conformance.mending import Change, compare, fitting
 from reducelower.conformance.narrow_facts import narrow_fact
 from reducelower.conformance.process import Worker
 from reducelower.conformance.running import AS_USUAL, How, Probed, probe
@@ -89,7 +89,7 @@ def facts_from_models(
         return judge_whole(case, worker.run(case.model, case.inputs), allowed)
 
     for _ in range(_ROUNDS):
-        changes = compare(worker, probed, fitted(runtime), how, known=verdicts)
+        changes = compare(worker, probed, fitting(runtime), how, known=verdicts)
         facts = dict.fromkeys(runtime.facts)
         for change in changes:
             untrue.update((fact, change.case.name) for fact in change.wrongly_refused_by(facts))
@@ -106,7 +106,7 @@ def facts_from_models(
             break
         runtime = replace(runtime, facts=kept)
     else:
-        changes = compare(worker, probed, fitted(runtime), how, known=verdicts)
+        changes = compare(worker, probed, fitting(runtime), how, known=verdicts)
     failing_parts = {name: part for (name, _), part in parts.items() if part is not None}
     return FromModels(
         probed, runtime, changes, frozenset(runtime.facts) - frozenset(known.facts), failing_parts, untrue
@@ -124,7 +124,7 @@ def _fact(
     """The fact about a part, and about similar nodes of the model."""
     failing, right = [part], []
     if len(part.nodes) == 1:
-        others = list(alone(whole, part.nodes[0].op_type, inside, run))
+        others = list(single_nodes(whole, part.nodes[0].op_type, inside, run))
         right = [each for each in others if each.verdict.word == "right"]
         failing += [each for each in others if each.verdict.word == part.verdict.word]
     node = part.nodes[-1]

@@ -20,7 +20,7 @@ from reducelower.plan import Site
 from reducelower.runtimes.facts import Fact, When
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "fitted", "mended"]
+__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "fitting", "without_bad_forms"]
 
 TOOL_REFUSED = "refused by the conversion"
 """The kind of verdict on a case that the conversion refused with a reason."""
@@ -85,7 +85,7 @@ class Change:
         return self.after.word != "right" and self.after.kind != TOOL_REFUSED and not self.is_reported_wrong
 
 
-def fitted(runtime: Runtime) -> Transform:
+def fitting(runtime: Runtime) -> Transform:
     """The conversion that ``--for`` does for a runtime, without verification."""
     target = Target(runtime=runtime)
 
@@ -132,7 +132,9 @@ def compare(
     ]
 
 
-def mended(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
+def without_bad_forms(
+    worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL
+) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that exclude forms that are no better, and the result for every case.
 
     A form that breaks right nodes, or fails for more nodes than it repairs, is excluded from the fact, or only for
@@ -141,7 +143,7 @@ def mended(worker: Worker, probed: Probed, runtime: Runtime, how: How = AS_USUAL
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
-        changes = compare(worker, probed, fitted(runtime), how, known=known)
+        changes = compare(worker, probed, fitting(runtime), how, known=known)
         facts = _corrected(runtime, changes)
         if facts == runtime.facts:
             break

@@ -120,21 +120,19 @@ def _pair(
 
 def _spread(matched: Matched) -> None:
     """Follow values up and down from matched nodes, to nodes with the same operator."""
-    left = matched.left
+    left, right = matched.left, matched.right
     unmatched = [at for at in left.nodes if at not in matched.pairs]
     beside = {left.producers.get(name) for at in unmatched for name in left.nodes[at].input}
     beside |= {reader for at in unmatched for name in left.nodes[at].output for reader, _ in left.readers.get(name, ())}
     pending = [at for at in matched.pairs if at in beside]
     for name, other in matched.outputs:
-        pending += _join(matched, matched.left.producers.get(name), matched.right.producers.get(other))
+        pending += _join(matched, left.producers.get(name), right.producers.get(other))
     while pending:
         at = pending.pop()
         for _, name, other in matched.inputs(at):
-            pending += _join(matched, matched.left.producers.get(name), matched.right.producers.get(other))
-        for name, other in zip(
-            matched.left.nodes[at].output, matched.right.nodes[matched.pairs[at]].output, strict=False
-        ):
-            pending += _join(matched, _sole_reader(matched.left, name), _sole_reader(matched.right, other))
+            pending += _join(matched, left.producers.get(name), right.producers.get(other))
+        for name, other in zip(left.nodes[at].output, right.nodes[matched.pairs[at]].output, strict=False):
+            pending += _join(matched, _sole_reader(left, name), _sole_reader(right, other))
 
 
 def _sole_reader(side: Side, name: str) -> int | None:

@@ -22,8 +22,7 @@ class Side:
 
     Attributes:
         opsets: the opset versions at which operators are compared.
-        numbers: the numbers of its inputs and constants, of outer values and, after `exact` was computed, of all
-            values.
+        numbers: the numbers of its inputs and constants, of outer values and, once `exact` is computed, of all values.
         nodes: all nodes by position, except constants, which count by value.
         constants: the numbers of its own constants.
         texts: the texts for constants, by number.

@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from reducelower.conformance.bisection import Part, alone, smallest_part
+from reducelower.conformance.bisection import Part, single_nodes, smallest_part
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict
 
@@ -114,7 +114,7 @@ def test_of_nodes_that_are_written_alike_a_few_are_tried() -> None:
         f"g (float[3] x) => (float[3] y) {{ e0 = Elu (x) {alike} c = Elu <alpha = 2.0> (e8) y = Neg (c) }}",
         x=np.ones(3, np.float32),
     )
-    found = list(alone(whole, "Elu", inside(whole), failing_with("Elu")))
+    found = list(single_nodes(whole, "Elu", inside(whole), failing_with("Elu")))
     assert [operators(part.case.model) for part in found] == [["Elu"]] * 4
     assert [len(part.nodes[0].attribute) for part in found] == [0, 0, 0, 1]
 

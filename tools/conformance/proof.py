@@ -27,7 +27,15 @@ from pathlib import Path
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import judge
-from reducelower.conformance.mending import TOOL_REFUSED, Change, Converted, Transform, compare, fitted, mended
+from reducelower.conformance.mending import (
+    TOOL_REFUSED,
+    Change,
+    Converted,
+    Transform,
+    compare,
+    fitting,
+    without_bad_forms,
+)
 from reducelower.conformance.process import Subject, Worker
 from reducelower.conformance.running import How, probe
 from reducelower.conformance.suite import suite
@@ -175,10 +183,10 @@ def main() -> None:
         probed = probe(worker, cases, how)
         how = replace(how, advance=_advance("after"))
         if options.mend:
-            runtime, changes = mended(worker, probed, load_runtime(name), how)
+            runtime, changes = without_bad_forms(worker, probed, load_runtime(name), how)
             options.mend.write_text(target_text(runtime))
         else:
-            transform = by_function(options.transform) if options.transform else fitted(load_runtime(name))
+            transform = by_function(options.transform) if options.transform else fitting(load_runtime(name))
             changes = compare(worker, probed, transform, how)
     report(changes)
     if options.changes:
