@@ -1,7 +1,7 @@
-"""Attribute values that the pages of operators allow, where no schema says so.
+"""Attribute values that the operators' pages allow, which schemas do not list.
 
-A node with another value has no meaning to carry over, so it is refused before any rewrite looks at it. Each entry has
-what the page allows in any version; what came later is refused at its boundary.
+A node with another value has no defined meaning, so it is refused before any rewrite. An entry has the values that the
+page allows in any version; those that came later are refused at their boundary.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ALLOWED: Mapping[tuple[str, str], Collection[Any]] = {
     ("TfIdfVectorizer", "mode"): ("TF", "IDF", "TFIDF"),
     ("Upsample", "mode"): ("nearest", "linear", "bilinear"),
 }
-"""The values by operator and attribute."""
+"""The allowed values by operator and attribute."""
 
 POSITIVE = frozenset(
     {
@@ -70,7 +70,7 @@ POSITIVE = frozenset(
         "num_outputs", "offset_group", "q_num_heads", "strides",
     }
 )  # fmt: skip
-"""Attributes that count something, whichever the operator: zero and numbers below it mean nothing."""
+"""Attributes that have to be positive, whatever the operator."""
 
 _ELEMENT_TYPES = frozenset(TensorProto.DataType.values())
 
@@ -79,7 +79,7 @@ def refuse_disallowed(node: NodeProto) -> None:
     """Refuse a node with an attribute value that the page of its operator does not allow.
 
     Raises:
-        RefusedError: it names the attribute, the value, and those that are allowed.
+        RefusedError: there is one; the error names the attribute, its value, and the allowed values.
     """
     for attribute in node.attribute:
         if attribute.ref_attr_name:

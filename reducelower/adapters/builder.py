@@ -1,4 +1,4 @@
-"""Write the nodes that replace one node, like an expression."""
+"""A writer for the nodes that replace one node."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["MOST_NODES", "MOST_NUMBERS", "TO_THE_END", "Writer"]
 Attributes: TypeAlias = Iterable[AttributeProto]
 
 TO_THE_END = 2**31 - 1
-"""An end for Slice beyond every size."""
+"""An end for Slice beyond any size."""
 
 MOST_NUMBERS = 1 << 22
-"""How many numbers may be written into the model in place of one node, in tables such as places or weights."""
+"""Most numbers that may be written into the model in place of one node, in tables such as indices or weights."""
 
 MOST_NODES = 100_000
-"""How many nodes may be written in place of one."""
+"""Most nodes that may be written in place of one."""
 
 
 class Writer:
-    """What an adapter gets: the node, its scope, and methods that write the nodes in its place.
+    """The node that an adapter replaces, its scope, and methods that write the new nodes.
 
     ``mean = op.add("ReduceMean", x, axes=[-1])`` appends a node and names its output after the node replaced;
     ``op.yields("Add", mean, bias)`` appends the node that computes the output of the node replaced. The nodes are in
@@ -54,7 +54,7 @@ class Writer:
     def add_many(
         self, op_type: str, inputs: Sequence[str], tails: Sequence[str], copied: Attributes = (), **attributes: Any
     ) -> list[str]:
-        """Append a node with an output per tail, none for an empty tail, and return their names."""
+        """Append a node with an output per tail and return their names; an empty tail stands for an absent output."""
         outputs = [self.fresh(tail) if tail else "" for tail in tails]
         made = make_node(op_type, inputs, outputs, **attributes)
         made.name = next(filter(None, outputs), "")
@@ -69,10 +69,10 @@ class Writer:
         self.nodes.append(node)
 
     def make_room(self, *sizes: int) -> None:
-        """Ask before a table of numbers is made whether it may be written into the model.
+        """Count a table of numbers before it is made.
 
         Raises:
-            RefusedError: all tables in place of the node hold more than `MOST_NUMBERS`.
+            RefusedError: with it, the tables in place of the node would hold more than `MOST_NUMBERS`.
         """
         self._numbers += prod(max(size, 0) for size in sizes)
         if self._numbers > MOST_NUMBERS:
@@ -85,13 +85,13 @@ class Writer:
         self, op_type: str, *inputs: str, output: int = 0, copied: Attributes = (), **attributes: Any
     ) -> list[NodeProto]:
         """Append the node that computes an output of the node replaced; return all nodes so far."""
-        made = make_node(op_type, inputs, [self.node.output[output]], **attributes)
-        made.attribute.extend(copied)
+        node = make_node(op_type, inputs, [self.node.output[output]], **attributes)
+        node.attribute.extend(copied)
         if output == 0:
-            copy_marks(self.node, made)
-        else:  # a node of the model may be called like the value
-            made.name = self.fresh(f"output_{output}")
-        self._append(made)
+            copy_marks(self.node, node)
+        else:  # a node of the model may have the name of the value
+            node.name = self.fresh(f"output_{output}")
+        self._append(node)
         return self.nodes
 
     def cast(self, name: str, source: int, goal: int, tail: str) -> str:
@@ -104,8 +104,8 @@ class Writer:
 
     def yields_value(self, name: str) -> list[NodeProto]:
         """Make a value the first output of the node replaced; return all nodes so far."""
-        is_made_last = bool(self.nodes) and self.nodes[-1].output[:] == [name]
-        return self.yields_last() if is_made_last else self.yields("Identity", name)
+        is_last = bool(self.nodes) and self.nodes[-1].output[:] == [name]
+        return self.yields_last() if is_last else self.yields("Identity", name)
 
     def yields_last(self, place: int = 0, output: int = 0) -> list[NodeProto]:
         """Make an output of the last node an output of the node replaced; return all nodes so far."""

@@ -1,7 +1,7 @@
 """Handle element types that the target's version of an operator lacks: cast, compute, cast back.
 
-This is done only if the wider type holds every value and the result after the cast is that of the narrow type;
-otherwise the node is refused. The table at the end lists the operators, and why.
+This is done only if the wider type holds every value and the result after the cast back is that of the narrow type;
+otherwise the node is refused. The table at the end lists the operators, with reasons.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ _RETYPES: dict[str, _Retype] = {}
 
 
 def retypes(*op_types: str) -> Callable[[_Retype], _Retype]:
-    """Register how operators handle data of an element type that their version at the target lacks."""
-
+    """Register how operators handle an element type that their version at the target lacks."""
     return entered(_RETYPES, *op_types)
 
 
 def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, own: Boundaries | None = None) -> Fitted:
-    """Fit a node to a version of its operator that lacks a type, which is spelled as in schemas.
+    """Fit a node to the version `goal` of its operator, which lacks the type `misfit`, spelled as in schemas.
 
     Rules of the user's `own` are tried first.
     """
@@ -62,12 +61,12 @@ def retype(node: NodeProto, scope: AnyScope, misfit: str, goal: defs.OpSchema, o
 
 
 def refusal(op: Writer, element_type: int) -> RefusedError:
-    """The refusal if no wider type will do; names the oldest opset version that takes the type, if any does."""
+    """The refusal if no wider type will do; it names the oldest opset version that takes the type, if any does."""
     name, goal = element_type_name(element_type), op.scope.target_opset
     reason = f"{op.node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
     for version in versions(op.node.op_type):
-        found = schema(op.node.op_type, version)
-        takes = found is not None and any(f"tensor({name})" in one.types for one in found.inputs)
+        definition = schema(op.node.op_type, version)
+        takes = definition is not None and any(f"tensor({name})" in one.types for one in definition.inputs)
         if version > goal and takes:
             return RefusedError(reason, f"opset {version} is the oldest that takes it")
     return RefusedError(reason)
@@ -87,23 +86,23 @@ _WIDER: Mapping[int, tuple[int, ...]] = {
 
 
 def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, set[str]]:
-    """The type variables of a schema that are the narrow type at this node, each with the types it may be."""
-    narrow, found = f"tensor({element_type_name(element_type)})", dict[str, set[str]]()
+    """The type variables of a schema that would be the narrow type at this node, each with the types it allows."""
+    narrow, variables = f"tensor({element_type_name(element_type)})", dict[str, set[str]]()
     for names, formals in ((op.node.input, list(goal.inputs)), (op.node.output, list(goal.outputs))):
         for index, name in enumerate(names):
             formal = formals[min(index, len(formals) - 1)]
-            taken = formal.types
-            if name and narrow not in taken and op.scope.type_string(name) == narrow:
-                found[formal.type_str] = taken
-    return found
+            allowed = formal.types
+            if name and narrow not in allowed and op.scope.type_string(name) == narrow:
+                variables[formal.type_str] = allowed
+    return variables
 
 
-def _take(variables: Mapping[str, set[str]], wide: int) -> bool:
-    """Whether all these type variables may be a wider type."""
+def _allow(variables: Mapping[str, set[str]], wide: int) -> bool:
+    """Whether all these type variables allow a wider type."""
     return all(f"tensor({element_type_name(wide)})" in types for types in variables.values())
 
 
-def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], variables: Iterable[str]) -> list[int]:
+def _indices(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], variables: Iterable[str]) -> list[int]:
     return [
         index
         for index, name in enumerate(names)
@@ -112,16 +111,16 @@ def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], 
 
 
 def _cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False) -> Fitted:
-    """Compute one node in a wider element type: everything of the narrow type is cast to it and back.
+    """Compute a node in a wider element type: inputs of the narrow type are cast to it, and outputs back.
 
-    Inputs and outputs of the node are renamed in place. `clamp` limits results to the range of the narrow type, because
-    the maximum of no values would be minus infinity.
+    Inputs and outputs of the node are renamed in place. `clamp` limits results to the range of the narrow type, for the
+    maximum or minimum of no values, which is infinite.
     """
     variables = _variables(op, element_type, goal)
-    if not _take(variables, wide):
+    if not _allow(variables, wide):
         raise refusal(op, element_type)
     before, after, cast_names = list[NodeProto](), list[NodeProto](), dict[str, str]()
-    for index in _places(op.node.input, list(goal.inputs), variables):
+    for index in _indices(op.node.input, list(goal.inputs), variables):
         name = op.node.input[index]
         if name not in cast_names:
             cast = op.fresh(element_type_name(wide))
@@ -129,7 +128,7 @@ def _cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, 
             before.append(make_node("Cast", [name], [cast], to=wide))
             cast_names[name] = cast
         op.node.input[index] = cast_names[name]
-    for index in _places(op.node.output, list(goal.outputs), variables):
+    for index in _indices(op.node.output, list(goal.outputs), variables):
         name = op.node.output[index]
         result = op.node.output[index] = op.fresh("result")
         op.scope.declare(result, wide)
@@ -157,38 +156,38 @@ def _clamped(name: str, node: NodeProto, scope: AnyScope, element_type: int, wid
 def cast_exactly(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Compute in the first wider type that the target takes and that holds every value exactly.
 
-    For operators that only move, choose or compare values: the wider type has the same values in the same order.
+    This is for operators that only move, choose or compare values, since the wider type has them in the same order.
     """
     variables = _variables(op, element_type, goal)
     for wide in _WIDER.get(element_type, ()):
-        if _take(variables, wide):
+        if _allow(variables, wide):
             return _cast_around(op, element_type, wide, goal)
     raise refusal(op, element_type)
 
 
-def _wrapping(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Integers of 8 and 16 bits: the cast back keeps the low bits, as the narrow type wraps."""
+def _wrap_around(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Compute integers of 8 and 16 bits in wider ones; the cast back keeps the low bits, as the narrow type wraps."""
     if element_type in (_T.INT8, _T.UINT8):
         return _cast_around(op, element_type, _T.INT32, goal)
     if element_type in (_T.INT16, _T.UINT16):
-        # A product takes 32 bits, which int64 holds with its sign.
+        # A product of uint16 needs 32 bits and a sign, so int32 is too narrow.
         return _cast_around(op, element_type, _T.INT64, goal)
-    return _rounded_once(op, element_type, goal)
+    return _round_once(op, element_type, goal)
 
 
-def _rounded_once(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Sixteen-bit floats, computed in float32 and rounded at the end, as runtimes do.
+def _round_once(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Compute 16-bit floats in float32 and round at the end, as runtimes do.
 
-    For + - * / and square root that is the correctly rounded result: rounding twice does no harm if the wider type has
-    2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
+    For + - * / and square root the result is correctly rounded: rounding twice does no harm if the wider type has 2p+2
+    digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
     """
     if element_type not in (_T.FLOAT16, _T.BFLOAT16):
         raise refusal(op, element_type)
     return _cast_around(op, element_type, _T.FLOAT, goal)
 
 
-def _by_others(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """By the rules for targets that lack the operator."""
+def _by_expression(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Apply the rules for targets that lack the operator."""
     for rule in shipped().expressions(op.node.op_type):
         nodes = rule.apply(op.node, op.scope, goal.since_version)
         if isinstance(nodes, list) and rule.opset == CAST_OPSET:
@@ -196,15 +195,15 @@ def _by_others(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     raise refusal(op, element_type)
 
 
-def _highest_of_small(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """The largest of bools or small integers is the largest of the same numbers as floats."""
+def _extreme_of_small(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Compute the maximum or minimum of bools or small integers in float."""
     if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
         raise refusal(op, element_type)
     return _cast_around(op, element_type, _T.FLOAT, goal, clamp=True)
 
 
-def _logarithm(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Integers compute in double and truncate, as the specification's function body says where it takes integers."""
+def _log_in_double(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Compute logarithms of integers in double and truncate, as the function body of later versions does."""
     if element_type not in (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64):
         raise refusal(op, element_type)
     return _cast_around(op, element_type, _T.DOUBLE, goal)
@@ -215,8 +214,8 @@ _SHORT_FLOATS = frozenset(
 )
 
 
-def _made_as_float(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """What makes numbers rather than takes them makes floats, which hold every value of the narrow type."""
+def _generate_floats(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Let operators that generate numbers generate floats, which hold every value of the narrow type."""
     if element_type not in _SHORT_FLOATS:
         raise refusal(op, element_type)
     if op.node.op_type == "ConstantOfShape":
@@ -233,25 +232,25 @@ retypes(
     "NonZero", "OneHot", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Shape",
     "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where",
 )(cast_exactly)  # fmt: skip
-# Values are compared; one of them comes out, or where it was.
+# Values are compared; the result is one of them, or its index.
 retypes(
     "ArgMax", "ArgMin", "Clip", "Equal", "GlobalMaxPool", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less",
     "LessOrEqual", "Max", "MaxPool", "Min", "Relu", "Sign", "TopK",
 )(cast_exactly)  # fmt: skip
-retypes("Add", "Div", "Mul", "Sub")(_wrapping)
-# Of signed integers, which came late, by arithmetic of 64 bits.
-retypes("BitShift")(_by_others)
-# Functions of real numbers, one rounding each.
+retypes("Add", "Div", "Mul", "Sub")(_wrap_around)
+# Signed integers came late; the rules shift them by 64-bit arithmetic.
+retypes("BitShift")(_by_expression)
+# Functions of real numbers, which are rounded once.
 retypes(
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Celu", "Conv", "ConvTranspose", "Cos", "Cosh",
     "Det", "Einsum", "Elu", "Erf", "GlobalAveragePool", "GlobalLpPool", "HardSigmoid", "HardSwish",
     "InstanceNormalization", "LeakyRelu", "LpNormalization", "LpPool", "Mish", "PRelu", "Range", "Round", "Selu", "Sin",
     "Sinh", "Softplus", "Softsign", "Tan", "ThresholdedRelu",
-)(_rounded_once)  # fmt: skip
-# Its scales alone are floats, and float32 holds those of sixteen bits exactly.
-retypes("QLinearMatMul")(_rounded_once)
+)(_round_once)  # fmt: skip
+# Only its scales are floats, and float32 holds 16-bit ones exactly.
+retypes("QLinearMatMul")(_round_once)
 retypes(
     "ConstantOfShape", "EyeLike", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-)(_made_as_float)  # fmt: skip
-retypes("ReduceMax", "ReduceMin")(_highest_of_small)
-retypes("ReduceLogSum", "ReduceLogSumExp")(_logarithm)
+)(_generate_floats)  # fmt: skip
+retypes("ReduceMax", "ReduceMin")(_extreme_of_small)
+retypes("ReduceLogSum", "ReduceLogSumExp")(_log_in_double)

@@ -1,4 +1,4 @@
-"""The version boundaries of an operator, both ways: what happens there, where that comes from, and the text to copy."""
+"""The version boundaries of an operator, in both directions: what happens there, its origin, and the text to copy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Boundary:
     """One boundary of an operator, in one direction.
 
     Attributes:
-        way: such as ``18 to 17``.
+        way: the direction, such as ``18 to 17``.
         origin: ``schemas``, ``text`` or ``Python``.
         says: what happens.
         text: rules that say the same, to copy and change; empty if it is Python, or follows from the schemas.
@@ -39,7 +39,7 @@ class Boundary:
 def boundaries(op_type: str) -> Iterator[Boundary]:
     """Yield the boundaries of an operator, the newest first, each on the way down and then up.
 
-    The last is the one that no node of the operator crosses: below it stand others in its place.
+    The last one is where the operator came in; below it, other operators express it.
     """
     ops.load(op_type)
     known = [version for version in versions(op_type) if schema(op_type, version) is not None]
@@ -48,19 +48,19 @@ def boundaries(op_type: str) -> Iterator[Boundary]:
             for crossing in crossings(op_type, source, goal):
                 yield _boundary(crossing)
     if known and known[0] > 1:
-        yield _where_it_is_absent(op_type, known[0])
+        yield _introduction(op_type, known[0])
 
 
-def _where_it_is_absent(op_type: str, first: int) -> Boundary:
-    """What stands in the place of an operator below the version that brought it."""
+def _introduction(op_type: str, first: int) -> Boundary:
+    """The boundary below which the operator does not exist."""
     rules = shipped().expressions(op_type)
     are_for_some = all(rule.occasion.guard for rule in rules)
     others = list(beside_rules(op_type)) if are_for_some else []
-    said = _shortened(rule.source.function.doc_string for rule in rules) + [sentence for _, sentence in others]
+    sentences = _shortened(rule.source.function.doc_string for rule in rules) + [sentence for _, sentence in others]
     if are_for_some and not others:
-        said.append("all else is refused" if rules else f"refused: opset {first - 1} does not have it")
+        sentences.append("all else is refused" if rules else f"refused: opset {first - 1} does not have it")
     origin = "text" if rules else others[0][0] if others else "schemas"
-    return Boundary(f"{first} to {first - 1}", origin, "; ".join(said), "\n\n".join(_written(rules)))
+    return Boundary(f"{first} to {first - 1}", origin, "; ".join(sentences), "\n\n".join(_written(rules)))
 
 
 def _boundary(crossing: Crossing) -> Boundary:
@@ -68,41 +68,41 @@ def _boundary(crossing: Crossing) -> Boundary:
     way = "{} to {}".format(*(far if crossing.down else reversed(far)))
     rules, rows = crossing.rules
     text = "\n\n".join(_written(rules))
-    said = _shortened([rule.source.function.doc_string for rule in rules] + [row.why for row in rows])
+    sentences = _shortened([rule.source.function.doc_string for rule in rules] + [row.why for row in rows])
     if crossing.rewrite is not None:
         lines = (crossing.rewrite.__doc__ or "").strip().splitlines()
         return Boundary(way, "Python", lines[0] if lines else "", text)
     if crossing.rules:
-        return Boundary(way, "text", "; ".join(said), text)
+        return Boundary(way, "text", "; ".join(sentences), text)
     return Boundary(way, "schemas", _derived(crossing), "")
 
 
-def _shortened(said: Iterable[str]) -> list[str]:
-    different = list(dict.fromkeys(said))
-    return different if len(different) <= _MOST_SAID else [f"{len(different)} rules, such as: {different[-1]}"]
+def _shortened(sentences: Iterable[str]) -> list[str]:
+    different = list(dict.fromkeys(sentences))
+    return different if len(different) <= _MOST_SENTENCES else [f"{len(different)} rules, such as: {different[-1]}"]
 
 
-_MOST_SAID = 3
-"""So many rules of a boundary are named in the table; of more there is one."""
+_MOST_SENTENCES = 3
+"""Most rules of a boundary that the table names; of more it names one."""
 
 
 def _written(rules: Iterable[BoundaryRule]) -> Iterator[str]:
     """The text of rules, and of the helpers that they use."""
-    wanted: dict[str, Source] = {}
+    helpers: dict[str, Source] = {}
     for rule in rules:
         yield "\n".join(rule.source.lines[rule.source.first - 1 :])
         waiting = [rule.source]
         while waiting:
             for name in _called(waiting.pop().function.node):
-                if name in rule.helpers and name not in wanted:
-                    wanted[name] = rule.helpers[name]
-                    waiting.append(wanted[name])
-    for helper in wanted.values():
+                if name in rule.helpers and name not in helpers:
+                    helpers[name] = rule.helpers[name]
+                    waiting.append(helpers[name])
+    for helper in helpers.values():
         yield "\n".join(helper.lines[helper.first - 1 :])
 
 
 def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    """The operators of nodes, those in their subgraphs and the steps of a Fold among them."""
+    """The operators of nodes, including those in their subgraphs and the steps of a Fold."""
     for node in nodes:
         yield node.op_type
         for attribute in node.attribute:
@@ -113,12 +113,12 @@ def _called(nodes: Iterable[NodeProto]) -> Iterator[str]:
 
 
 def _derived(crossing: Crossing) -> str:
-    """What follows from the schemas."""
+    """The changes that follow from the schemas."""
     if crossing.unhandled_meaning:
         return f"refused: {crossing.unhandled_meaning}"
     moved = "input to attribute" if crossing.down else "attribute to input"
-    said = [f"{move.attribute}: {moved}" for move in crossing.moves]
-    said += [f"{name} goes where it says nothing" for name in sorted(crossing.gone)]
-    said += [f"{name} is stated, since its default changed" for name in sorted(crossing.changed_defaults)]
-    said += [f"{name} has to be there" for name in crossing.required]
-    return "; ".join(said) or "nothing but element types"
+    sentences = [f"{move.attribute}: {moved}" for move in crossing.moves]
+    sentences += [f"{name} is dropped if it has no effect" for name in sorted(crossing.gone)]
+    sentences += [f"{name} is stated, since its default changed" for name in sorted(crossing.changed_defaults)]
+    sentences += [f"{name} has to be stated" for name in crossing.required]
+    return "; ".join(sentences) or "nothing but element types"

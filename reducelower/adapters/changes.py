@@ -1,8 +1,8 @@
 """Changes between operator versions that schemas do not show.
 
-A schema shows types, attributes and inputs, but not that the same node now means something else. Each such boundary is
-listed here by operator and the opset version that introduced the newer meaning, with a sentence. A node crosses it only
-through a rewrite registered for it; without one it is refused with that sentence.
+A schema shows types, attributes and inputs, but not that the same node now means something else. Such boundaries are
+listed here, by operator and the opset version that introduced the newer meaning, with a sentence. A node crosses one
+only by a rule or a registered rewrite; without one it is refused with that sentence.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ TAKES_MORE: Mapping[tuple[str, int], str] = {
     },
     **{(op_type, 8): "inputs may broadcast against each other" for op_type in ("Max", "Mean", "Min", "Sum")},
     ("Gather", 11): "negative indices became valid",
-    # The older text says they are off; runtimes counted them from the end there, too.
+    # By the older text they select nothing; runtimes counted them from the end even then.
     ("OneHot", 11): "negative indices and axes became valid",
     ("If", 11): "branches may give different shapes",
     ("Mod", 28): "fmod=0 became valid for floats",
     ("Pad", 19): "mode wrap is new",
     ("Resize", 19): "coordinate transformation half_pixel_symmetric is new",
 }  # fmt: skip
-"""Boundaries where the newer version takes more: only the way down needs a rewrite."""
+"""Boundaries where the newer version accepts more, so that only the way down needs a rewrite."""
 
 SAME_IN_PRACTICE: Mapping[tuple[str, int], str] = {
     **{
@@ -78,7 +78,7 @@ SAME_IN_PRACTICE: Mapping[tuple[str, int], str] = {
     ("OptionalGetElement", 18): "what is no optional passes through, which its type tells",
     ("OptionalHasElement", 18): "what is no optional is there, which its type tells",
 }
-"""Boundaries where the text changed and nodes did not, or tell by their types: they stay as they are."""
+"""Boundaries where only the text changed, or where types tell the meaning: nodes stay as they are."""
 
 
 def _all_ones(values: Any) -> bool:
@@ -91,7 +91,7 @@ def _anything(_: Any) -> bool:
 
 NEUTRAL: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     **{(op_type, "dilations"): _all_ones for op_type in ("AveragePool", "LpPool", "MaxPool")},
-    # They say how values out of range turn into 8-bit floats, which no opset without them has.
+    # They tell how values out of range become 8-bit floats, which no opset version without them has.
     ("Cast", "saturate"): _anything,
     ("CastLike", "saturate"): _anything,
     ("QuantizeLinear", "saturate"): _anything,
@@ -101,7 +101,7 @@ NEUTRAL: Mapping[tuple[str, str], Callable[[Any], bool]] = {
     ("MaxPool", "storage_order"): _anything,
     # An unsorted result may be sorted.
     ("TopK", "sorted"): _anything,
-    # Without effect wherever it was allowed.
+    # It never had an effect.
     **{
         (op_type, "consumed_inputs"): _anything
         for op_type in (
@@ -117,8 +117,8 @@ Attributes not named here are neutral at their schema default.
 """
 
 WRITTEN_AS_ABOVE: Mapping[str, int] = {"Squeeze": 11}
-"""Boundaries whose way down nodes take that are written for an older version, too, where another opset is the target.
+"""Boundaries whose rewrite for the way down also applies between two older opset versions.
 
-Before opset 11 inference finds a wrong shape for axes out of order. Most operators had no inference before opset 6 or
-7, so the checker took what reads such a Squeeze, and takes it no longer where the model is raised.
+Before opset 11, shape inference finds a wrong shape for a Squeeze with axes out of order. Most operators had no
+inference before opset 6 or 7, so the checker accepted the nodes that read it. In the raised model it would not.
 """

@@ -15,7 +15,7 @@ from reducelower.scope.values import dense
 
 @lowers("Constant", 12)
 def _lower_shorthand(op: Writer) -> None:
-    """``value_int`` and its like are short for a tensor."""
+    """``value_int`` and the like become a tensor."""
     if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
         return
     for attribute in op.node.attribute:
@@ -34,7 +34,7 @@ def _lower_shorthand(op: Writer) -> None:
 
 @lowers("Constant", 11)
 def _lower_sparse(op: Writer) -> None:
-    """A sparse tensor is written out: zero, or an empty string, wherever it states nothing."""
+    """A sparse tensor becomes a dense one, with zeros or empty strings where it has no values."""
     attribute = attribute_of(op.node, "sparse_value")
     if attribute is None or attribute.ref_attr_name:
         return
@@ -45,7 +45,7 @@ def _lower_sparse(op: Writer) -> None:
 
 @lowers("Constant", 9)
 def _lower_element_type(op: Writer) -> Outcome:
-    """Constant takes floats only before opset 9; an initializer takes everything."""
+    """Before opset 9, Constant takes only floats; other types become an initializer."""
     tensor = tensor_of(op.node)
     if tensor is None or tensor.data_type in FIRST_FLOATS:
         return None

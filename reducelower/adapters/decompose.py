@@ -1,7 +1,7 @@
 """Express operators that the target's opset version lacks by operators that it has.
 
-In this order: what a module of `reducelower.adapters.ops` registered for the operator with `expresses`, a rule of the
-book `rules/operators`, the function body that the operator's own schema carries.
+These are tried in turn: expressions that a module of `reducelower.adapters.ops` registered with `expresses`, the
+shipped rules for absent operators, the book `rules/operators`, the function body in the operator's schema.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reducelower.scope.body import AnyScope
 __all__ = ["BY_ELEMENT_TYPE", "Expression", "expresses", "is_expressible", "replacement"]
 
 Expression: TypeAlias = Callable[[Writer], "list[NodeProto] | None"]
-"""The nodes that replace a node; None if another expression is to be tried, RefusedError if there is none."""
+"""Returns the nodes that replace a node, None to try the next expression, or raises RefusedError if none applies."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ BY_ELEMENT_TYPE = frozenset(
 
 
 def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
-    """Register an expression of operators by others, written for an opset version; they are tried in this order.
+    """Register an expression of operators by others, written for an opset version.
 
-    A node is first converted to the version of its operator that the expression reads; None if it reads all.
+    Expressions are tried in the order of registration. A node is first converted to the version `reads` of its
+    operator; None if the expression reads all versions.
     """
 
     def register(expression: Expression) -> Expression:
@@ -78,7 +79,7 @@ def is_expressible(op_type: str) -> bool:
 
 
 def beside_rules(op_type: str) -> Iterator[tuple[str, str]]:
-    """What expresses an operator besides rules in text: where that comes from, and a sentence."""
+    """Expressions of an operator other than boundary rules: the origin of each, and a sentence."""
     ops.load(op_type)
     for each in _EXPRESSIONS.get(op_type, ()):
         yield "Python", (each.expression.__doc__ or "").strip().partition("\n")[0]
@@ -100,9 +101,9 @@ def replacement(
     """
     label = f"{node.op_type} by other operators"
     ops.load(node.op_type)
-    known = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().expressions(node.op_type)]
-    for each in (*(() if own is None else own.expressions(node.op_type)), *known):
-        # The node is of that version from here on, whatever becomes of it.
+    expressions = [*_EXPRESSIONS.get(node.op_type, ()), *shipped().expressions(node.op_type)]
+    for each in (*(() if own is None else own.expressions(node.op_type)), *expressions):
+        # The node stays converted, even if this expression does not apply.
         nodes, opset = moved(node, opset, each.read_version(node.op_type) or opset, scope)
         if nodes is not None:
             return nodes, opset, label
@@ -115,8 +116,8 @@ def replacement(
         return instantiate(rule, node, scope), rule.opset, rule.name
     function = _schema_body(node, opset, scope)
     if function is not None:
-        written = next(entry.version for entry in function.opset_import if not entry.domain)
-        return instantiate_function(function, node, scope, opset), written, f"body of {node.op_type}"
+        version = next(entry.version for entry in function.opset_import if not entry.domain)
+        return instantiate_function(function, node, scope, opset), version, f"body of {node.op_type}"
     raise _refusal(node, opset, scope)
 
 
@@ -130,30 +131,31 @@ def _refusal(node: NodeProto, opset: int, scope: AnyScope) -> RefusedError:
 def _schema_body(node: NodeProto, opset: int, scope: AnyScope) -> FunctionProto | None:
     """The function body in the operator's schema, for the oldest opset version possible; None if there is none.
 
-    That of an operator that holds a graph would take its nodes, which are of the model's opset version, for its own.
+    Operators that hold a graph have none here, because their bodies would treat its nodes, which are of the model's
+    opset version, as nodes of the body's.
     """
     if is_deprecated(node.op_type, opset) or node.op_type in HOLDING_GRAPHS:
         return None
-    found: Any = defs.get_schema(node.op_type, opset, "")  # Its stubs do not know the bodies by opset version.
-    if found.has_function:
-        return _static_body(node.op_type, found.since_version)
-    if not found.has_context_dependent_function:
+    definition: Any = defs.get_schema(node.op_type, opset, "")  # Its stubs do not know the bodies by opset version.
+    if definition.has_function:
+        return _static_body(node.op_type, definition.since_version)
+    if not definition.has_context_dependent_function:
         return None
     for attribute in node.attribute:
         value_of(node, attribute.name)  # the body depends on it: refused if only the enclosing function's calls know it
     types = []
     for name in node.input:
-        known = _type_for_body(node, name, scope) if name else TypeProto()
-        if known is None:
+        operand_type = _type_for_body(node, name, scope) if name else TypeProto()
+        if operand_type is None:
             raise RefusedError(
                 f"opset {scope.target_opset} does not have {node.op_type}, and the type of {name!r}, which its "
                 "function body depends on, is not known",
                 scope.how_to_declare(name, "type"),
             )
-        types.append(known.SerializeToString())
-    written = min(found.context_dependent_function_opset_versions)
+        types.append(operand_type.SerializeToString())
+    body_opset = min(definition.context_dependent_function_opset_versions)
     try:
-        text = found.get_context_dependent_function_with_opset_version(written, node.SerializeToString(), types)
+        text = definition.get_context_dependent_function_with_opset_version(body_opset, node.SerializeToString(), types)
     except Exception as error:  # the operators raise several kinds
         reason = one_line(error)
         raise RefusedError(
@@ -172,6 +174,6 @@ def _type_for_body(node: NodeProto, name: str, scope: AnyScope) -> TypeProto | N
 
 @cache
 def _static_body(op_type: str, since: int) -> FunctionProto:
-    found: Any = defs.get_schema(op_type, since, "")
-    text: bytes = found.get_function_with_opset_version(min(found.function_opset_versions))
+    definition: Any = defs.get_schema(op_type, since, "")
+    text: bytes = definition.get_function_with_opset_version(min(definition.function_opset_versions))
     return FunctionProto.FromString(text)

@@ -1,7 +1,8 @@
 """Boundaries between two versions of an operator, and how a node crosses them.
 
-What changed is derived from the two schemas: attributes that were added, dropped or became inputs, new inputs,
-defaults. What a schema cannot say (the same node means something else) is registered with `lowers` and `raises`.
+Most changes are derived from the two schemas: attributes that were added, dropped or became inputs, new inputs,
+defaults. Rewrites for changes that schemas do not show (the same node means something else) are registered with
+`lowers` and `raises`.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ __all__ = [
 ]  # fmt: skip
 
 Outcome: TypeAlias = "list[NodeProto] | None"
-"""The nodes that replace a node; None if it stays, edited or not."""
+"""The nodes that replace a node; None if the node itself stays, perhaps edited."""
 
 
 class Replacement(list[NodeProto]):
-    """Nodes that replace another.
+    """Nodes that replace one node.
 
     Attributes:
         label: for reports.
@@ -57,7 +58,7 @@ _Entry = TypeVar("_Entry")
 
 
 def entered(table: dict[_Key, _Entry], *keys: _Key) -> Callable[[_Entry], _Entry]:
-    """A decorator that enters a function into a table, under some keys."""
+    """A decorator that enters a function into a table under some keys."""
 
     def enter(entry: _Entry) -> _Entry:
         table.update(dict.fromkeys(keys, entry))
@@ -67,24 +68,22 @@ def entered(table: dict[_Key, _Entry], *keys: _Key) -> Callable[[_Entry], _Entry
 
 
 def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    """Register what an operator needs to get below an opset version that changed it.
+    """Register the rewrite that takes an operator below an opset version that changed it.
 
     The rewrite gets a copy of the node, which it may edit. It returns the nodes that replace it, written for the opset
-    just below the boundary; or None, and the schemas decide the rest. It raises RefusedError for what the older version
-    cannot express.
+    version just below the boundary; or None, and then the changes in the schemas are applied. It raises RefusedError if
+    the older version cannot express the node.
     """
-
     return entered(_LOWERS, (op_type, boundary))
 
 
 def raises(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
-    """Register what an operator needs to get up to an opset version; replacements are written for it."""
-
+    """Register the rewrite that takes an operator up to an opset version, for which replacements are written."""
     return entered(_RAISES, (op_type, boundary))
 
 
-# Attributes that became inputs under another name; the others kept theirs, except for case (TopK's k).
 _RENAMED = {("Pad", "value"): "constant_value"}
+"""Attributes that became inputs under another name; the others kept theirs, except for case (TopK's k)."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +100,16 @@ class Move:
 
 def _moves(op_type: str, below: defs.OpSchema, above: defs.OpSchema) -> tuple[Move, ...]:
     old_inputs = {parameter.name for parameter in below.inputs}
-    places = {
+    indices = {
         parameter.name.lower(): index
         for index, parameter in enumerate(above.inputs)
         if parameter.name not in old_inputs
     }
     moves = []
     for name, attribute in below.attributes.items():
-        wanted = _RENAMED.get((op_type, name), name).lower()
-        if name not in above.attributes and wanted in places:
-            index = places[wanted]
+        input_name = _RENAMED.get((op_type, name), name).lower()
+        if name not in above.attributes and input_name in indices:
+            index = indices[input_name]
             parameter = above.inputs[index]
             kind = int(attribute.type)  # type: ignore[call-overload]  # a pybind11 enum without stubs
             moves.append(Move(name, kind, attribute.required, index, parameter.name, parameter.type_str))
@@ -119,14 +118,19 @@ def _moves(op_type: str, below: defs.OpSchema, above: defs.OpSchema) -> tuple[Mo
 
 @dataclass(frozen=True)
 class Crossing:
-    """One boundary of one operator, in one direction, from the schema of its node to the other.
+    """One boundary of one operator, in one direction.
 
     Attributes:
         boundary: opset version that introduced the newer of the two versions.
         down: whether the node goes from the newer version to the older one.
+        source: the schema of the node.
+        goal: the schema on the far side.
         moves: attributes of the older version that are inputs of the newer one.
-        rewrite: what is registered for this boundary, if anything.
-        rules: what stands in `rules/versions` for it.
+        rewrite: the rewrite that is registered for this boundary, if any.
+        gone: attributes that the far side lacks.
+        changed_defaults: attributes whose default differs on the far side, with their default here.
+        required: attributes that only the far side requires.
+        rules: the rules for it in `rules/versions`.
         further: rules of the user's own for it, which are tried first.
     """
 
@@ -145,7 +149,7 @@ class Crossing:
 
     @property
     def opset(self) -> int:
-        """Opset version that nodes on the far side are written for."""
+        """Opset version of nodes on the far side."""
         return self.boundary - 1 if self.down else self.boundary
 
     @property
@@ -184,12 +188,12 @@ class Crossing:
         return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
 
     def cross(self, node: NodeProto, scope: AnyScope) -> Replacement | ItsBody | None:
-        """Take a node across; refused if the far side cannot express it."""
+        """Take a node across the boundary; refused if the far side cannot express it."""
         source_opset = self.boundary if self.down else self.boundary - 1
         for candidates in (self.further, self.rules):
-            found = first_that_holds(candidates.rules, node, scope, source_opset)
-            if found is not None:
-                rule, outcome = found
+            first = first_that_holds(candidates.rules, node, scope, source_opset)
+            if first is not None:
+                rule, outcome = first
                 label = rule.label(node, scope) or self.label
                 return outcome if isinstance(outcome, ItsBody) else Replacement(outcome, label, rule.opset)
             for row in candidates.rows:
@@ -250,7 +254,7 @@ class Crossing:
         node.attribute.extend(default for name, default in self.changed_defaults.items() if name not in present)
 
     def leave_out_empty_ends(self, node: NodeProto) -> None:
-        """Drop empty names at the end of a node that the far side has no room for."""
+        """Drop empty names at the end of a node for which the far side has no inputs or outputs."""
         for names, most in ((node.input, self.goal.max_input), (node.output, self.goal.max_output)):
             while len(names) > most and not names[-1]:
                 del names[-1]
@@ -277,7 +281,7 @@ class Crossing:
                     raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
 
     def _name_needed_outputs(self, node: NodeProto, scope: AnyScope) -> None:
-        """Add outputs that nothing reads if the far side requires more."""
+        """Add outputs, which nothing reads, if the far side requires more."""
         missing = self.goal.min_output - len(node.output)
         stem = node.name or next(filter(None, node.output), "")
         node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
@@ -304,15 +308,13 @@ class Crossing:
 def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     if value.dtype.kind == "c":
         raise RefusedError(f"its input {move.input_name} holds complex numbers, which no attribute can hold")
-    plain = value.reshape(-1).tolist()
-    if move.attribute_type in (AttributeProto.INT, AttributeProto.FLOAT):
-        if len(plain) != 1:
-            raise RefusedError(f"its input {move.input_name} holds {len(plain)} values where one is expected")
-        return helper.make_attribute(
-            move.attribute, (int if move.attribute_type == AttributeProto.INT else float)(plain[0])
-        )
-    as_type = int if move.attribute_type == AttributeProto.INTS else float
-    return helper.make_attribute(move.attribute, [as_type(item) for item in plain], attr_type=move.attribute_type)
+    convert = int if move.attribute_type in (AttributeProto.INT, AttributeProto.INTS) else float
+    numbers = [convert(number) for number in value.reshape(-1).tolist()]
+    if move.attribute_type in (AttributeProto.INTS, AttributeProto.FLOATS):
+        return helper.make_attribute(move.attribute, numbers, attr_type=move.attribute_type)
+    if len(numbers) != 1:
+        raise RefusedError(f"its input {move.input_name} holds {len(numbers)} values where one is expected")
+    return helper.make_attribute(move.attribute, numbers[0])
 
 
 def _to_input(move: Move, node: NodeProto, scope: AnyScope) -> None:
@@ -331,7 +333,7 @@ def _to_input(move: Move, node: NodeProto, scope: AnyScope) -> None:
 
 
 def _element_type(move: Move, node: NodeProto, scope: AnyScope) -> int:
-    """The element type of the input; a bound such as Clip's has that of the data."""
+    """The element type of the input; bounds such as those of Clip have that of the data."""
     if move.input_type.startswith("tensor("):
         return parse_element_type(move.input_type)
     if move.attribute_type in (AttributeProto.INT, AttributeProto.INTS):
@@ -342,7 +344,7 @@ def _element_type(move: Move, node: NodeProto, scope: AnyScope) -> int:
 def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scope: AnyScope) -> str:
     element_type = _element_type(move, node, scope)
     array = np.asarray(helper.get_attribute_value(attribute), dtype=helper.tensor_dtype_to_np_dtype(element_type))
-    if move.input_name == "K":  # TopK wants its scalar as a tensor of one element.
+    if move.input_name == "K":  # TopK takes k as a tensor of one element.
         array = array.reshape(1)
     return scope.add_constant(array, _constant_name(move.input_name, array))
 
@@ -366,14 +368,13 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
     changed: dict[str, AttributeProto] = {}
     required: list[str] = []
     for name, attribute in goal.attributes.items():
-        if attribute.required and name not in moved:
-            required.append(name)
         before = source.attributes.get(name)
+        if attribute.required and name not in moved and (before is None or not before.required):
+            required.append(name)
         if before is None or before.type != attribute.type or before.required:
             continue
         if before.default_value.type and before.default_value != attribute.default_value:
             changed[name] = before.default_value
-    required = [name for name in required if not (name in source.attributes and source.attributes[name].required)]
     rewrite = (_LOWERS if down else _RAISES).get((op_type, boundary))
     rules = shipped().at(op_type, boundary, down=down)
     return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required), rules)
@@ -395,10 +396,10 @@ def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossin
 
 
 def moved(node: NodeProto, opset: int, goal: int, scope: AnyScope) -> tuple[list[NodeProto] | None, int]:
-    """Take a node to another opset version: what replaces it on the way, if anything, and the opset version of these.
+    """Take a node to another opset version; return the nodes that replace it, if any, and their opset version.
 
     Raises:
-        RefusedError: it cannot get there.
+        RefusedError: it cannot cross a boundary.
     """
     for crossing in crossings(node.op_type, opset, goal):
         opset = crossing.opset

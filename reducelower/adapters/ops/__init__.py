@@ -1,6 +1,6 @@
-"""What operators need at boundaries that is not text: a module per family, imported for what a model has.
+"""Rewrites that are not text: a module for each family of operators, imported if a model has one of them.
 
-Each names the pages it follows and their versions; that of an operator is https://onnx.ai/onnx/operators/onnx__NAME.html.
+Each names the pages that it follows, with versions; an operator's is https://onnx.ai/onnx/operators/onnx__NAME.html.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ FAMILIES: Mapping[str, str] = {
 
 @cache
 def _families() -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    families: dict[str, list[str]] = {}
     for family, op_types in FAMILIES.items():
         for op_type in op_types.split():
-            found.setdefault(op_type, []).append(family)
-    return found
+            families.setdefault(op_type, []).append(family)
+    return families
 
 
 @cache
 def load(op_type: str) -> None:
-    """Import the modules that register rewrites for an operator, so that it can be looked up among them."""
+    """Import the modules that register rewrites for an operator."""
     for family in _families().get(op_type, ()):
         import_module(f"{__name__}.{family}")

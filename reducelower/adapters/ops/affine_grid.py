@@ -1,7 +1,7 @@
-"""AffineGrid where the target has none; not text, since numpy works out the grid.
+"""AffineGrid for targets that lack it; not text, since numpy computes the grid.
 
-It is the grid of the identity, which is constant, times the given matrices. The schema's body is no use: it squeezes
-away a batch of one, and counts with vectors where Range takes scalars.
+The result is the grid of the identity, which is constant, times the given matrices. The function body in the schema
+cannot be used: it squeezes away a batch of one, and passes vectors to Range, which takes scalars.
 
 Source: the page of AffineGrid (20).
 """
@@ -22,9 +22,9 @@ _LARGEST_GRID = 1 << 20
 
 @expresses("AffineGrid", opset=13)
 def _affine_grid(op: Writer) -> list[NodeProto]:
-    """(..., x, y, 1) of every place times the transposed matrix; of halves in float, since their sums may cancel."""
-    own = op.element_type(0)
-    element_type = TensorProto.FLOAT if own in HALVES else own
+    """Multiply (..., x, y, 1) of every place by the transposed matrix; 16-bit floats in float, as sums may cancel."""
+    own_type = op.element_type(0)
+    element_type = TensorProto.FLOAT if own_type in HALVES else own_type
     aligned = bool(op.attribute("align_corners", 0))
     size = op.constant_input(1)
     if size is not None and np.prod(size[2:].astype(np.int64)) * len(size) <= _LARGEST_GRID:
@@ -34,8 +34,8 @@ def _affine_grid(op: Writer) -> list[NodeProto]:
         op.scope.release(op.input(1))
     else:
         rows, shape = _rows_at_run_time(op, element_type, aligned)
-    turned = op.add("Transpose", op.cast(op.input(0), own, element_type, "wide"), perm=[0, 2, 1])
-    return op.yields("Reshape", op.cast(op.add("MatMul", rows, turned), element_type, own, "grid"), shape)
+    transposed = op.add("Transpose", op.cast(op.input(0), own_type, element_type, "wide"), perm=[0, 2, 1])
+    return op.yields("Reshape", op.cast(op.add("MatMul", rows, transposed), element_type, own_type, "grid"), shape)
 
 
 def _rows(spatial: list[int], aligned: bool) -> NDArray[np.float64]:
@@ -45,7 +45,7 @@ def _rows(spatial: list[int], aligned: bool) -> NDArray[np.float64]:
 
 
 def _rows_at_run_time(op: Writer, element_type: int, aligned: bool) -> tuple[str, str]:
-    """The same for a size that is computed: its rows, and the shape of the result."""
+    """The rows and the shape of the result, for a size that is computed at run time."""
     matrix = op.scope.shape(op.input(0))
     count = None if matrix is None else matrix[1]
     if count is None:
@@ -83,7 +83,7 @@ def _rows_at_run_time(op: Writer, element_type: int, aligned: bool) -> tuple[str
 
 
 def _places(length: int, aligned: bool) -> NDArray[np.float64]:
-    """Where the elements of an axis lie between -1 and 1: from end to end, or their middles."""
+    """Coordinates of the elements of an axis from -1 to 1: from end to end, or the middles of equal parts."""
     if aligned:
         return np.arange(length) * 2 / max(length - 1, 1) - 1
     return (2 * np.arange(length) + 1) / length - 1

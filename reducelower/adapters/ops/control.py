@@ -1,6 +1,6 @@
-"""If, Loop and Scan at their boundaries; not text, since graphs inside them are edited.
+"""If, Loop and Scan at their boundaries; not text, since their subgraphs are edited.
 
-The engine makes these graphs legal.
+The engine legalizes the nodes in these subgraphs.
 
 Sources: the pages of If (1, 11), Loop (1, 11), Scan (9, 11).
 """
@@ -23,15 +23,15 @@ from reducelower.rulebook.questions import from_the_front
 
 @lowers("If", 11)
 def _lower_if(op: Writer) -> None:
-    """Branches had to give the same shapes; runtimes never asked, so only differences that are known are refused.
+    """Branches had to yield the same shapes. Runtimes never checked that, so only known differences are refused.
 
-    Shape inference takes what it knows of one branch for both, and so has to know nothing where they are not alike.
+    Shape inference takes the shape of one branch for both. So shapes that may differ have to be hidden from it.
     """
     branches = {
         attribute.name: attribute.g for attribute in op.node.attribute if attribute.type == AttributeProto.GRAPH
     }
-    unlike = []
-    for place, results in enumerate(zip(*(graph.output for graph in branches.values()), strict=True)):
+    differing = []
+    for index, results in enumerate(zip(*(graph.output for graph in branches.values()), strict=True)):
         left, right = (
             sizes(value.type if sizes(value.type) is not None else op.scope.type_inside(op.node, number, value.name))
             for number, value in enumerate(results)
@@ -39,7 +39,7 @@ def _lower_if(op: Writer) -> None:
         if left == right:
             continue
         condition = op.constant_input(0)
-        if condition is not None:  # the branch that is not taken may as well be the other
+        if condition is not None:  # the branch that never runs is replaced by the other
             chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
             for graph in branches.values():
                 if graph is not chosen:
@@ -50,27 +50,27 @@ def _lower_if(op: Writer) -> None:
                 f"its branches give different shapes: {results[0].name!r} and {results[1].name!r}",
                 "opset 11 is the oldest that allows it",
             )
-        unlike.append(place)
-    if unlike and op.scope.target_opset >= _TILES_BY_COUNTS:
-        _leave_shapes_unknown(op, branches, unlike)
+        differing.append(index)
+    if differing and op.scope.target_opset >= _TILES_BY_COUNTS:
+        _hide_shapes(op, branches, differing)
 
 
 _TILES_BY_COUNTS = 6
-"""The oldest opset version whose Tile takes a count per axis."""
+"""First opset version whose Tile takes a count per axis."""
 
 
-def _leave_shapes_unknown(op: Writer, branches: Mapping[str, GraphProto], places: Sequence[int]) -> None:
-    """Reshape results of branches to their own shapes, repeated a number of times that is 1 where it is read.
+def _hide_shapes(op: Writer, branches: Mapping[str, GraphProto], indices: Sequence[int]) -> None:
+    """Hide the shapes of some results of branches from shape inference.
 
-    The number depends on the condition, so that it and the length of the shape are known at run time only. What
-    branches hold is legal by now, so these nodes are ones that every target from opset 6 on has.
+    Each result is reshaped to its own shape, repeated once. That count is computed from the condition, so inference
+    does not know the length of the shape. Branches were legalized before, so every opset from 6 on must have the nodes.
     """
     for number, (name, graph) in enumerate(branches.items()):
         op.nodes = []
-        taken = op.input(0) if name == "then_branch" else op.add("Not", op.input(0), tail="is_not")
-        once = op.add("Reshape", op.add("Cast", taken, to=TensorProto.INT64), op.number(-1), tail="once")
-        for place in places:
-            result = graph.output[place]
+        is_taken = op.input(0) if name == "then_branch" else op.add("Not", op.input(0), tail="is_not")
+        once = op.add("Reshape", op.add("Cast", is_taken, to=TensorProto.INT64), op.number(-1), tail="once")
+        for index in indices:
+            result = graph.output[index]
             element_type = result.type.tensor_type.elem_type or _element_type(op, number, result.name)
             shape = op.add("Tile", op.add("Shape", result.name), once, tail="its_shape")
             result.name = op.add("Reshape", result.name, shape, tail="result")
@@ -88,7 +88,7 @@ def _element_type(op: Writer, number: int, name: str) -> int:
 
 @lowers("Loop", 11)
 def _lower_loop(op: Writer) -> None:
-    """At least one value had to be carried from iteration to iteration: a number that nothing reads will do."""
+    """A loop had to carry at least one value, so it gets a number that nothing reads."""
     if len(op.node.input) > 2:
         return
     body, carried, yielded = _body(op.node), op.fresh("carried"), op.fresh("carried_on")
@@ -103,13 +103,13 @@ def _lower_loop(op: Writer) -> None:
     while len(op.node.input) < 2:
         op.node.input.append("")
     op.node.input.append(op.scope.add_constant(np.array(0, np.float32), "zero"))
-    # It has a name, because onnxruntime crashes on a state that has none.
+    # The output has a name, because onnxruntime crashes on a state without one.
     op.node.output.insert(0, op.fresh("last_carried"))
 
 
 @lowers("Scan", 16)
 def _state_results(op: Writer) -> None:
-    """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
+    """State the types of the body's outputs: onnxruntime needs their ranks, and infers less from older nodes."""
     body = _body(op.node)
     for value in body.output:
         known = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
@@ -119,7 +119,7 @@ def _state_results(op: Writer) -> None:
 
 @lowers("Scan", 11)
 def _lower_scan(op: Writer) -> None:
-    """Axes were counted from the front."""
+    """Negative axes are counted from the front."""
     count = int(op.attribute("num_scan_inputs"))
     body = _body(op.node)
     inputs = list(op.node.input)[len(op.node.input) - count :]
@@ -136,8 +136,8 @@ def _lower_scan(op: Writer) -> None:
 def _count_from_the_front(node: NodeProto, attribute: str, rank_of: Callable[[int], int]) -> None:
     axes = value_of(node, attribute, ())
     if any(axis < 0 for axis in axes):
-        counted = [axis if axis >= 0 else from_the_front(axis, rank_of(index)) for index, axis in enumerate(axes)]
-        set_attribute(node, attribute, counted)
+        from_front = [axis if axis >= 0 else from_the_front(axis, rank_of(index)) for index, axis in enumerate(axes)]
+        set_attribute(node, attribute, from_front)
 
 
 def _body(node: NodeProto) -> GraphProto:

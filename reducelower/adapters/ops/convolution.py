@@ -1,6 +1,6 @@
-"""Col2Im and DeformConv where the target has none; not text, since numpy plans places over known sizes.
+"""Col2Im and DeformConv for targets that lack them; not text, since numpy computes indices for known sizes.
 
-In Col2Im every place of the image gathers the elements of the blocks that cover it. DeformConv, over two spatial axes,
+In Col2Im every pixel of the image gathers the elements of the blocks that cover it. DeformConv, over two spatial axes,
 gathers four neighbours of each place, weighs them, and takes one MatMul.
 
 Sources: the pages of Col2Im (18), DeformConv (19, 22).
@@ -21,12 +21,12 @@ from reducelower.model.attributes import value_of
 from reducelower.model.numbers import HALVES
 
 _SMALL = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
-"""Types that ReduceSum does not take; sums wrap around in them, and truth values are true where any is."""
+"""Types that ReduceSum does not take; sums wrap around in integers, and a sum of bools is whether any is true."""
 
 
 @expresses("Col2Im", opset=13)
 def _column_to_image(op: Writer) -> list[NodeProto]:
-    """A table tells for each place of the image which element of each row of the columns falls on it, if any does."""
+    """Gather by a table: for each pixel of the image, the element of each row of the columns that falls on it."""
     image, block = op.constant_input(1), op.constant_input(2)
     if image is None or block is None:
         name = op.node.input[1 if image is None else 2]
@@ -42,12 +42,12 @@ def _column_to_image(op: Writer) -> list[NodeProto]:
     own_type = op.element_type(0)
     element_type = TensorProto.INT32 if own_type in _SMALL else own_type
 
-    # The batch stays, and the channels are what is left over: (N, C, elements of a block, blocks).
+    # The channels are inferred by -1: (N, C, elements of a block * blocks).
     shape = op.add("Shape", op.input(0))
     batch = op.add("Slice", shape, op.integers([0], "number_0"), op.integers([1], "number_1"), tail="batch")
     flat_shape = op.add("Concat", batch, op.integers([-1, rows * count], "columns"), axis=0)
     flat = op.add("Reshape", op.cast(op.input(0), own_type, element_type, "wide"), flat_shape, tail="flat")
-    # Behind the last column lies a zero, for the blocks that do not cover a place.
+    # A zero is appended, for blocks that do not cover a pixel.
     flat = op.add(
         "Pad", flat, op.integers([0, 0, 0, 0, 0, 1], "pads"), op.constant(0, element_type, "zero"), tail="more"
     )
@@ -58,22 +58,22 @@ def _column_to_image(op: Writer) -> list[NodeProto]:
 
 
 def _blocks(op: Writer, sizes: list[int], kernel: list[int]) -> list[np.ndarray]:
-    """Where each element of each block lies along each axis, as (elements of a block, blocks) of that axis."""
+    """For each axis, the position of each element of each block: (elements of a block, blocks)."""
     rank = len(sizes)
     strides, dilations = (op.attribute(name) or [1] * rank for name in ("strides", "dilations"))
     pads = op.attribute("pads") or [0] * 2 * rank
-    found = []
+    positions = []
     for axis, (size, extent) in enumerate(zip(sizes, kernel, strict=True)):
         room = size + pads[axis] + pads[axis + rank] - (extent - 1) * dilations[axis] - 1
         count = room // strides[axis] + 1
         op.make_room(extent, count)
         starts = np.arange(count) * strides[axis] - pads[axis]
-        found.append(np.arange(extent)[:, None] * dilations[axis] + starts)
-    return found
+        positions.append(np.arange(extent)[:, None] * dilations[axis] + starts)
+    return positions
 
 
 def _table(places: list[np.ndarray], sizes: list[int]) -> np.ndarray:
-    """Where in the columns each place of the image finds each element of a block; past their end if it is not there."""
+    """Indices into the columns by pixel of the image and element of a block; past the end for elements outside."""
     elements, blocks = (tuple(along.shape[side] for along in places) for side in (0, 1))
     past = prod(elements) * prod(blocks)
     table = np.full((prod(sizes), prod(elements)), past, np.int64)
@@ -104,18 +104,18 @@ class _Sizes:
 
     @property
     def taps(self) -> int:
-        """How many elements the kernel has."""
+        """The number of elements of the kernel."""
         return self.kernel[0] * self.kernel[1]
 
     @property
     def spots(self) -> int:
-        """How many places a channel of the result has."""
+        """The number of elements in a channel of the result."""
         return self.places[0] * self.places[1]
 
 
 @expresses("DeformConv", opset=19, reads=19)
 def _of_halves(op: Writer) -> list[NodeProto] | None:
-    """Sums of products of 16 bits are taken in float, as a kernel does; so are places, since 16 bits hold few."""
+    """Compute 16-bit floats in float, as kernels do for sums; 16 bits are also too few for coordinates."""
     element_type = op.element_type(0)
     if element_type not in HALVES:
         return None
@@ -126,7 +126,7 @@ def _of_halves(op: Writer) -> list[NodeProto] | None:
 
 @expresses("DeformConv", opset=13, reads=19)
 def _deform_conv(op: Writer) -> list[NodeProto]:
-    """The columns of an ordinary convolution, taken between the elements where offsets point, times the weights."""
+    """Multiply the weights by the columns of a convolution, which are interpolated where the offsets point."""
     sizes = _sizes(op)
     columns = _columns(op, sizes, op.element_type(0))
     per_group = sizes.channels // sizes.groups * sizes.taps
@@ -163,7 +163,7 @@ def _reshaped(op: Writer, name: str, shape: list[int], tail: str) -> str:
 
 
 def _columns(op: Writer, sizes: _Sizes, element_type: int) -> str:
-    """What each tap of the kernel sees at each place: (N, offset groups, channels of one, taps * places)."""
+    """The value under each tap of the kernel at each place: (N, offset groups, channels of one, taps * places)."""
     shape = [-1, sizes.offset_groups, sizes.taps, 2, sizes.spots]
     offset = _reshaped(op, op.input(2), shape, "offsets")
     low: list[str] = []
@@ -174,7 +174,7 @@ def _columns(op: Writer, sizes: _Sizes, element_type: int) -> str:
         place = op.add("Add", along, op.constant(base, element_type, "base"), tail="place")
         low.append(op.add("Floor", place, tail="low"))
         beyond.append(op.add("Sub", place, low[-1], tail="beyond"))
-    # Behind the last element lies a zero, for neighbours outside.
+    # A zero is appended, for neighbours outside.
     area = sizes.height * sizes.width
     inside = sizes.channels // sizes.offset_groups
     flat = _reshaped(op, op.input(0), [-1, sizes.offset_groups, inside, area], "flat")
@@ -196,7 +196,7 @@ def _columns(op: Writer, sizes: _Sizes, element_type: int) -> str:
 
 
 def _bases(node: NodeProto, sizes: _Sizes) -> list[np.ndarray]:
-    """Where each tap lies at each place without offsets, along both axes: (taps, places)."""
+    """For both axes, the position of each tap at each place, without offsets: (taps, places)."""
     strides, dilations = (value_of(node, name) or [1, 1] for name in ("strides", "dilations"))
     pads = value_of(node, "pads") or [0, 0, 0, 0]
     along = [
@@ -212,7 +212,7 @@ def _bases(node: NodeProto, sizes: _Sizes) -> list[np.ndarray]:
 
 
 def _gathered(op: Writer, flat: str, near: list[str], sizes: _Sizes, element_type: int) -> str:
-    """The elements at whole places, zero for those outside."""
+    """The elements at integer positions; zero outside."""
     tests = [
         op.add(op_type, at, op.constant(bound, element_type, "bound"), tail="is_inside")
         for at, length in zip(near, (sizes.height, sizes.width), strict=True)
@@ -226,7 +226,7 @@ def _gathered(op: Writer, flat: str, near: list[str], sizes: _Sizes, element_typ
     nothing = op.integers(sizes.height * sizes.width, "behind_the_last")
     index = op.add("Where", inside, op.add("Add", ahead, column, tail="at"), nothing, tail="index")
     indices = _as_columns(op, index, sizes)
-    # The same for every channel of a group.
+    # The indices are the same for every channel of a group.
     batch = op.integers([1, 1, sizes.channels // sizes.offset_groups, 1], "each_channel")
     return op.add("GatherElements", flat, op.add("Expand", indices, batch, tail="indices"), tail="seen", axis=3)
 

@@ -1,7 +1,7 @@
-"""Einsum below opset 12; not text, since letters decide what is written.
+"""Einsum below opset 12; not text, since the nodes depend on the letters.
 
-Operands are taken two at a time: what only one of them has and nobody asks for is summed away first, what both have and
-nobody asks for is contracted by MatMul, and where nothing is contracted Mul broadcasts.
+Operands are multiplied one after the other. Letters that later operands and the result do not have are summed: by
+ReduceSum if only one of the two has them, by MatMul if both have. If MatMul has nothing to sum, Mul multiplies.
 
 Source: the page of Einsum (12).
 """
@@ -33,7 +33,7 @@ class _Term:
 
 
 def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str], str]:
-    """The letters of every operand and of the result, with letters for what an ellipsis stands for, from the right."""
+    """The letters of every operand and of the result; each ellipsis becomes unused letters, aligned from the right."""
     equation = equation.replace(" ", "")
     left, arrow, result = equation.partition("->")
     operands = left.split(",")
@@ -47,20 +47,20 @@ def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str
     if any(len(set(letters) - {"."}) < len(letters.replace(".", "")) for letters in operands):
         raise RefusedError(f"its equation {equation!r} takes a diagonal", _HINT)
     free = "".join(letter for letter in ascii_letters if letter not in equation)
-    counts_open = [
+    hidden = [
         rank() - len(letters) + len(_ELLIPSIS) if _ELLIPSIS in letters else 0
         for letters, rank in zip(operands, ranks, strict=True)
     ]
-    meant = [free[len(free) - count :] if count else "" for count in (*counts_open, max(counts_open))]
+    ellipses = [free[len(free) - count :] if count else "" for count in (*hidden, max(hidden))]
     *operands, result = (
-        letters.replace(_ELLIPSIS, stood_for) for letters, stood_for in zip((*operands, result), meant, strict=True)
+        letters.replace(_ELLIPSIS, ellipsis) for letters, ellipsis in zip((*operands, result), ellipses, strict=True)
     )
     return operands, result
 
 
 @expresses("Einsum", opset=11)
 def _einsum(op: Writer) -> list[NodeProto]:
-    """Product by product, then what is left to sum and the order of the letters."""
+    """Multiply the operands in turn, then sum the remaining letters and transpose."""
     ranks = [partial(op.scope.needed_rank, name) for name in op.node.input]
     operands, result = _parsed(op.attribute("equation"), ranks)
     terms = [
@@ -77,7 +77,7 @@ def _einsum(op: Writer) -> list[NodeProto]:
 
 
 def _without_ones(op: Writer, term: _Term, wanted: set[str]) -> _Term:
-    """A dimension of size 1 that is summed over goes with any size of another operand, as in numpy."""
+    """Sum dimensions of size 1 that the result lacks, since they broadcast to other operands, as in numpy."""
     shape = op.scope.shape(term.name)
     ones = {letter for letter, size in zip(term.letters, shape or (), strict=False) if size == 1} - wanted
     return _summed(op, term, set(term.letters) - ones)
@@ -99,7 +99,7 @@ def _transposed(op: Writer, term: _Term, letters: str) -> _Term:
 
 
 def _product(op: Writer, one: _Term, other: _Term, wanted: set[str]) -> _Term:
-    """The product of two terms, summed over the letters that nobody wants."""
+    """The product of two terms, summed over the letters that are not wanted."""
     one = _summed(op, one, wanted | set(other.letters))
     other = _summed(op, other, wanted | set(one.letters))
     both = [letter for letter in one.letters if letter in other.letters]
@@ -118,14 +118,14 @@ def _product(op: Writer, one: _Term, other: _Term, wanted: set[str]) -> _Term:
     one, other = _transposed(op, one, batch + left + inner), _transposed(op, other, batch + inner + right)
     if len(left) == len(inner) == len(right) == 1:
         return _Term(op.add("MatMul", one.name, other.name, tail="product"), batch + left + right)
-    # As matrices: each group of dimensions is one.
+    # Each group of dimensions becomes one, so that both are stacks of matrices.
     ends = [_sizes(op, one, range(len(batch), len(batch + left))), _sizes(op, other, _last(other, right))]
     around = range(len(batch))
-    upright = [_sizes(op, one, around), _whole(op, ends[0], len(left)), op.number(-1)]
-    lying = [_sizes(op, other, around), op.number(-1), _whole(op, ends[1], len(right))]
-    matrices = (_matrix(op, one.name, upright), _matrix(op, other.name, lying))
+    left_shape = [_sizes(op, one, around), _count(op, ends[0], len(left)), op.number(-1)]
+    right_shape = [_sizes(op, other, around), op.number(-1), _count(op, ends[1], len(right))]
+    matrices = (_matrix(op, one.name, left_shape), _matrix(op, other.name, right_shape))
     product = op.add("MatMul", *matrices, tail="product")
-    # What an ellipsis stands for is broadcast.
+    # The batch may be broadcast, since an ellipsis may be. So its sizes come from the product.
     front = _sizes(op, _Term(product, batch), around)
     return _Term(_matrix(op, product, [front, *ends]), batch + left + right)
 
@@ -135,14 +135,14 @@ def _last(term: _Term, letters: str) -> range:
 
 
 def _sizes(op: Writer, term: _Term, axes: Sequence[int]) -> str:
-    """The sizes of some dimensions, as a list; empty where there are none."""
+    """The sizes of some dimensions, as a list; an empty name if there are none."""
     if not axes:
         return ""
     places = op.integers(list(axes), "axes_" + "_".join(map(str, axes)))
     return op.add("Gather", op.add("Shape", term.name), places, tail="sizes", axis=0)
 
 
-def _whole(op: Writer, sizes: str, count: int) -> str:
+def _count(op: Writer, sizes: str, count: int) -> str:
     """The product of a list of sizes, as a list of one."""
     if count < 2:
         return sizes or op.number(1)
@@ -162,6 +162,6 @@ def _unsqueezed(op: Writer, name: str, axes: range) -> str:
 
 
 def _expanded(op: Writer, term: _Term, count: int) -> _Term:
-    """A term with dimensions of one behind its own."""
+    """A term with dimensions of size 1 behind its own."""
     rank = len(term.letters)
     return _Term(_unsqueezed(op, term.name, range(rank, rank + count)), term.letters)

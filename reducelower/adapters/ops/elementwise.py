@@ -1,4 +1,4 @@
-"""Cast by a type's name, and CastLike; not text, since types decide what is written.
+"""Cast by a type's name, and CastLike; not text, since the nodes depend on types.
 
 Sources: the pages of Cast (1, 6), CastLike (15 and later).
 """
@@ -35,14 +35,16 @@ def _lower_number(op: Writer) -> Outcome:
     return None
 
 
-# Numbers that a cast turns into the same ones whoever casts them, and small enough to hold once more.
 _FOLDED = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32)
+"""Types between which every runtime casts alike, so that constants may be cast here."""
+
 _SMALL = 64
+"""Most elements of a constant that is stored again."""
 
 
 @expresses("CastLike", opset=24)
 def _cast_like(op: Writer) -> list[NodeProto]:
-    """Cast, or the constant itself in the other type, as in the function bodies that CastLike was made for."""
+    """Cast the data, or store a small constant in the other type, such as in function bodies with CastLike."""
     data, other = op.node.input[:2]
     goal = op.scope.needed_element_type(other)
     value = op.scope.constant(data)

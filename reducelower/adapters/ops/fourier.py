@@ -1,6 +1,6 @@
-"""DFT and STFT where the target has none; not text, since numpy works out tables of cosines and sines.
+"""DFT and STFT for targets that lack them; not text, since numpy computes tables of cosines and sines.
 
-A DFT is a MatMul with the cosines and one with the sines, an STFT a Conv with both.
+A DFT is a MatMul with the cosines and sines, an STFT a Conv with them.
 
 Sources: the pages of DFT (17, 20), STFT (17).
 """
@@ -26,7 +26,7 @@ _OLDEST_STFT = "opset 17 is the oldest that has STFT"
 def _dft(op: Writer) -> list[NodeProto]:
     """Real and imaginary part of the sum of x * exp(-2 pi i k n / length), or of its inverse.
 
-    The inverse from one side is real: what stands for itself and its mirror image counts twice.
+    The inverse of a one-sided transform is real: frequencies that stand for their mirror image as well count twice.
     """
     shape, rank = op.shape(0), op.rank(0)
     axis = from_the_front(int(op.attribute("axis", 1)), rank)
@@ -48,7 +48,7 @@ def _dft(op: Writer) -> list[NodeProto]:
 
 
 def _by_one_matrix(op: Writer, waves: np.ndarray, axis: int, rank: int, wide: int) -> list[NodeProto]:
-    """The signal times a matrix by part and place of the signal, and by frequency and part of the result."""
+    """Multiply the signal by a matrix: rows by place and part of the signal, columns by frequency and part."""
     parts, size, count, results = waves.shape[0], waves.shape[1], waves.shape[2], waves.shape[3]
     # The axis comes last, next to the parts.
     order = [*(place for place in range(rank - 1) if place != axis), axis, rank - 1]
@@ -66,32 +66,32 @@ def _by_one_matrix(op: Writer, waves: np.ndarray, axis: int, rank: int, wide: in
 
 
 def _waves(op: Writer, size: int, length: int, *, inverse: bool, onesided: bool) -> np.ndarray:
-    """What a signal of this size is multiplied by: part of the signal, place, frequency, part of the result."""
+    """The factors for a signal of this size: (part of the signal, place, frequency, part of the result)."""
     if length <= 0:
         raise RefusedError("its length is zero", _OLDEST)
     parts = (op.shape(0) or (1,))[-1] or 1
     count = length // 2 + 1 if onesided and not inverse else length
     op.make_room(2, parts, size, count)
-    # What lies behind the length is cut off, what the signal lacks is zero.
+    # A longer signal is cut off, a shorter one padded with zeros.
     angles = _angles(np.arange(size), np.arange(count), length)
     place = np.arange(size)[:, None]
-    kept = (place < length) / (length if inverse else 1)
+    scale = (place < length) / (length if inverse else 1)
     if inverse and onesided:
-        kept = (2 * place <= length) * (1 + (place > 0) * (2 * place < length)) / length
-    cosines, sines = np.cos(angles) * kept, np.sin(angles) * kept * (-1 if inverse else 1)
+        scale = (2 * place <= length) * (1 + (place > 0) * (2 * place < length)) / length
+    cosines, sines = np.cos(angles) * scale, np.sin(angles) * scale * (-1 if inverse else 1)
     real = np.stack([cosines, -sines], axis=-1)
     imaginary = np.stack([sines, cosines], axis=-1)
     return np.stack([real, imaginary][:parts])[..., : 1 if inverse and onesided else 2]
 
 
 def _angles(places: np.ndarray, frequencies: np.ndarray, length: int) -> np.ndarray:
-    found: np.ndarray = math.tau * (np.outer(places, frequencies) % length) / length
-    return found
+    angles: np.ndarray = math.tau * (np.outer(places, frequencies) % length) / length
+    return angles
 
 
 @expresses("STFT", opset=12)
 def _stft(op: Writer) -> list[NodeProto]:
-    """A convolution with the cosines and sines, weighed by the window, whose stride is the step between frames."""
+    """Convolve with the cosines and sines, times the window; the stride is the step between frames."""
     signal, window = op.input(0), op.input(2)
     shape, window_shape = op.scope.shape(signal), op.scope.shape(window) if window else None
     every, given = op.constant_input(1), op.constant_input(3)
@@ -129,6 +129,6 @@ def _stft(op: Writer) -> list[NodeProto]:
     signal = op.add("Transpose", signal, tail="turned", perm=[0, 2, 1])
     both = op.add("Conv", signal, weights, tail="waves_of_frames", strides=[step])
     both = op.add("Transpose", both, tail="turned_back", perm=[0, 2, 1])
-    found = op.add_many("Split", [both], ("real", "imaginary"), axis=2, split=[count, count])
-    columns = [op.add("Unsqueeze", part, tail="column", axes=[3]) for part in found]
+    spectra = op.add_many("Split", [both], ("real", "imaginary"), axis=2, split=[count, count])
+    columns = [op.add("Unsqueeze", part, tail="column", axes=[3]) for part in spectra]
     return op.yields_cast(op.add("Concat", *columns, tail="both", axis=3), wide, element_type)

@@ -1,9 +1,8 @@
-"""Resize written out for known sizes; not text, since numpy works out the weights.
+"""Resize by Gather and MatMul, for known sizes; not text, since numpy computes the weights.
 
-It is a Gather per axis where it takes the nearest, a MatMul where it interpolates.
-This serves opset versions whose Resize or Upsample lacks the coordinate transformation or the mode asked for. Each
-output coordinate is computed here as the operator's page defines it, in float32 where rounding decides which element is
-the nearest, as runtimes do.
+Each axis takes a Gather in mode nearest, else a MatMul. This serves opset versions whose Resize or Upsample lacks the
+mode or the coordinate transformation. Output coordinates are computed as the operator's page defines them, and where
+rounding decides which element is nearest, in float32, as runtimes do.
 
 Source: the page of Resize (11 to 19).
 """
@@ -24,7 +23,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
 
-__all__ = ["Axis", "interpolate"]
+__all__ = ["Axis", "interpolate", "widened"]
 
 Floats: TypeAlias = Any
 """An array of float32; numpy's own types lose that in arithmetic with scalars."""
@@ -32,7 +31,7 @@ Floats: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis that changes: its place, its sizes before and after, and the scale that coordinates go by."""
+    """An axis whose size changes: its number, its sizes before and after, and the scale of coordinates."""
 
     place: int
     before: int
@@ -64,27 +63,31 @@ _NEAREST: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
+def widened(op: Writer) -> tuple[str, int]:
+    """The data in the element type to compute in, and that type; interpolated integers are refused."""
+    mode, element_type = op.attribute("mode", "nearest"), op.element_type(0)
+    if mode != "nearest" and element_type not in FIRST_FLOATS:
+        raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
+    wide = TensorProto.FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
+    return op.cast(op.input(0), element_type, wide, "wide"), wide
+
+
 def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
-    """The nodes that do what a Resize node of opset 11 or later does along axes of known size, for opset 9."""
+    """The nodes for opset 9 that do what a Resize of opset 11 or later does along axes of known size."""
     mode = op.attribute("mode", "nearest")
     transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
     coordinates = _COORDINATES.get(transformation)
     if coordinates is None:
         raise RefusedError(f"it uses {transformation}, which opset {op.scope.target_opset} does not have")
-    element_type = op.element_type(0)
-    if mode != "nearest" and element_type not in FIRST_FLOATS:
-        raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
+    data, wide = widened(op)
     rank = op.rank(0)
-    data = op.input(0)
-    wide = TensorProto.FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
-    data = op.cast(data, element_type, wide, "wide")
     for axis in axes:
         if axis.after < 0:
             raise RefusedError(f"it asks for the size {axis.after} along axis {axis.place}", "correct the model")
         if not axis.before:
             if axis.after:
                 raise RefusedError(f"axis {axis.place} has no elements, its result has {axis.after}", "feed it some")
-            continue  # none of none: no coordinate is asked for
+            continue  # an empty axis stays empty and has no coordinates
         op.make_room(*((axis.after,) if mode == "nearest" else (axis.before, axis.after)))
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
@@ -93,7 +96,7 @@ def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
         else:
             matrix = _matrix(op.node, mode, axis, places)
             data = _multiply(op, data, matrix, axis, rank, wide)
-    return op.yields_cast(data, wide, element_type)
+    return op.yields_cast(data, wide, op.element_type(0))
 
 
 def _gather(op: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
@@ -102,7 +105,7 @@ def _gather(op: Writer, data: str, axis: Axis, places: Floats, exact: Floats) ->
     def nearest(coordinates: Floats) -> Floats:
         return np.clip(rounding(coordinates), 0, axis.before - 1).astype(np.int64)
 
-    # A runtime may be off by some units in the last place, unless no digit is lost.
+    # A runtime may be off by some units in the last place, unless the coordinate is exact.
     slack = np.where(exact, 0, 1e-5 * np.maximum(1, np.abs(places)))
     indices = nearest(places)
     if not np.array_equal(nearest(places - slack), nearest(places + slack)):
@@ -116,21 +119,21 @@ def _gather(op: Writer, data: str, axis: Axis, places: Floats, exact: Floats) ->
 def _matrix(node: NodeProto, mode: str, axis: Axis, places: Floats) -> NDArray[np.float64]:
     """The weight of every element (column) in every result (row).
 
-    With antialias=1 the kernel is as much wider as the scale is smaller than 1.
+    With antialias=1 and a scale below 1, the kernel is widened by that scale.
     """
     matrix = np.zeros((axis.after, axis.before))
     antialias, exclude = (bool(value_of(node, name, 0)) for name in ("antialias", "exclude_outside"))
     narrow = min(axis.scale, 1.0) if antialias else 1.0
     reach = math.ceil((1 if mode == "linear" else 2) / narrow)
-    where = places.astype(np.float64)
+    coordinates = places.astype(np.float64)
     coefficient = float(value_of(node, "cubic_coeff_a", -0.75))
     for tap in range(1 - reach, reach + 1):
-        index = (np.floor(where) + tap).astype(np.int64)
-        distance = np.abs(index - where) * narrow
+        index = (np.floor(coordinates) + tap).astype(np.int64)
+        distance = np.abs(index - coordinates) * narrow
         weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, coefficient)
         inside = (index >= 0) & (index < axis.before)
-        kept = np.where(inside, weights, 0.0) if exclude else weights
-        np.add.at(matrix, (np.arange(axis.after), np.clip(index, 0, axis.before - 1)), kept)
+        counted = np.where(inside, weights, 0.0) if exclude else weights
+        np.add.at(matrix, (np.arange(axis.after), np.clip(index, 0, axis.before - 1)), counted)
     return matrix / matrix.sum(axis=1, keepdims=True) if exclude or antialias else matrix
 
 
@@ -138,12 +141,12 @@ def _cubic(distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
     """Keys' convolution kernel; https://ieeexplore.ieee.org/document/1163711."""
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
     far = ((distance - 5) * distance + 8) * distance * a - 4 * a
-    found: NDArray[np.float64] = np.where(distance <= 1, near, np.where(distance < 2, far, 0))
-    return found
+    weights: NDArray[np.float64] = np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+    return weights
 
 
 def _multiply(op: Writer, data: str, matrix: NDArray[np.float64], axis: Axis, rank: int, element_type: int) -> str:
-    """Multiply along one axis: from the right where it is the last, from the left before that, else transposed."""
+    """Multiply along one axis: from the right if it is the last, from the left if the one before, else transposed."""
     if axis.place == rank - 2:
         return op.add("MatMul", op.constant(matrix, element_type, "weights"), data, tail="resized")
     weights = op.constant(matrix.T, element_type, "weights")
@@ -151,5 +154,5 @@ def _multiply(op: Writer, data: str, matrix: NDArray[np.float64], axis: Axis, ra
         return op.add("MatMul", data, weights, tail="resized")
     order = list(range(rank))
     order[axis.place], order[-1] = order[-1], order[axis.place]
-    turned = op.add("Transpose", data, perm=order)
-    return op.add("Transpose", op.add("MatMul", turned, weights), tail="resized", perm=order)
+    swapped = op.add("Transpose", data, perm=order)
+    return op.add("Transpose", op.add("MatMul", swapped, weights), tail="resized", perm=order)

@@ -1,7 +1,7 @@
-"""AveragePool, MaxPool and LpPool around opset 22; not text, since sizes decide whether anything is written at all.
+"""AveragePool, MaxPool and LpPool around opset 22; not text, since sizes decide whether a node changes.
 
-Opset 22 drops a window that would start in the end padding; runtimes did so before, but shape inference of the versions
-that round up did not. So such a node is refused on the way down to these, and on the way up its size is kept from
+Opset 22 drops a window that would start in the end padding. Runtimes always did, but shape inference of older versions
+with ceil_mode counts it. So such a node is refused on the way down, and on the way up its size is hidden from
 inference.
 
 Sources: the pages of AveragePool (10, 22), MaxPool (10, 22), LpPool (18, 22).
@@ -24,7 +24,7 @@ __all__ = ["Window", "windows_of"]
 
 @dataclass(frozen=True)
 class Window:
-    """How windows lie along one axis; the size of the data is None where it is not known."""
+    """The windows along one axis; the size of the data is None if unknown."""
 
     size: int | None
     kernel: int
@@ -34,7 +34,7 @@ class Window:
 
     @property
     def dropped(self) -> bool | None:
-        """Whether rounding up makes a window that starts in the end padding; None where that is not known."""
+        """Whether rounding up makes a window that starts in the end padding; None if unknown."""
         if self.end + self.stride - 1 < self.kernel:
             return False
         if self.size is None:
@@ -44,10 +44,10 @@ class Window:
 
 
 def windows_of(node: NodeProto, shape: Sequence[int | None] | None) -> list[Window]:
-    """How the windows of a pool lie along each spatial axis, by its attributes and the shape of its data.
+    """The windows of a pool along each spatial axis, by its attributes and the shape of its data.
 
     Raises:
-        RefusedError: they are of another rank than the data.
+        RefusedError: kernel_shape does not fit the rank of the data.
     """
     kernel = [int(size) for size in value_of(node, "kernel_shape", ())]
     count = len(kernel)
@@ -68,7 +68,7 @@ def windows_of(node: NodeProto, shape: Sequence[int | None] | None) -> list[Wind
 @lowers("MaxPool", 22)
 @lowers("LpPool", 22)
 def _refuse_dropped(op: Writer) -> None:
-    """A window in the end padding is dropped; inference of older versions counts it."""
+    """Refuse nodes with a dropped window, which shape inference of older versions counts."""
     if _drops_a_window(op):
         raise RefusedError(
             "rounding up makes a window that starts in the end padding, which inference of older versions counts",
@@ -80,26 +80,26 @@ def _refuse_dropped(op: Writer) -> None:
 @raises("MaxPool", 22)
 @raises("LpPool", 22)
 def _raise_dropped(op: Writer) -> Outcome:
-    """Inference counted the window in the end padding, so exporters state shapes that have it; runtimes never did."""
-    return _of_its_own_size(op) if _drops_a_window(op) else None
+    """Hide the size of nodes with a dropped window, since exporters state the size that older inference found."""
+    return _hide_size(op) if _drops_a_window(op) else None
 
 
 def _drops_a_window(op: Writer) -> bool:
-    """Whether inference before opset 22 counts a window that no runtime makes.
+    """Whether inference before opset 22 counts a window that runtimes drop.
 
-    With auto_pad SAME it may, too: neither pads where strides are longer than windows.
+    auto_pad SAME does not rule that out: with strides longer than windows, neither pads.
     """
     if any(attribute.ref_attr_name for attribute in op.node.attribute):
-        return False  # a function states no shapes, and the sizes depend on its calls
+        return False  # a function states no shapes, and sizes depend on its calls
     if not op.attribute("ceil_mode", 0) or all(window.dropped is False for window in windows_of(op.node, None)):
-        return False  # whatever the sizes are, which may take longer to find than all else that is done to a model
+        return False  # for any sizes; finding these may take longer than the rest of the conversion
     return any(window.dropped for window in windows_of(op.node, op.shape(0)))
 
 
-def _of_its_own_size(op: Writer) -> list[NodeProto]:
-    """Keep inference from finding a window less than the shapes that the model states from here on.
+def _hide_size(op: Writer) -> list[NodeProto]:
+    """Keep inference from finding sizes that contradict the shapes which the model states after the node.
 
-    The result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
+    The result is reshaped to its own shape, which is computed at run time.
     """
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), op.node.output, strict=False)]
     results = op.add_many(op.node.op_type, op.node.input, tails, copied=op.node.attribute)

@@ -1,10 +1,10 @@
-"""Resize and Upsample across their versions; not text, since forms are chosen by numbers for every axis.
+"""Resize and Upsample across their versions; not text, since the form depends on the numbers of every axis.
 
-What a version lacks is first said otherwise where it is the same (nearest neighbours under another name, a size as a
-scale), then written out for known sizes (`interpolation`), and refused where neither will do.
+If a version lacks something, an equal form is tried first (nearest neighbours under another name, a size as a scale),
+then Gather and MatMul (`interpolation`); if neither will do, the node is refused.
 
-Sources: the pages of Resize (10, 11, 13, 18), Upsample (7, 9); which way Resize of 10 rounds is what its test
-data and runtimes do: down where it enlarges, up where it reduces.
+Sources: the pages of Resize (10, 11, 13, 18), Upsample (7, 9). How Resize of opset 10 rounds is known from its test
+data and from runtimes: down if it enlarges, up if it reduces.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from reducelower.scope.scope import Scope
 from reducelower.types.sizes import over
 
 
-def _given(op: Writer, index: int) -> str:
-    """The name of an input, empty where it is absent or a constant without elements, which says the same."""
+def _present(op: Writer, index: int) -> str:
+    """The name of an input; empty if it is absent, or a constant without elements, which means the same."""
     value = op.constant_input(index)
     return "" if value is not None and value.size == 0 else op.input(index)
 
 
-def _asked(op: Writer) -> tuple[str, str]:
-    """The names of scales and sizes, one of them empty: of both, one is without elements, or the node is not valid."""
-    scales, sizes = _given(op, 2), _given(op, 3)
+def _scales_and_sizes(op: Writer) -> tuple[str, str]:
+    """The names of scales and sizes. One is empty, unless the node is invalid: given both, one has no elements."""
+    scales, sizes = _present(op, 2), _present(op, 3)
     has_known_sizes = bool(sizes) and op.constant_input(3) is not None
     return "" if has_known_sizes and op.constant_input(2) is None else scales, sizes
 
 
 def _set_inputs(op: Writer, *names: str) -> None:
-    """Let the node read these values; empty names at the end are left out."""
+    """Replace the inputs of the node, without empty names at the end."""
     last = max(place for place, name in enumerate(names) if name)
     op.node.input[:] = names[: last + 1]
 
@@ -52,17 +52,17 @@ def _empty(scope: Scope) -> str:
 
 
 def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
-    """The axes that change, in order; None where sizes before and after are not known for all that may."""
-    before = op.scope.type(op.input(0))
-    if before is None or not before.tensor_type.HasField("shape"):
+    """The axes that change, in order; None unless the sizes before and after are known for all that may change."""
+    data_type = op.scope.type(op.input(0))
+    if data_type is None or not data_type.tensor_type.HasField("shape"):
         return None
-    dims = before.tensor_type.shape.dim
+    dims = data_type.tensor_type.shape.dim
     rank = len(dims)
-    named = op.attribute("axes", None)
-    places = range(rank) if named is None else [axis % rank for axis in named]
+    stated = op.attribute("axes", None)
+    places = range(rank) if stated is None else [axis % rank for axis in stated]
     factors = op.scope.constant(scales) if scales else None
-    wanted = _known_sizes(op, sizes, len(places)) if sizes else None
-    found = []
+    goals = _known_sizes(op, sizes, len(places)) if sizes else None
+    axes = []
     for number, place in sorted(enumerate(places), key=lambda pair: pair[1]):
         size = size_of(dims[place])
         if factors is not None:
@@ -73,33 +73,33 @@ def _axes(op: Writer, scales: str, sizes: str) -> list[Axis] | None:
                 continue
             after = None if size is None else _scaled(size, scale)
         else:
-            if wanted is None:
+            if goals is None:
                 return None
-            asked = wanted[number]
-            after = asked if isinstance(asked, int) else None
-            if asked is not None and asked == (dims[place].dim_param if size is None else size):
+            goal = goals[number]
+            after = goal if isinstance(goal, int) else None
+            if goal is not None and goal == (dims[place].dim_param if size is None else size):
                 continue
             scale = after / size if after is not None and size else 1.0
         if size is None or after is None:
             return None
-        found.append(Axis(place, size, after, scale))
-    return found
+        axes.append(Axis(place, size, after, scale))
+    return axes
 
 
-def _changing(op: Writer, scales: str, sizes: str, rank: int) -> list[int]:
+def _changing_axes(op: Writer, scales: str, sizes: str, rank: int) -> list[int]:
     """The axes that may change."""
     factors = op.scope.constant(scales) if scales else None
     if factors is not None:
         return [place for place, factor in enumerate(factors.reshape(-1).tolist()) if factor != 1.0]
-    before, wanted = op.scope.type(op.input(0)), _known_sizes(op, sizes, rank) if sizes else None
-    if wanted is None or before is None or len(before.tensor_type.shape.dim) != rank:
+    data_type, goals = op.scope.type(op.input(0)), _known_sizes(op, sizes, rank) if sizes else None
+    if goals is None or data_type is None or len(data_type.tensor_type.shape.dim) != rank:
         return list(range(rank))
-    given = [dim.dim_value or dim.dim_param or None for dim in before.tensor_type.shape.dim]
-    return [place for place in range(rank) if wanted[place] is None or wanted[place] != given[place]]
+    dims = [dim.dim_value or dim.dim_param or None for dim in data_type.tensor_type.shape.dim]
+    return [place for place in range(rank) if goals[place] is None or goals[place] != dims[place]]
 
 
 def _scaled(size: int, scale: float) -> int | None:
-    """The size after scaling; None where it depends on whether single or double precision is used."""
+    """The size after scaling; None if single and double precision give different sizes."""
     with np.errstate(over="ignore"):
         single = np.float32(size) * np.float32(scale)
     after = math.floor(single) if np.isfinite(single) else math.floor(size * scale)
@@ -107,7 +107,7 @@ def _scaled(size: int, scale: float) -> int | None:
 
 
 def _known_sizes(op: Writer, sizes: str, rank: int) -> list[int | str | None] | None:
-    """The sizes asked for: numbers, names that stand for unknown ones, or None where nothing is known."""
+    """The goal sizes: numbers, names of unknown ones, or None for sizes about which nothing is known."""
     value = op.scope.constant(sizes)
     if value is not None:
         return [int(size) for size in value.reshape(-1)]
@@ -121,8 +121,8 @@ def _known_sizes(op: Writer, sizes: str, rank: int) -> list[int | str | None] | 
 
 
 def _written_out(op: Writer, reason: str) -> list[NodeProto]:
-    """The node as Gather and MatMul, or with sizes taken at run time; refused with the reason where neither does."""
-    scales, sizes = _asked(op)
+    """The node as Gather and MatMul, or with sizes computed at run time; refused with the reason if neither works."""
+    scales, sizes = _scales_and_sizes(op)
     axes = _axes(op, scales, sizes)
     if axes is None:
         rank = op.scope.rank(op.input(0))
@@ -130,14 +130,14 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
         can = can_interpolate_at_run_time(op.node, knows_scales=knows_scales)
         if rank is None or op.scope.target_opset < 9 or not can:
             raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
-        return interpolate_at_run_time(op, _changing(op, scales, sizes, rank), scales, sizes)
+        return interpolate_at_run_time(op, _changing_axes(op, scales, sizes, rank), scales, sizes)
     op.scope.release(*op.node.input[1:])
     return interpolate(op, axes)
 
 
 @lowers("Resize", 18)
 def _lower_axes(op: Writer) -> Outcome:
-    """Axes that are not named keep their size: scale 1, or the size they have; antialias is written out."""
+    """State the axes that keep their size: with scale 1, or their own size; antialias becomes MatMul."""
     antialias = bool(op.attribute("antialias", 0)) and op.attribute("mode", "nearest") != "nearest"
     if not antialias:
         op.drop("antialias")
@@ -150,15 +150,15 @@ def _lower_axes(op: Writer) -> Outcome:
 
 
 def _state_all_axes(op: Writer) -> None:
-    """Let a node that names axes state scales, sizes and roi of all."""
+    """Replace scales, sizes and roi of the stated axes by those of all axes."""
     rank = op.rank(0)
     places = [axis % rank for axis in op.attribute("axes")]
-    roi, scales, sizes = (_given(op, index) for index in (1, 2, 3))
+    roi, scales, sizes = (_present(op, index) for index in (1, 2, 3))
     if scales:
         base = op.constant(np.ones(rank), TensorProto.FLOAT, "unit_scales")
-        scales = _spread(op, scales, base, places, TensorProto.FLOAT)
+        scales = _for_all_axes(op, scales, base, places, TensorProto.FLOAT)
     if sizes:
-        sizes = _spread(op, sizes, "", places, TensorProto.INT64)
+        sizes = _for_all_axes(op, sizes, "", places, TensorProto.INT64)
     if roi:
         whole = op.constant([0] * rank + [1] * rank, op.scope.needed_element_type(roi), "whole")
         both = op.integers([*places, *(place + rank for place in places)], "roi_places")
@@ -167,8 +167,8 @@ def _state_all_axes(op: Writer) -> None:
     _set_inputs(op, op.input(0), roi, scales, sizes)
 
 
-def _spread(op: Writer, name: str, base: str, places: list[int], element_type: int) -> str:
-    """Put values for some axes in their places among those for all: ones, or the sizes of the data."""
+def _for_all_axes(op: Writer, name: str, base: str, places: list[int], element_type: int) -> str:
+    """Values of some axes, completed for all axes by `base`, or by the sizes of the data."""
     scope = op.scope
     value = scope.constant(name)
     shape = scope.shape(op.input(0)) if not base else ()
@@ -183,16 +183,16 @@ def _spread(op: Writer, name: str, base: str, places: list[int], element_type: i
 
 @lowers("Resize", 13)
 def _lower_optional(op: Writer) -> None:
-    """Roi and scales have to be there before 13, if without elements."""
+    """Before opset 13 roi and scales were required; absent ones become constants without elements."""
     roi, scales = (op.input(index) or _empty(op.scope) for index in (1, 2))
     _set_inputs(op, op.input(0), roi, scales, op.input(3))
 
 
 @raises("Resize", 13)
 def _raise_exclusive(op: Writer) -> None:
-    """Scales without elements beside sizes became an error, and a transformation for nearest lost its name."""
+    """Drop scales without elements beside sizes, and replace tf_half_pixel_for_nn by an equal mode."""
     if op.input(3) and op.input(2):
-        if all(_asked(op)):
+        if all(_scales_and_sizes(op)):
             raise RefusedError("it has both scales and sizes, which is not valid")
         op.scope.release(op.input(2))
         op.node.input[2] = ""
@@ -202,17 +202,17 @@ def _raise_exclusive(op: Writer) -> None:
     if op.attribute("mode", "nearest") == "nearest" and rounding is not None:
         op.set("coordinate_transformation_mode", "half_pixel")
         op.set("nearest_mode", rounding)
-    # Otherwise it is no longer listed, and nothing else says the same; runtimes still take it.
+    # No other mode is equal; the page no longer lists this one, but runtimes still take it.
 
 
-# x is (i + 0.5) / scale; half_pixel's coordinate is x - 0.5.
 _SAME_AS_TF = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
+"""Equal rounding of half_pixel, whose coordinate is less by 0.5 than that of tf_half_pixel_for_nn."""
 
 
 @lowers("Resize", 11)
 def _lower_coordinates(op: Writer) -> Outcome:
-    """Before 11 there are scales and asymmetric coordinates only."""
-    scales, sizes = _asked(op)
+    """Before opset 11 there are only scales and asymmetric coordinates."""
+    scales, sizes = _scales_and_sizes(op)
     if sizes and (multiples := _multiples(op, sizes)) is not None:
         op.scope.release(sizes)
         scales, sizes = op.scope.add_constant(multiples, "scales"), ""
@@ -236,16 +236,16 @@ def _lower_coordinates(op: Writer) -> Outcome:
 
 
 def _multiples(op: Writer, sizes: str) -> Array | None:
-    """The scales where every size asked for is a known multiple of the data's, whatever that is."""
+    """The scales, if every goal size is a known multiple of the data's size, which may be unknown."""
     before, after = op.scope.known(op.input(0)).shape, op.scope.known(sizes).elements
     if before is None or after is None or len(before) != len(after) or op.scope.constant(sizes) is not None:
         return None
-    found = [None if asked is None else over(asked, size) for asked, size in zip(after, before, strict=True)]
-    return np.array(found, np.float32) if all(isinstance(factor, int) and factor > 0 for factor in found) else None
+    factors = [None if goal is None else over(goal, size) for goal, size in zip(after, before, strict=True)]
+    return np.array(factors, np.float32) if all(isinstance(factor, int) and factor > 0 for factor in factors) else None
 
 
 def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:
-    """Whether scales and asymmetric coordinates give the same: they are asked for, or no rounding can tell."""
+    """Whether scales and asymmetric coordinates give the same result."""
     mode = op.attribute("mode", "nearest")
     transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
     if axes is not None:
@@ -260,13 +260,14 @@ def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:
     if mode != "nearest":
         return False
     rounding = op.attribute("nearest_mode", "round_prefer_floor")
-    factors = _factors(op.scope, scales, axes)
-    if factors is None:
+    value = op.scope.constant(scales) if axes is None else None
+    if axes is None and value is None:
         return False
+    factors = [axis.scale for axis in axes or ()] if value is None else [float(each) for each in value.reshape(-1)]
     if transformation == "asymmetric":
-        wanted = "floor" if all(factor >= 1 for factor in factors) else "ceil"
-        return str(rounding) == wanted and (wanted == "floor" or all(factor <= 1 for factor in factors))
-    # Where each element is repeated a whole number of times, its copies are nearest to it in every rounding.
+        needed = "floor" if all(factor >= 1 for factor in factors) else "ceil"
+        return str(rounding) == needed and (needed == "floor" or all(factor <= 1 for factor in factors))
+    # If each element is repeated a whole number of times, its copies are nearest to it under any rounding.
     return bool(
         transformation in ("half_pixel", "pytorch_half_pixel")
         and rounding in ("round_prefer_floor", "round_prefer_ceil")
@@ -274,16 +275,9 @@ def _fits_asymmetric(op: Writer, scales: str, axes: list[Axis] | None) -> bool:
     )
 
 
-def _factors(scope: Scope, scales: str, axes: list[Axis] | None) -> list[float] | None:
-    if axes is not None:
-        return [axis.scale for axis in axes]
-    value = scope.constant(scales)
-    return None if value is None else [float(factor) for factor in value.reshape(-1)]
-
-
 @raises("Resize", 11)
 def _raise_coordinates(op: Writer) -> Outcome:
-    """Say what was implied: asymmetric coordinates, rounded down where it enlarges and up where it reduces."""
+    """State what was implied: asymmetric coordinates, rounded down if it enlarges and up if it reduces."""
     scales = op.input(1)
     factors: Any = op.scope.constant(scales)
     is_nearest = op.attribute("mode", "nearest") == "nearest"
@@ -294,45 +288,45 @@ def _raise_coordinates(op: Writer) -> Outcome:
         if is_nearest:
             op.set("nearest_mode", "floor" if enlarges else "ceil")
         return None
-    # One after the other, each where it has something to do.
+    # Scales that may be on both sides of 1 are split: first enlarge, then reduce.
     one = op.constant([1.0], TensorProto.FLOAT, "one")
     enlarging, reducing = op.add("Max", scales, one), op.add("Min", scales, one)
-    said: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
+    modes: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
     roi = _empty(op.scope)
-    larger = op.add("Resize", op.input(0), roi, enlarging, tail="enlarged", nearest_mode="floor", **said)
-    return op.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **said)
+    larger = op.add("Resize", op.input(0), roi, enlarging, tail="enlarged", nearest_mode="floor", **modes)
+    return op.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **modes)
 
 
 @expresses("Resize", opset=9, reads=10)
 def _resize_by_upsample(op: Writer) -> list[NodeProto]:
-    """Upsample, where nothing is reduced; any older Resize is brought to that of opset 10 first."""
+    """Upsample, if nothing is reduced."""
     return _as_upsample(op, op.input(1))
 
 
 def _as_upsample(op: Writer, scales: str) -> list[NodeProto]:
     factors: Any = op.scope.constant(scales)
     if factors is None or not (factors >= 1).all():
-        old = NodeProto(op_type="Resize", name=op.node.name, output=op.node.output)
-        old.input.extend([op.input(0), "", scales])
+        resize = NodeProto(op_type="Resize", name=op.node.name, output=op.node.output)
+        resize.input.extend([op.input(0), "", scales])
         mode = op.attribute("mode", "nearest")
-        old.attribute.extend(op.node.attribute)
-        set_attribute(old, "coordinate_transformation_mode", "asymmetric")
+        resize.attribute.extend(op.node.attribute)
+        set_attribute(resize, "coordinate_transformation_mode", "asymmetric")
         if mode == "nearest" and factors is None:
-            # What is enlarged is rounded down, what is reduced is rounded up.
+            # Enlarging rounds down, reducing rounds up.
             raise RefusedError(
                 "its scales are computed at run time, so nothing tells whether it enlarges or reduces",
                 f"make {scales!r} a constant, or stay at opset 10 or above",
             )
         if mode == "nearest" and not (factors <= 1).all():
             raise RefusedError("it enlarges one axis and reduces another, which opset 9 cannot")
-        set_attribute(old, "nearest_mode", "ceil")
-        return _written_out(Writer(old, op.scope), "it reduces, or may, and opset 10 is the oldest that can")
+        set_attribute(resize, "nearest_mode", "ceil")
+        return _written_out(Writer(resize, op.scope), "it reduces, or may, and opset 10 is the oldest that can")
     return op.yields("Upsample", op.input(0), scales, copied=op.node.attribute)
 
 
 @expresses("Upsample", opset=11, reads=9)
 def _upsample_by_coordinates(op: Writer) -> list[NodeProto] | None:
-    """It only ever enlarges, so that asymmetric coordinates are rounded down."""
+    """Resize with asymmetric coordinates, rounded down, since Upsample only enlarges."""
     if op.scope.target_opset < 11:
         return None
     nodes = op.yields("Resize", op.input(0), _empty(op.scope), op.input(1), copied=op.node.attribute)

@@ -1,7 +1,7 @@
-"""Resize written out for sizes known at run time only: coordinates, neighbours and weights are computed there.
+"""Resize for sizes that are known only at run time, where coordinates, neighbours and weights are computed.
 
-Along each axis the neighbours of every coordinate are gathered and added up by their weights. The arithmetic is that of
-the operator's page in float32, in its order, as runtimes do it.
+Along each axis, the neighbours of every coordinate are gathered and added by weight. The arithmetic is that of the
+operator's page, in float32 and in the same order, as in runtimes.
 
 Source: the page of Resize (11 to 19).
 """
@@ -16,9 +16,8 @@ from typing import TypeAlias
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
-from reducelower.errors import RefusedError
+from reducelower.adapters.ops.interpolation import widened
 from reducelower.model.attributes import value_of
-from reducelower.model.numbers import FIRST_FLOATS
 
 __all__ = ["can_interpolate_at_run_time", "interpolate_at_run_time"]
 
@@ -27,7 +26,7 @@ _FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 @dataclass(frozen=True)
 class _Axis:
-    """Names of what is known of one axis at run time, as float32: its sizes before and after, the scale, the places."""
+    """Values of an axis at run time, as float32: its sizes before and after, the scale, the indices of the result."""
 
     before: str
     after: str
@@ -36,10 +35,10 @@ class _Axis:
 
 
 def can_interpolate_at_run_time(node: NodeProto, *, knows_scales: bool) -> bool:
-    """Whether a node's mode is one of those that are written out for sizes known at run time only.
+    """Whether the modes of a node can be written out for sizes that are known only at run time.
 
-    An axis that keeps its size stays as it is. Of all transformations tf_half_pixel_for_nn alone would shift it, unless
-    it is rounded down, so scales have to tell which axes these are.
+    An axis that keeps its size must not change. Only tf_half_pixel_for_nn would shift it, unless it rounds down, so
+    then the scales have to tell which axes keep their size.
     """
     transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
     if transformation not in _COORDINATES or value_of(node, "antialias", 0) or value_of(node, "exclude_outside", 0):
@@ -52,19 +51,14 @@ def can_interpolate_at_run_time(node: NodeProto, *, knows_scales: bool) -> bool:
 
 
 def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
-    """The nodes that do what a Resize of opset 11 or later does along some axes, for opset 9; not of integers.
+    """The nodes for opset 9 that do what a Resize of opset 11 or later does along some axes.
 
-    The axes are counted from the front; either the scales or the sizes of all axes are given, the other name is empty.
+    The axes are counted from the front. Scales or sizes are those of all axes; the other name is empty.
     """
     mode = op.attribute("mode", "nearest")
     transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
-    element_type = op.element_type(0)
-    if mode != "nearest" and element_type not in FIRST_FLOATS:
-        raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
+    data, wide = widened(op)
     rank = op.rank(0)
-    data = op.input(0)
-    wide = _FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
-    data = op.cast(data, element_type, wide, "wide")
     for place in axes:
         axis = _axis(op, data, place, scales, sizes)
         coordinate = _COORDINATES[transformation](op, axis)
@@ -72,7 +66,7 @@ def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str
             data = _gathered(op, data, _nearest(op, coordinate, axis), place)
         else:
             data = _weighted(op, data, coordinate, axis, place, rank, wide)
-    return op.yields_cast(data, wide, element_type)
+    return op.yields_cast(data, wide, op.element_type(0))
 
 
 def _number(op: Writer, value: float) -> str:
@@ -95,7 +89,7 @@ def _axis(op: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
 
 
 def _ramp(op: Writer, length: str) -> str:
-    """The numbers from zero up to a length, which is a tensor of one int64."""
+    """The integers from zero up to a length, which is a tensor of one int64."""
     ones = op.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
     return op.add("Reshape", op.add("NonZero", ones), op.number(-1), tail="ramp")
 
@@ -108,8 +102,8 @@ def _half_pixel(op: Writer, axis: _Axis) -> str:
     return op.add("Sub", _shifted(op, axis), _number(op, 0.5), tail="coordinate")
 
 
-def _half_pixel_of_many(op: Writer, axis: _Axis) -> str:
-    """Zero where there is one result only."""
+def _pytorch_half_pixel(op: Writer, axis: _Axis) -> str:
+    """Half-pixel coordinates, but zero if the axis has a single result."""
     several = op.add("Cast", op.add("Less", _number(op, 1), axis.after), tail="several", to=_FLOAT)
     return op.add("Mul", _half_pixel(op, axis), several, tail="coordinate")
 
@@ -123,7 +117,7 @@ def _align_corners(op: Writer, axis: _Axis) -> str:
 
 _COORDINATES: Mapping[str, Callable[[Writer, _Axis], str]] = {
     "half_pixel": _half_pixel,
-    "pytorch_half_pixel": _half_pixel_of_many,
+    "pytorch_half_pixel": _pytorch_half_pixel,
     "align_corners": _align_corners,
     "asymmetric": lambda op, axis: op.add("Div", axis.places, axis.scale, tail="coordinate"),
     "tf_half_pixel_for_nn": _shifted,
@@ -146,7 +140,7 @@ def _gathered(op: Writer, data: str, places: str, place: int) -> str:
 
 
 def _weighted(op: Writer, data: str, coordinate: str, axis: _Axis, place: int, rank: int, element_type: int) -> str:
-    """The sum of the neighbours by their weights: two where it is linear, four where it is cubic."""
+    """The weighted sum of the neighbours: two in mode linear, four in mode cubic."""
     linear, number = op.attribute("mode", "nearest") == "linear", partial(_number, op)
     if linear:
         coordinate = _clamped(op, coordinate, axis.before, number)
@@ -170,11 +164,11 @@ def _weighted(op: Writer, data: str, coordinate: str, axis: _Axis, place: int, r
 
 
 _Number: TypeAlias = Callable[[float], str]
-"""Names a constant, in the element type and rank that the filter is computed in."""
+"""Makes a constant in the element type and rank that the filter is computed in, and returns its name."""
 
 
 def _linear_weights(op: Writer, rest: str, number: _Number) -> dict[int, str]:
-    """The weights of the element at the first place and of the one after it."""
+    """The weights of the element before the coordinate and of the next one."""
     return {0: op.add("Sub", number(1.0), rest, tail="weight"), 1: rest}
 
 
@@ -198,6 +192,6 @@ def _polynomial(op: Writer, x: str, coefficients: Sequence[float], number: _Numb
 
 
 def _clamped(op: Writer, place: str, length: str, number: _Number) -> str:
-    """The place itself, or the first or last one of an axis of a length where it lies outside."""
+    """A position limited to an axis of this length."""
     last = op.add("Sub", length, number(1.0), tail="last")
     return op.add("Min", op.add("Max", place, number(0.0), tail="from_first"), last, tail="inside")

@@ -1,4 +1,4 @@
-"""Reshape with allowzero, and Split whose sizes are computed; not text, since sizes and outputs decide what is written.
+"""Reshape with allowzero, and Split with computed sizes; not text, since the nodes depend on sizes and outputs.
 
 Sources: the pages of Reshape (13, 14), Split (13).
 """
@@ -20,9 +20,9 @@ __all__ = ["without_allowzero"]
 
 @lowers("Reshape", 14)
 def _lower_allowzero(op: Writer) -> Outcome:
-    """A zero meant the input's own dimension; with allowzero it is a dimension of no elements.
+    """Without allowzero, a zero copies the size of the input; with it, the result has no elements.
 
-    Such a shape has no -1, and the data is empty, so one zero that is known may be left to be worked out as -1.
+    A shape with such a zero has no -1, and the data is empty. So a single known zero can be written as -1.
     """
     if not op.attribute("allowzero", 0):
         return None
@@ -42,7 +42,7 @@ def _lower_allowzero(op: Writer) -> Outcome:
 
 
 def without_allowzero(op: Writer) -> list[NodeProto] | None:
-    """The Reshape that means the same without allowzero, for opset 13; None where nothing known of sizes says it."""
+    """The Reshape that means the same without allowzero, for opset 13; None if too little is known about sizes."""
     data, target = op.node.input[:2]
     known = op.scope.known(data), op.scope.known(target), op.scope.known(op.node.output[0])
     plain = plain_reshape(*known) or plain_reshape(*known, op.scope.never_zero())
@@ -61,7 +61,7 @@ def without_allowzero(op: Writer) -> list[NodeProto] | None:
 
 
 def _with_branches(op: Writer) -> list[NodeProto]:
-    """A shape with a zero, which is that of no elements, takes another branch; data of known sizes has none."""
+    """Test at run time whether the shape has a zero; data whose known sizes are not zero rule that out."""
     data, target = op.node.input[:2]
     sizes = op.shape(0)
     if sizes is not None and all(sizes):
@@ -75,7 +75,7 @@ def _with_branches(op: Writer) -> list[NodeProto]:
         name = op.fresh(op_type.lower())
         made = make_node(op_type, [source, target], [name])
         made.name = name
-        # Some runtimes do not take a branch of unknown rank.
+        # Some runtimes refuse a branch of unknown rank.
         return helper.make_graph([made], name, [], [helper.make_tensor_value_info(name, element_type, result)])
 
     product = op.add("ReduceProd", target, tail="product", keepdims=0)
@@ -85,7 +85,7 @@ def _with_branches(op: Writer) -> list[NodeProto]:
 
 @lowers("Split", 13)
 def _lower_computed_sizes(op: Writer) -> Outcome:
-    """Sizes known only at run time, which an attribute cannot say, are cut out one by one."""
+    """An attribute cannot state computed sizes, so each part becomes a Slice."""
     name = op.input(1)
     sizes: Any = op.scope.constant(name) if name else None
     if not name or (sizes is not None and (sizes >= 0).all()):
