@@ -1,4 +1,4 @@
-"""Placeholders of names in nodes that replace a node of the model, and the constants that are added for them."""
+"""Placeholders for names in replacement nodes, and the constants that rules add for these nodes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ __all__ = ["ALL_OPERANDS", "Added", "blank", "blanks"]
 
 
 def blank(what: int | str) -> str:
-    """The placeholder of a name: the operand's number, ``n`` for the node's name, ``c0`` for the first added
-    constant."""
+    """The placeholder for a name: of an operand by its number, of the node (``n``), of an added constant (``c0``)."""
     return f"⟦{what}⟧"
 
 
 @cache
 def blanks(operands: int) -> tuple[str, ...]:
-    """The placeholders of so many operands."""
+    """The placeholders for this many operands."""
     return tuple(map(blank, range(operands)))
 
 
 ALL_OPERANDS = -1
-"""The operand number under which questions are recorded that are about all operands together."""
+"""The operand number for questions about all operands together."""
 
 
 class Added(NamedTuple):
@@ -43,12 +42,12 @@ class Added(NamedTuple):
 
     @property
     def known(self) -> Known:
-        """What is known about it."""
+        """Its type and contents."""
         return Known.of_constant(self.tensor.data_type, tuple(self.tensor.dims), self.value)
 
     @property
     def answers(self) -> Mapping[Asking, Any]:
-        """What is said of it, but for how it is written."""
+        """The answers to questions about it, except ``written_as``."""
         dims = tuple(self.tensor.dims)
         return {
             "constant": self.value,

@@ -1,4 +1,4 @@
-"""The scope of nodes that replace one node, or stand in a subgraph of such nodes."""
+"""The scope of nodes that replace one node, or of nodes in a subgraph of such replacements."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ AnyScope: TypeAlias = "NodeScope | BodyScope"
 class BodyScope(Scope):
     """The scope of the nodes that replace one node, nested in the scope of that node.
 
-    It answers for the values that these nodes compute, and passes every other question outward. Constants that they
-    need go to the enclosing graph.
+    It answers questions about the values that these nodes compute, and passes all others to the enclosing scope.
+    Constants that the nodes need are added to the enclosing graph.
     """
 
     is_made = True
@@ -45,7 +45,7 @@ class BodyScope(Scope):
     ) -> None:
         """Open the scope of replacement nodes that are written for an opset version.
 
-        `inside` is a node of the scope around and the subgraph of it that holds the nodes, if they stand in one.
+        If the nodes are in a subgraph, `inside` is the node of scope `around` that holds it, and the subgraph.
         """
         self.parent = around
         self.opset = opset
@@ -67,25 +67,25 @@ class BodyScope(Scope):
     # Questions
 
     def ask(self, question: Asking, name: str) -> Any:
-        """See `Scope.ask`; what is not known here may be known of the outputs of the replaced node."""
+        """See `Scope.ask`; the enclosing scope may know more about outputs of the replaced node."""
         if question == "is_read" and any(name in read_from_outside(node) for node in self._graph.node):
             return True
         if self.defines(name) and question in _OWN:
-            found = _OWN[question](*self._types, name)
-            if found is None and question == "type" and self.node_scope.is_new(name):  # nobody knows more
-                found = self._types[0].type(name, self._types[1], may_lack_rank=True)
-            if found is not None or question == "constant":
-                return found
+            answer = _OWN[question](*self._types, name)
+            if answer is None and question == "type" and self.node_scope.is_new(name):  # no other scope knows more
+                answer = self._types[0].type(name, self._types[1], may_lack_rank=True)
+            if answer is not None or question == "constant":
+                return answer
         return self.parent.ask(question, name)
 
     @cached_property
     def _types(self) -> tuple[Resolver, Graph]:
-        """Follows types; what is known outside is asked one question at a time."""
+        """Resolves types; it asks the enclosing scope one question at a time."""
         return Resolver(), self._view(_Around)
 
     @cached_property
     def _sizes(self) -> tuple[Resolver, Graph]:
-        """Follows sizes by their names, from all that is known outside."""
+        """Resolves symbolic sizes, from all that the enclosing scope knows."""
         return Resolver(self.node_scope.atoms), self._view(_AroundWithNames)
 
     def _view(self, around: type[_Around]) -> Graph:
@@ -95,7 +95,7 @@ class BodyScope(Scope):
         return Graph(self._graph, self.parent._view(around), self._inside[0])
 
     def known(self, name: str) -> Known:
-        """See `Scope.known`; what the nodes compute is followed from what is known about outer values."""
+        """See `Scope.known`; facts about values of these nodes follow from facts about outer values."""
         resolver, nodes = self._sizes
         return resolver.known(name, nodes) if self.defines(name) else self.parent.known(name)
 
@@ -122,11 +122,11 @@ class BodyScope(Scope):
     # Additions
 
     def state_type(self, name: str) -> None:
-        """Let the enclosing graph state the type of a value, which the nodes may define."""
+        """State the type of a value, which the nodes may define, in the enclosing graph."""
         if not self.node_scope.is_new(name):
             self.parent.state_type(name)
-        elif (found := self.type(name)) is not None:
-            self.node_scope.types[name] = found
+        elif (value_type := self.type(name)) is not None:
+            self.node_scope.types[name] = value_type
 
     def release(self, *names: str) -> None:
         """Record that the node no longer reads these constants of the enclosing graph."""
@@ -134,11 +134,11 @@ class BodyScope(Scope):
 
 
 class _Around(Graph):
-    """What is around a body, as the resolver sees it: the values that its nodes read."""
+    """The surroundings of a body, as the resolver sees them: the outer values that its nodes read."""
 
     def __init__(self, scope: Scope, opset: int) -> None:
         super().__init__(GraphProto(), None, versions={"": opset})
-        # Not the scope of the body itself: a reference cycle would keep the weights until the garbage collector runs.
+        # Not the scope of the body itself: that reference cycle would keep the weights until garbage collection.
         self._scope = scope
 
     def held(self, name: str) -> Held:
@@ -149,14 +149,14 @@ class _Around(Graph):
 
 
 class _AroundWithNames(_Around):
-    """The same, with the sizes of these values by their names."""
+    """The same, with symbolic sizes."""
 
     def held(self, name: str) -> Held:
         return self._scope.known(name)
 
 
 class _Outside:
-    """A value that the nodes of a body read, each fact of which is asked when it is needed."""
+    """An outer value that the nodes of a body read. It asks for each fact when it is needed."""
 
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
@@ -168,8 +168,9 @@ class _Outside:
             case "element_type":
                 return scope.element_type(name) or 0
             case "container":
-                found = scope.type(name)
-                return b"" if found is None or found.HasField("tensor_type") else found.SerializeToString()
+                value_type = scope.type(name)
+                is_tensor = value_type is None or value_type.HasField("tensor_type")
+                return b"" if value_type is None or is_tensor else value_type.SerializeToString()
             case "rank":
                 return scope.rank(name)
             case "shape":
@@ -182,7 +183,7 @@ class _Outside:
 
     @cached_property
     def _constant(self) -> Known:
-        """Its value if it may be a shape or axes. Others are not asked for: weights differ from node to node."""
+        """Its value if it may be a shape or axes. It asks for no others, since weights differ from node to node."""
         if self._scope.element_type(self._name) not in (TensorProto.INT32, TensorProto.INT64):
             return Known()
         value = self._scope.constant(self._name)
@@ -192,8 +193,8 @@ class _Outside:
 
 
 def _shape(resolver: Resolver, nodes: Graph, name: str) -> tuple[int | None, ...] | None:
-    found = resolver.shape(name, nodes)
-    return None if found is None else numbers_of(found)
+    shape = resolver.shape(name, nodes)
+    return None if shape is None else numbers_of(shape)
 
 
 def _made_by(resolver: Resolver, nodes: Graph, name: str) -> str:
@@ -211,4 +212,4 @@ _OWN: Mapping[Asking, Callable[[Resolver, Graph, str], Any]] = {
     "type": lambda resolver, nodes, name: resolver.type(name, nodes),
     "written_as": lambda resolver, nodes, name: "dynamic" if nodes.constant_node(name) is None else "constant",
 }
-"""What the nodes of a body tell of a value that they compute."""
+"""How to answer each question about a value that the nodes of a body compute."""

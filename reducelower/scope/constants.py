@@ -1,4 +1,4 @@
-"""Constants where a graph can or cannot hold initializers, and Constant nodes that take few element types."""
+"""Constants as Constant nodes, where a graph cannot hold initializers and Constant may take floats only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reducelower.model.numbers import FIRST_FLOATS
 __all__ = ["as_doubles", "constant_nodes", "constant_takes"]
 
 _CONSTANT_TAKES_ALL = 9
-"""From this opset version on, Constant takes every element type; before, floats only."""
+"""From this opset version on, Constant takes every element type; earlier versions take floats only."""
 
 _CAST_IS_INFERRED = 6
 
@@ -26,7 +26,7 @@ def constant_takes(element_type: int, opset: int) -> bool:
 
 
 def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> list[NodeProto] | None:
-    """The nodes that compute a constant where no initializer is possible; None if none can at that opset version.
+    """The nodes that compute a constant where no initializer is possible; None if that opset version has none.
 
     An element type that Constant does not take is cast from doubles with the same values.
     """
@@ -43,7 +43,7 @@ def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> 
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
-    """Doubles from which integers or bools can be cast; None if doubles do not hold the values.
+    """The values of integers or bools as doubles, to be cast back; None if doubles cannot hold them.
 
     Below opset 6 inference does not read a Cast.
     """

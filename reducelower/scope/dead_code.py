@@ -1,4 +1,4 @@
-"""Remove constants that are no longer read, and the nodes that computed only them."""
+"""Remove constants that nothing reads any more, and the nodes that computed only them."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _NAME = attrgetter("name")
 def remove_unused(edits: Sequence[Edited]) -> None:
     """Remove constants that only rewritten nodes read, and everything that was computed only for them."""
     by_scope = {edit.scope: edit for edit in edits}
-    open_ones = [(home, name) for home in by_scope for name in sorted(home.released - home.inputs.keys())]
-    uses = _uses(edits) if open_ones else Counter()
+    candidates = [(home, name) for home in by_scope for name in sorted(home.released - home.inputs.keys())]
+    uses = _uses(edits) if candidates else Counter()
     removed: dict[GraphScope, set[str]] = {}
-    while open_ones:
-        home, name = open_ones.pop()
+    while candidates:
+        home, name = candidates.pop()
         if uses[home, name]:
             continue
         removed.setdefault(home, set()).add(name)
-        for given in _remove_node(name, home, by_scope[home], removed[home]):
-            around = home.home(given)
-            uses[around, given] -= 1
-            if around in by_scope and given not in around.inputs:
-                open_ones.append((around, given))  # it may be unused now as well
+        for operand in _remove_node(name, home, by_scope[home], removed[home]):
+            around = home.home(operand)
+            uses[around, operand] -= 1
+            if around in by_scope and operand not in around.inputs:
+                candidates.append((around, operand))  # it may be unused now as well
     for home, names in removed.items():
         if isinstance(home.edited, GraphProto):
             remove_named(home.edited.initializer, names)
@@ -52,7 +52,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
 
 
 def _remove_node(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
-    """Remove the node that computes a value, unless another output of it remains; return what it read."""
+    """Remove the node that computes a value, unless another of its outputs remains; return the names that it read."""
     index = home.positions.get(name) if home.initializer(name) is None else None
     if index is None or edit.replaced.get(index) == []:
         return []
@@ -85,6 +85,6 @@ def remove_named(values: Any, names: Collection[str]) -> None:
     if count == len(values):
         del values[:]
     elif count:
-        # Move them to the end first, which moves pointers only; removing each in place would move all that follow.
+        # Sorting them to the end moves pointers only; removing each in place would move all that follow.
         values.sort(key=lambda value: value.name in names)
         del values[len(values) - count :]

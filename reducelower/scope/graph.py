@@ -1,4 +1,4 @@
-"""A graph or function body of the model: what is known about its values, and how it is added to.
+"""A graph or function body of the model: facts about its values, and additions to it.
 
 This is the engine's own view, with the names of the model. Rules do not see it; they ask a `Scope`.
 """
@@ -30,14 +30,13 @@ __all__ = ["Described", "GraphScope"]
 
 
 class Described(NamedTuple):
-    """What inference gets to know about a value: its serialized type, and the number of its constant value (see
-    `Values`), 0 if unknown."""
+    """What inference learns about a value: its serialized type, and the number of its constant value (see `Values`)."""
 
     type: bytes
     number: int
 
 
-_Found = TypeVar("_Found")
+_Answer = TypeVar("_Answer")
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
@@ -46,7 +45,7 @@ _SMALL = 16
 
 
 class GraphScope(GraphView):
-    """A graph or function body with all that rules may ask of its values, and what is added to it."""
+    """A graph or function body with all that rules may ask about its values, and the additions to it."""
 
     def __init__(
         self, ground: Ground, edited: GraphProto | FunctionProto, opset: int, path: str, *, key: GraphKey
@@ -58,7 +57,7 @@ class GraphScope(GraphView):
             edited: the graph or function in the copy that is edited.
             opset: opset version its nodes are written for.
             path: the graph path shown to users, such as ``graph/If_3.then_branch``.
-            key: the key of this graph. The scope of the graph around it has to be open.
+            key: the key of this graph. The scope of the enclosing graph must be open.
         """
         super().__init__(ground, opset, key)
         self.edited = edited
@@ -93,10 +92,10 @@ class GraphScope(GraphView):
         """The Constant node that yields a value; None if none does."""
         return super().constant_node(name) if self._has_constants else None
 
-    # Questions about a value; all answers can be compared
+    # Questions about a value; all answers are comparable
 
     def constant(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node, or one folded from such; None for others."""
+        """The value of an initializer or Constant node, or a value folded from these; None for others."""
         return self.ground.values[self.constant_number(name)]
 
     def constant_number(self, name: str) -> int:
@@ -125,21 +124,18 @@ class GraphScope(GraphView):
     def small_constant_number(self, name: str) -> int:
         """The number of a constant's value if it has few elements; 0 for any other value.
 
-        Weights differ from node to node; asked for their values, each node would be worked out by itself.
+        Weights differ from node to node: if rules asked for their values, no two nodes could share a result.
         """
         number = self.readable_number(name)
         value = self.ground.values[number]
         return number if value is not None and value.size <= _SMALL else 0
 
     def small_stated_number(self, name: str) -> int:
-        """The same of an initializer or Constant node only."""
+        """The same, for initializers and Constant nodes only."""
         return self.small_constant_number(name) if self.home(name).tensor(name) is not None else 0
 
     def described(self, name: str) -> Described | None:
-        """What inference needs to know about a value: its type, and its value if it may be a shape.
-
-        None unless its type is stated, or follows from its stated value.
-        """
+        """The stated type of a value or of its stated constant, with the constant if it may be a shape; else None."""
         home = self.home(name)
         if name not in home._described:
             home._described[name] = home._describe(name)
@@ -148,54 +144,54 @@ class GraphScope(GraphView):
     def _describe(self, name: str) -> Described | None:
         tensor, since = self.tensor(name), self._stated_since.get(name)
         if tensor is not None:
-            found = stated_type(tensor_type(tensor))
+            stated = stated_type(tensor_type(tensor))
         else:
-            found = self.stated_type(name) if since is None else stated_type(since)
-        if not found.is_known:
+            stated = self.stated_type(name) if since is None else stated_type(since)
+        if not stated.is_known:
             return None
-        sizes = found.sizes if found.element_type in _INTEGERS else None
+        sizes = stated.sizes if stated.element_type in _INTEGERS else None
         may_be_shape = sizes is not None and len(sizes) < 2
         is_small = may_be_shape and all(isinstance(size, int) and size <= LONGEST for size in sizes or ())
-        return Described(found.plain, self.readable_number(name) if is_small else 0)
+        return Described(stated.plain, self.readable_number(name) if is_small else 0)
 
     def type(self, name: str) -> TypeProto | None:
-        """The type of a value, of which the rank may be left open; None if unknown."""
+        """The type of a value, possibly without its rank; None if unknown."""
         return self._checked(name, self.ground.resolver.type(name, self, may_lack_rank=True))
 
     def type_bytes(self, name: str) -> bytes | None:
         """The serialized type of a value; None if unknown."""
-        found = self.type(name)
-        return None if found is None else found.SerializeToString()
+        value_type = self.type(name)
+        return None if value_type is None else value_type.SerializeToString()
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
         home = self.home(name)
         tensor = home.tensor(name)
-        said = home.stated_type(name).element_type if tensor is None else tensor.data_type
-        if said:
-            return said  # as the resolver says, which takes five times as long
-        found = self.ground.resolver.element_type(name, home)
-        if not found:
-            self.type(name)  # of another kind, or unknown
-        return found or None
+        stated = home.stated_type(name).element_type if tensor is None else tensor.data_type
+        if stated:
+            return stated  # the resolver would answer the same, in five times the time
+        resolved = self.ground.resolver.element_type(name, home)
+        if not resolved:
+            self.type(name)  # not a tensor, or unknown: then this checks the stated types
+        return resolved or None
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
-        found = self._checked(name, self.ground.resolver.shape(name, self))
-        return None if found is None else numbers_of(found)
+        shape = self._checked(name, self.ground.resolver.shape(name, self))
+        return None if shape is None else numbers_of(shape)
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
         return self._checked(name, self.ground.resolver.rank(name, self))
 
-    def _checked(self, name: str, found: _Found | None) -> _Found | None:
-        """An answer of the resolver; if there is none, what the model states wrongly may be why."""
+    def _checked(self, name: str, answer: _Answer | None) -> _Answer | None:
+        """An answer of the resolver; if there is none, check whether wrong stated types are the reason."""
         home = self.home(name)
         is_typed = home.states(name) or home.tensor(name) is not None
         self.ground.lacks_types = self.ground.lacks_types or not is_typed
-        if found is None:
+        if answer is None:
             self.ground.source.check()
-        return found
+        return answer
 
     def written_as(self, name: str) -> str:
         """See `Scope.written_as`."""
@@ -230,12 +226,12 @@ class GraphScope(GraphView):
         return self.is_function and home.around is None and name in home.inputs
 
     def known_of(self, names: tuple[str, ...]) -> tuple[Known, ...]:
-        """The same of several values, with atoms numbered in order of appearance."""
+        """See `known`; for several values, with atoms numbered in order of appearance."""
         return in_own_names(map(self.known, names))[0]
 
     def never_zero(self, names: tuple[str, ...]) -> frozenset[int]:
-        """The atoms, numbered as in `known_of`, that are not zero wherever the node that computes the last value is of
-        use."""
+        """The atoms (numbered as in `known_of`) that are not zero whenever the node that computes the last value is
+        of use; see `Scope.never_zero`."""
         place = self.positions.get(names[-1])
         if self.key or place is None:
             return frozenset()
@@ -268,7 +264,7 @@ class GraphScope(GraphView):
         return name
 
     def adopt_constant(self, name: str, tensor: TensorProto) -> None:
-        """Add an initializer or Constant node under a given name, and know its value from now on."""
+        """Add an initializer or Constant node with this name; later questions get its value."""
         kept = deepcopy(tensor)
         kept.name = name
         self.adopted[name] = kept
@@ -290,11 +286,11 @@ class GraphScope(GraphView):
             self._described.pop(name, None)
 
     def states(self, name: str) -> bool:
-        """Whether the graph states a type of a value, of old or since."""
+        """Whether the graph states a type of a value, originally or after additions."""
         return name in self._stated_since or super().states(name)
 
     def drop_added(self, names: Collection[str]) -> None:
-        """Know no longer of added constants that were removed."""
+        """Forget added constants that were removed, so that nothing reuses them."""
         self._added = {key: name for key, name in self._added.items() if name not in names}
 
     def release(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A graph or function body of a run as the resolver sees it: what it was before, and constants that were added."""
+"""A graph or function body as the resolver sees it: the original, and the constants that a run added."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class GraphView(KeyedGraph):
     """A graph or function body of the source, which nobody edits, with the constants that a run adds.
 
     Attributes:
-        adopted: tensors that were made the values of names since.
+        adopted: the tensors of values that a run added or made constant, by name.
     """
 
     def __init__(self, ground: Ground, opset: int, key: GraphKey) -> None:
-        """Take what all graphs of the run share, the opset version that nodes are written for, and the key."""
+        """Take the shared state of the run, the opset version that nodes are written for, and the key."""
         super().__init__(ground.source.graphs, key)
         ground.source.graphs.put(self)
         self.ground = ground
@@ -38,7 +38,7 @@ class GraphView(KeyedGraph):
         self.adopted: dict[str, TensorProto] = {}
 
     def defines(self, name: str) -> bool:
-        """Whether the graph defines a value, of old or since."""
+        """Whether the graph defines a value, originally or by an added constant."""
         return name in self.adopted or super().defines(name)
 
     def producer(self, name: str) -> NodeProto | None:
@@ -46,9 +46,9 @@ class GraphView(KeyedGraph):
         return None if name in self.adopted else super().producer(name)
 
     def tensor(self, name: str) -> TensorProto | None:
-        """What an initializer or Constant node of this graph holds; None if there is none of that name."""
-        found = self.adopted.get(name)
-        return super().tensor(name) if found is None else found
+        """The tensor of an initializer or Constant node of this graph; None if none has that name."""
+        adopted = self.adopted.get(name)
+        return super().tensor(name) if adopted is None else adopted
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input, which callers may override."""
@@ -90,10 +90,10 @@ class GraphView(KeyedGraph):
         is_small = prod(dims) <= LARGEST
         return self.ground.values.number_of_attribute(attribute, self.ground.data_folder) if is_small else 0
 
-    # For the resolver, and through it
+    # For the resolver
 
     def held(self, name: str) -> Held | None:
-        """What is known about a constant of this graph; None for any other value."""
+        """The facts about a constant of this graph; None for any other value."""
         adopted = self.adopted.get(name)
         return super().held(name) if adopted is None else Constant(adopted.data_type, tuple(adopted.dims))
 
@@ -102,13 +102,13 @@ class GraphView(KeyedGraph):
         return self.ground.values[self.stated_number(name)]
 
     def version(self, domain: str) -> int | None:
-        """The version of a domain's operators; None if it is not known."""
+        """The opset version of a domain; None if unknown."""
         return super().version(domain) if domain else self.opset
 
     def note_trusted(self, name: str) -> None:
-        """Note that what this graph states for a value was used; for an input there is nothing else."""
+        """Note that the stated type of a value was used; for an input there is no other source."""
         self.ground.trusts_sizes = self.ground.trusts_sizes or name not in self.inputs
 
     def known(self, name: str) -> Known:
-        """What is known about a value from the nodes that compute it, with sizes as names."""
+        """See `Scope.known`."""
         return self.ground.resolver.known(name, self)

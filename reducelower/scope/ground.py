@@ -21,21 +21,21 @@ class Ground:
     """The state that all scopes of one run share: names, overrides, inference, and how constants are written.
 
     Attributes:
-        names: gives out fresh names.
+        names: makes fresh names.
         source: the types of the model before any rewrite.
         opset: opset version of the target.
-        data_folder: where external data may lie; None if that is not known.
+        data_folder: the folder of external data; None if unknown.
         freeze_defaults: whether an initializer that is also a graph input counts as constant.
         overridable: whether callers may override such an initializer (IR version 4 and later).
         initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
         assumes_nonempty: whether no dimension is zero when the model runs.
         values: numbers of constant values, which other runs may share.
-        weight: gives initializers of the main graph by name, if the model itself lacks their values.
+        weight: returns an initializer of the main graph by name, if the model itself lacks its values.
         frozen: names of initializers whose defaults were used as constants.
-        trusts_sizes: whether stated sizes were taken where nodes leave them open.
-        lacks_types: whether something was asked about a value whose type the model does not state.
-        resolver: what is known about values, with sizes as names.
-        witnesses: which sizes are not zero; None until it is asked.
+        trusts_sizes: whether stated sizes were used where nodes leave them open.
+        lacks_types: whether a question was about a value whose type the model does not state.
+        resolver: answers questions about values, with symbolic sizes.
+        witnesses: which sizes are not zero; None until a rule asks.
     """
 
     names: Names
@@ -55,11 +55,11 @@ class Ground:
     witnesses: Witnesses | None = None
 
     def __post_init__(self) -> None:
-        """Handle what contradicts stated types as inference handles them."""
+        """Take the resolver of `source`, which decides how to treat contradictions of stated types."""
         self.resolver = self.source.resolver_of_run()
 
     def check_what_was_trusted(self) -> None:
-        """Check what the model states if sizes of that were used and others are missing.
+        """Check the stated types if a run used stated sizes and lacked other types.
 
         Exporters that omit types also state wrong ones.
 
@@ -70,9 +70,9 @@ class Ground:
             self.source.check()
 
     def clear_caches(self) -> None:
-        """Clear the caches at the end of a run: their graphs refer back to this object.
+        """Clear the caches at the end of a run.
 
-        This cycle would keep the model and its weights until the garbage collector runs.
+        Their graphs refer back to this object. The cycle would keep the model and its weights until garbage collection.
         """
         self.source.graphs.clear()
         self.resolver = Resolver()

@@ -1,7 +1,7 @@
 """The scope of one node of the model, which records every question of a rule with its answer.
 
-Operands are called by blanks, such as ``⟦0⟧`` for the first input. A rule never learns the name of a value, so its
-result is right for every node whose questions have the same answers.
+Rules see placeholders instead of operand names, such as ``⟦0⟧`` for the first input. A rule never learns the name of a
+value, so its result is right for every node with the same answers to the same questions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_COMPUTED: Mapping[Asking, str | bool] = {
     "made_by": "",
     "written_as": "dynamic",
 }
-"""What is said of a new value that nodes compute; the rest is unknown."""
+"""The answers about a new value that nodes compute; all others are unknown."""
 
 
 class Mark(NamedTuple):
@@ -54,15 +54,15 @@ class Mark(NamedTuple):
 
 
 class NodeScope(Scope):
-    """What rules may know about a node of a graph, and what they add for it.
+    """What rules may ask about a node of a graph, and what they add for it.
 
     Attributes:
         trail: every question with its answer.
         is_repeatable: whether the trail has every question.
-        added: constants by their blanks.
-        released: numbers of operands that are no longer read.
-        stated: types that the graph has to state for operands, by number.
-        adopted: tensors that become the value of operands, by number.
+        added: added constants by their placeholders.
+        released: numbers of the operands that the node no longer reads.
+        stated: operand numbers with the types that the graph must state for them.
+        adopted: operand numbers with the tensors that become their values.
         derived: new names in order: stem, tail, name.
         types: types to state for new values.
         operands: how many distinct operands the node has; 0 if it uses the names of the model.
@@ -74,8 +74,8 @@ class NodeScope(Scope):
     def __init__(self, graph: GraphScope, operands: Mapping[str, tuple[int, str]] | None) -> None:
         """Open the scope of a node.
 
-        `operands` maps each blank in the node to the operand's number and name. It is None if the node uses the names
-        of the model, as nodes with subgraphs do.
+        `operands` maps each placeholder in the node to the operand's number and name. It is None if the node uses the
+        names of the model, as nodes with subgraphs do.
         """
         self.graph = graph
         self.opset = graph.opset
@@ -98,32 +98,32 @@ class NodeScope(Scope):
 
     @property
     def node_scope(self) -> NodeScope:
-        """This scope; nested scopes return it as well."""
+        """This scope, which nested scopes return as well."""
         return self
 
     def _ask(self, question: str, name: str) -> Any:
-        """The only access to the graph: it records question and answer.
+        """Ask the graph, and record question and answer. There is no other access to the graph.
 
-        A question that is refused has no answer to record, as when the data of a constant is damaged. So what comes of
-        the node holds for this model only.
+        A refused question has no answer to record, for example if the data of a constant is damaged. The result for
+        the node then holds for this model only.
         """
         operand = None if self._operands is None else self._operands.get(name)
         if operand is None:
-            # A name of the model that is no operand of the node: the answer holds for this node only.
+            # The name is not an operand but a name of the model: the answer holds for this node only.
             self.is_repeatable = False
             return getattr(self.graph, question)(name)
         number, real = operand
         try:
-            return self.trail[question, number, None]  # type: ignore[index]  # equal to a Question, and made faster
+            return self.trail[question, number, None]  # type: ignore[index]  # it equals a Question, and is faster to build
         except KeyError:
             pass
         try:
-            found = getattr(self.graph, question)(real)
+            answer = getattr(self.graph, question)(real)
         except RefusedError:
             self.is_repeatable = False
             raise
-        self.trail[Question(question, number)] = found
-        return found
+        self.trail[Question(question, number)] = answer
+        return answer
 
     def _ask_of_all(self, question: str) -> Any:
         """Ask a question about all operands together."""
@@ -140,19 +140,19 @@ class NodeScope(Scope):
     # Questions
 
     def ask(self, question: Asking, name: str) -> Any:
-        """See `Scope.ask`; answers about operands are recorded in a form that can be compared."""
+        """See `Scope.ask`; the trail records answers in a comparable form."""
         if name in self._made or name in self.added:
             return self._of_new(question, name)
         match question:
             case "constant":
                 return self.graph.ground.values[self._ask("constant_number", name)]
             case "type":
-                found = self._ask("type_bytes", name)
-                return None if found is None else TypeProto.FromString(found)
+                serialized = self._ask("type_bytes", name)
+                return None if serialized is None else TypeProto.FromString(serialized)
         return self._ask(question, name)
 
     def _of_new(self, question: Asking, name: str) -> Any:
-        """An answer about a value that a rule added. Of others than constants, the scope of their nodes knows more."""
+        """An answer about a value that a rule added. If nodes compute it, their `BodyScope` knows more."""
         answers: dict[Asking, Any] = {**_OF_COMPUTED, "element_type": self._declared.get(name)}
         if name in self.added:
             answers.update(self.added[name].answers)
@@ -162,7 +162,7 @@ class NodeScope(Scope):
     def small_constant(self, name: str, *, stated: bool = False) -> Array | None:
         """The value of a constant operand of few elements; None for other operands.
 
-        Where only what the model states counts, nothing is computed to know it.
+        With `stated`, only initializers and Constant nodes count, and nothing is folded.
         """
         return self.graph.ground.values[self._ask("small_stated_number" if stated else "small_constant_number", name)]
 
@@ -176,13 +176,13 @@ class NodeScope(Scope):
 
     @cached_property
     def _facts(self) -> Mapping[str, Known]:
-        """What is known about the operands."""
+        """The facts about each operand."""
         assert self._operands is not None
         return dict(zip(self._operands, self._ask_of_all("known_of"), strict=True))
 
     @cached_property
     def atoms(self) -> Atoms:
-        """Numbers the atoms of sizes that replacement nodes compute, after those of the operands."""
+        """Numbers new atoms, of sizes that replacement nodes compute, after those of the operands."""
         if self._operands is None:
             return self.graph.ground.resolver.atoms
         return Atoms(1 + max((atom for known in self._facts.values() for atom in known.atoms), default=-1))
@@ -255,14 +255,14 @@ class NodeScope(Scope):
         self._declared[name] = element_type
 
     def state_type(self, name: str) -> None:
-        """Let the graph state the type of a value; functions state none."""
+        """See `Scope.state_type`; function bodies state none."""
         if not self.graph.is_graph or self.is_new(name):
             return
-        found = self._ask("type_bytes", name)
-        if found is not None and self._operands is None:
-            self.graph.state(name, found)
-        elif found is not None:
-            self.stated.append((self._number(name), found))
+        serialized = self._ask("type_bytes", name)
+        if serialized is not None and self._operands is None:
+            self.graph.state(name, serialized)
+        elif serialized is not None:
+            self.stated.append((self._number(name), serialized))
 
     def release(self, *names: str) -> None:
         """Record that the node no longer reads these constants; empty names are ignored."""

@@ -32,13 +32,13 @@ Asking: TypeAlias = Literal[
 class Scope(ABC):
     """The only way for a rule to learn about the surroundings of a node, and to add to them.
 
-    Values go by the names that the node uses for them. These are not their names in the model, so no result can depend
-    on a name, and it holds for every node that gets the same answers.
+    Rules name values as the node does. These are not the names in the model, so no result can depend on a name, and it
+    holds for every node that gets the same answers.
 
     Attributes:
         opset: opset version that the node is written for.
         target_opset: opset version of the target.
-        is_made: whether the node replaces one of the model.
+        is_made: whether the node is a replacement, not a node of the model.
     """
 
     is_made: ClassVar[bool]
@@ -48,7 +48,7 @@ class Scope(ABC):
     @property
     @abstractmethod
     def node_scope(self) -> Scope:
-        """The scope of the model's node that is replaced: what is added goes there."""
+        """The scope of the model's node that is replaced, which gets all additions."""
 
     # Questions
 
@@ -57,12 +57,12 @@ class Scope(ABC):
         """The answer to a question about a value."""
 
     def constant(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node, or one folded from such.
+        """The value of an initializer or Constant node, or a value folded from these.
 
         None for a value that depends on the model's inputs, may be overridden by a caller, or is large.
 
         Raises:
-            RefusedError: it cannot be read, or is an attribute of the function around, whose value only a call has.
+            RefusedError: it cannot be read, or is an attribute of the enclosing function, which only a call gives.
         """
         return self.ask("constant", name)  # type: ignore[no-any-return]
 
@@ -75,8 +75,8 @@ class Scope(ABC):
         element_type = self.element_type(name)
         if element_type is not None:
             return f"tensor({element_type_name(element_type)})"
-        found = self.type(name)
-        return None if found is None else type_string(found)
+        value_type = self.type(name)
+        return None if value_type is None else type_string(value_type)
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
@@ -92,24 +92,24 @@ class Scope(ABC):
 
     @abstractmethod
     def known(self, name: str) -> Known:
-        """What is known about a value from the nodes that compute it, with sizes as polynomials.
+        """The facts about a value that follow from the nodes that compute it, with sizes as polynomials.
 
-        Their atoms have numbers that mean the same for all values of the node.
+        Equal numbers of atoms mean the same size for all values of the node.
         """
 
     def never_zero(self) -> Collection[int]:
-        """The atoms that are not zero wherever an output of the model depends on the node and has a result."""
+        """The atoms that are not zero whenever an output of the model depends on the node and has a result."""
         return self.node_scope.never_zero()
 
     def heeds_zero(self) -> bool:
-        """Whether what is written has to ask when it runs, since a dimension that matters may be zero then.
+        """Whether the replacement must test at run time for a zero dimension.
 
-        Ask only where it does: that it is assumed not to be zero is noted.
+        Call it only where such a dimension matters: the scope notes if the result assumes that there is none.
         """
         return self.node_scope.heeds_zero()
 
     def may_be_empty(self, name: str) -> bool:
-        """Whether a tensor may have no elements, as far as is known or assumed; see `heeds_zero`."""
+        """Whether a tensor may have no elements, by its sizes and assumptions; see `heeds_zero`."""
         shape, known = self.shape(name), self.known(name).shape
         if (shape is not None and all(shape)) or (known is not None and all(map(is_positive, known))):
             return False
@@ -153,10 +153,10 @@ class Scope(ABC):
         Raises:
             UnknownValueError: it is unknown; the hint says how to declare it.
         """
-        found = self.element_type(name)
-        if found is None:
+        element_type = self.element_type(name)
+        if element_type is None:
             raise UnknownValueError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
-        return found
+        return element_type
 
     def needed_rank(self, name: str) -> int:
         """The rank of a tensor.
@@ -164,10 +164,10 @@ class Scope(ABC):
         Raises:
             UnknownValueError: it is unknown; the hint says how to declare it.
         """
-        found = self.rank(name)
-        if found is None:
+        rank = self.rank(name)
+        if rank is None:
             raise UnknownValueError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))
-        return found
+        return rank
 
     def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
         """The hint how to declare the element type or rank of a value."""
@@ -182,12 +182,12 @@ class Scope(ABC):
     def add_constant(self, value: Array, tail: str) -> str:
         """Add a constant and return its name: one initializer per value and graph; in functions a Constant node.
 
-        If neither can hold the value, and the result still reads it, the node is refused.
+        The node is refused if neither can hold the value and the result still reads it.
         """
         return self.node_scope.add_constant(value, tail)
 
     def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer, or Constant nodes in its place, hold a value that the node computed until now.
+        """Replace a value that the node computes by an initializer, or by Constant nodes if none is possible.
 
         Raises:
             RefusedError: neither can hold it.
@@ -200,9 +200,9 @@ class Scope(ABC):
 
     @abstractmethod
     def state_type(self, name: str) -> None:
-        """Let the graph state the type of a value that shape inference does not find at the target's opset version.
+        """State the type of a value in the graph, if shape inference does not find it at the target's opset version.
 
-        Types of new values are stated anyway, as far as they are known.
+        Known types of new values are stated anyway.
 
         Raises:
             RefusedError: this is a function, whose values have no stated types.
@@ -210,4 +210,4 @@ class Scope(ABC):
 
     @abstractmethod
     def release(self, *names: str) -> None:
-        """Record that the node no longer reads these constants, which can be removed if unused; names may be empty."""
+        """Record that the node no longer reads these constants, so that unused ones are removed; names may be empty."""

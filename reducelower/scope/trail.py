@@ -1,8 +1,8 @@
-"""Equal questions, equal result: what was asked on the way to a result, and results by the answers that led to them.
+"""Decision trees over questions and answers, which find the result of a node again for equal ones.
 
-A result of a node, or of a search around a value, holds for every other of which the same questions have the same
-answers. A question leads to the next by its answer, and the last one to the result. What gives a new answer is worked
-out, and its answers add a branch.
+A result for a node, or of a search around a value, holds for every other node or value with the same answers to the
+same questions. Each answer leads to the next question, and the last one to the result. If an answer is new, the result
+is worked out, and the answers that led to it add a branch.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Question(NamedTuple):
     """A question about a value, or about several or none of them.
 
     Attributes:
-        name: what is asked.
-        value: the number of the value; see `scope.node` for those that stand for something else.
+        name: the name of the question.
+        value: the number of the value; some stand for something else, such as `ALL_OPERANDS`.
         argument: what else determines the answer.
     """
 
@@ -33,7 +33,7 @@ class Branch:
     __slots__ = ("answer", "answers", "question", "value")
 
     def __init__(self, question: Question, answer: Callable[..., Any]) -> None:
-        """`answer` takes what is asked, the value, and the argument of the question if it has one."""
+        """`answer` takes whom to ask, the value, and the argument of the question if it has one."""
         argument = question.argument
         bound: Callable[[Any, Any], Any] = lambda asked, value: answer(asked, value, argument)  # noqa: E731
         self.question = question
@@ -49,10 +49,10 @@ def learn(
     result: object,
     answering: Callable[[str], Callable[..., Any]],
 ) -> bool:
-    """Put a result at the end of the branches that start at a place, under a key, and say whether it is there now.
+    """Store a result at the end of the branches that start at `place[key]`; return whether it was stored.
 
-    It is not if another question follows on equal answers: then something else decides, so it must not be reused.
-    `answering` gives what answers the questions of a name.
+    It is not stored if another question follows the same answers: something else decides then, so no node may reuse it.
+    `answering` returns the function that answers the questions of a name.
     """
     for question, answer in trail.items():
         branch = place.get(key)

@@ -1,4 +1,4 @@
-"""Constant values, stored once however they are spelled."""
+"""Constant values, each stored once, in whichever field of a tensor it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Values", "dense", "dense_tensor", "held_by", "loaded", "read_tensor"]
 
 _SPELLED_IN: Mapping[int, str] = {TensorProto.INT64: "int64_data", TensorProto.INT32: "int32_data"}
-"""Where constants of these element types stand, if not in ``raw_data``. Floats are compared as bits: 0.0 == -0.0."""
+"""The fields of these element types besides ``raw_data``. No floats: 0.0 == -0.0, but their bits differ."""
 
 
 def dense(sparse: SparseTensorProto) -> Array:
@@ -41,13 +41,13 @@ def dense(sparse: SparseTensorProto) -> Array:
 
 
 _MOST_DENSE = 1 << 24
-"""Elements of a sparse tensor that is made dense only to look at it, at most."""
+"""The most elements of a sparse tensor that is made dense only to look at it."""
 
 
 def dense_tensor(sparse: SparseTensorProto) -> TensorProto:
     """A sparse tensor as a dense one of the same name.
 
-    If it is too large for that, or cannot be read, as one whose values are elsewhere, without saying where.
+    If it is too large or cannot be read, the dense one has external data without a location.
     """
     if prod(sparse.dims) <= _MOST_DENSE:
         with suppress(RefusedError):
@@ -99,18 +99,17 @@ class Values:
         return number
 
     def number_of_attribute(self, attribute: AttributeProto, folder: DataFolder | None = None) -> int:
-        """The number of the value in a Constant node's attribute; 0 if its data is in another file, and no folder is
-        given where that may lie."""
+        """The number of the value in a Constant node's attribute; 0 if its data is external and there is no folder."""
         if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *HELD_IN):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
-            # Not by its spelling: a file of the same name may hold something else.
+            # Not cached by its serialized form: a file of the same name may hold something else.
             return 0 if folder is None else self.number(read_tensor(attribute.t, folder))
         spelling = attribute.SerializeToString()
         if spelling not in self._spelled:
             tensor = tensor_in(attribute)
-            held = dense(attribute.sparse_tensor) if tensor is None else read_tensor(tensor)
-            self._spelled[spelling] = self.number(held)
+            value = dense(attribute.sparse_tensor) if tensor is None else read_tensor(tensor)
+            self._spelled[spelling] = self.number(value)
         return self._spelled[spelling]
 
 
