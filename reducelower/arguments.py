@@ -10,7 +10,7 @@ from typing import Any
 
 from reducelower.model.text import did_you_mean
 
-__all__ = ["LARGEST_RANK", "check_arguments", "domain_versions", "integer", "name_set", "said"]
+__all__ = ["LARGEST_RANK", "check_arguments", "domain_versions", "integer", "name_set", "value_text"]
 
 _LONGEST = 60
 
@@ -40,7 +40,7 @@ def integer(name: str, value: Any, example: int) -> None:
         TypeError: it is not an int.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an int such as {example}, not {said(value)}")
+        raise TypeError(f"{name} must be an int such as {example}, not {value_text(value)}")
 
 
 def _opset_version(name: str, value: Any) -> None:
@@ -77,10 +77,10 @@ def domain_versions(value: Any) -> frozenset[tuple[str, int]]:
         pairs = [(domain, version) for domain, version in (value.items() if isinstance(value, Mapping) else value)]
     except (TypeError, ValueError):
         example = {"com.vendor": 1}
-        raise TypeError(f"domains must map domains to versions, such as {example}, not {said(value)}") from None
+        raise TypeError(f"domains must map domains to versions, such as {example}, not {value_text(value)}") from None
     for domain, version in pairs:
         if not isinstance(domain, str):
-            raise TypeError(f"domains must name domains, and one of them is {said(domain)}")
+            raise TypeError(f"domains must name domains, and one of them is {value_text(domain)}")
         integer(f"domains[{domain!r}]", version, 1)
         if version < 0:
             raise ValueError(f"domains[{domain!r}] must be a version, or 0 for none, not {version}")
@@ -95,21 +95,21 @@ def _names(name: str, value: Any) -> None:
     if value is None:
         raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not None; leave it out for none")
     if not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {said(value)}")
+        raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {value_text(value)}")
     # The items of an iterator are checked where it is used.
     for item in value if isinstance(value, Collection) else ():
         if not isinstance(item, str):
-            raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
+            raise TypeError(f"{name} must hold strings, and one of its items is {value_text(item)}")
 
 
 def _expected(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)):
-        raise TypeError(f"{name} must be the outputs in graph order, such as [array], not {said(value)}")
+        raise TypeError(f"{name} must be the outputs in graph order, such as [array], not {value_text(value)}")
 
 
 def _flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {said(value)}")
+        raise TypeError(f"{name} must be True or False, not {value_text(value)}")
 
 
 def _seed(name: str, value: Any) -> None:
@@ -120,7 +120,7 @@ def _seed(name: str, value: Any) -> None:
 
 def _provider(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be the name of an execution provider such as 'cuda', not {said(value)}")
+        raise TypeError(f"{name} must be the name of an execution provider such as 'cuda', not {value_text(value)}")
 
 
 def _runtimes(name: str, value: Any) -> None:
@@ -131,7 +131,7 @@ def _runtimes(name: str, value: Any) -> None:
 
 def _limit(name: str, value: Any, unit: str, least: str, is_allowed: Callable[[float], bool]) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise TypeError(f"{name} must be a number of {unit}, not {said(value)}")
+        raise TypeError(f"{name} must be a number of {unit}, not {value_text(value)}")
     if value is not None and not is_allowed(float(value)):
         raise ValueError(f"{name} must be a number of {unit} {least}, or None for no limit, not {value}")
 
@@ -140,17 +140,17 @@ def _tolerances(name: str, value: Any) -> None:
     _mapping(name, value, {"float": "a Tolerance"})
     for key, item in (value or {}).items():
         if not hasattr(item, "ulp"):  # not a Tolerance, which is not imported just for this check
-            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {said(item)}")
+            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {value_text(item)}")
 
 
 def _target(name: str, value: Any) -> None:
     if not hasattr(value, "without_types"):  # not a Target, which is not imported just for this check, like Plan below
-        raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {said(value)}")
+        raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {value_text(value)}")
 
 
 def _plan(name: str, value: Any) -> None:
     if value is not None and not hasattr(value, "source_opset"):
-        raise TypeError(f"{name} must be a reducelower.Plan, as legalize gives it, not {said(value)}")
+        raise TypeError(f"{name} must be a reducelower.Plan, as legalize gives it, not {value_text(value)}")
 
 
 def _rules(name: str, value: Any) -> None:
@@ -165,12 +165,12 @@ def _rules(name: str, value: Any) -> None:
             f"{did_you_mean(str(value), known)}"
         )
     if not hasattr(value, "rules"):  # not a RuleBook, which is not imported just for this check
-        raise TypeError(f"{name} must be the name of a rule book, a folder or a RuleBook, not {said(value)}")
+        raise TypeError(f"{name} must be the name of a rule book, a folder or a RuleBook, not {value_text(value)}")
 
 
 def _books(name: str, value: Any) -> None:
     if isinstance(value, str | os.PathLike) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a collection of rule books such as ['stable'], not {said(value)}")
+        raise TypeError(f"{name} must be a collection of rule books such as ['stable'], not {value_text(value)}")
 
 
 def _ir_version(name: str, value: Any) -> None:
@@ -180,7 +180,7 @@ def _ir_version(name: str, value: Any) -> None:
 
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise (ValueError if isinstance(value, str) else TypeError)(
-            f"{name} must be 'auto', 'keep' or an int such as 8, not {said(value)}"
+            f"{name} must be 'auto', 'keep' or an int such as 8, not {value_text(value)}"
         )
     if not 3 <= int(value) <= IR_VERSION:
         raise ValueError(
@@ -195,7 +195,8 @@ def _element_types(name: str, value: Any) -> None:
 
     for key, item in (value or {}).items():
         if not isinstance(item, str):
-            raise TypeError(f"{name}[{key!r}] must be the name of an element type such as 'float32', not {said(item)}")
+            example = "the name of an element type such as 'float32'"
+            raise TypeError(f"{name}[{key!r}] must be {example}, not {value_text(item)}")
         try:
             parse_element_type(item)
         except ValueError as error:
@@ -219,12 +220,12 @@ def _sizes(name: str, value: Any) -> None:
 
 def _mapping(name: str, value: Any, example: Mapping[str, object]) -> None:
     if value is not None and not isinstance(value, Mapping):
-        raise TypeError(f"{name} must map names of values, such as {example}, not {said(value)}")
+        raise TypeError(f"{name} must map names of values, such as {example}, not {value_text(value)}")
 
 
 def _base_dir(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} must be the path of a folder, not {said(value)}")
+        raise TypeError(f"{name} must be the path of a folder, not {value_text(value)}")
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
@@ -260,7 +261,7 @@ _REAL_NAMES = {"books": "rules"}
 """The argument's real name, if its check has another one."""
 
 
-def said(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value for an error message: its type, and its text if that is short."""
     text = repr(value)
     kind = type(value).__name__

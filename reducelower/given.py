@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAli
 
 from onnx import ModelProto
 
-from reducelower.arguments import said
+from reducelower.arguments import value_text
 from reducelower.model.document import Document
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
     if isinstance(model, ModelProto):
         return Given(Document.of_message(model))
     if in_place:
-        raise TypeError(f"in_place changes an onnx.ModelProto, and {name} is {said(model)}")
+        raise TypeError(f"in_place changes an onnx.ModelProto, and {name} is {value_text(model)}")
     if isinstance(model, bytes | bytearray | memoryview):
         return Given(Document.of_bytes(bytes(model)), is_bytes=True)
     if isinstance(model, str | os.PathLike):
@@ -91,7 +91,7 @@ def take(model: Any, *, name: str = "model", in_place: bool = False) -> Given:
         return Given(Document.of_message(proto))
     raise TypeError(
         f"{name} must be an onnx.ModelProto, its bytes, a path, a torch.onnx.ONNXProgram or an onnx_ir.Model, "
-        f"not {said(model)}"
+        f"not {value_text(model)}"
     )
 
 
