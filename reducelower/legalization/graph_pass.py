@@ -218,7 +218,7 @@ class GraphPass:
     def _settled(self, settle: _Settle, node: NodeProto, scope: NodeScope) -> tuple[*_Settled, tuple[str, ...]]:
         """The result of `settle`, and sentences about problems on the runtime that no form avoids."""
         unmended = self._rewriter.unmended
-        unmended.clear()  # those of the node before
+        unmended.clear()  # from the node before
         settled, label = settle(node, scope)
         return settled, label, tuple(unmended)
 

@@ -73,16 +73,6 @@ class NodeRewriter:
         inner.trial = trial
         return inner
 
-    def _within_expansion(self, op_type: str) -> NodeRewriter:
-        inner = copy(self)
-        inner._expanding = (*self._expanding, op_type)
-        return inner
-
-    def _within_expression(self, op_type: str) -> NodeRewriter:
-        inner = copy(self)
-        inner._expressing = (*self._expressing, op_type)
-        return inner
-
     def table(self, opset: int) -> Treatments:
         """The treatments of operators at an opset version."""
         if opset not in self.tables:
@@ -228,7 +218,7 @@ class NodeRewriter:
             return [node]
         return self.fit(node, scope, strict=node.op_type in table.dropped) or [node]
 
-    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:
+    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool) -> None:
         for _, _, graph in subgraphs(node):
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
             settled = self.settle_all(nodes, scope.opset, scope, (node, graph), mistyped=mistyped)
@@ -246,15 +236,16 @@ class NodeRewriter:
             return self.settle_all(outcome, opset, scope), label
         from reducelower.rulebook.bodies import instantiate
 
-        body = instantiate(rule, node, scope)
-        return self._within_expansion(node.op_type).settle_all(body, rule.opset, scope), label
+        inner = copy(self)
+        inner._expanding = (*self._expanding, node.op_type)
+        return inner.settle_all(instantiate(rule, node, scope), rule.opset, scope), label
 
     def _with_suggested_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
         """The refusal, with a shipped rule book in its hint that can expand the node, if there is one."""
         for name in SHIPPED:
-            copy = NodeProto.FromString(node)
+            original = NodeProto.FromString(node)
             try:
-                self.expand(copy, opset, scope, Rules(name).find(copy, scope))
+                self.expand(original, opset, scope, Rules(name).find(original, scope))
             except RefusedError:
                 continue
             hint = f"--rules {name} works here"
@@ -277,9 +268,10 @@ class NodeRewriter:
                 raise own[0].source.error(f"it leads back to {node.op_type}, which opset {self.goal} lacks")
             circle = list(dict.fromkeys(self._expressing))
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(circle)}", operator=circle[0])
-        op_type = node.op_type
+        inner = copy(self)
+        inner._expressing = (*self._expressing, node.op_type)
         nodes, written, label = decompose.replacement(node, opset, scope, self.rules.boundaries)
-        return self._within_expression(op_type).settle_all(nodes, written, scope, mistyped=mistyped), label
+        return inner.settle_all(nodes, written, scope, mistyped=mistyped), label
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
         """Add casts around a node if the target's version does not take its element type; None if it does.

@@ -6,12 +6,13 @@ is refused, and a node for which no guard holds stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from onnx import ModelProto, NodeProto, OperatorSetIdProto
+from onnx import ModelProto, NodeProto
 
 from reducelower.errors import Refusal, RefusedError
+from reducelower.legalization.run_versions import imports_of
 from reducelower.model.document import Document
 from reducelower.options import Target
 from reducelower.rulebook.boundaries import Boundaries, Candidates
@@ -41,7 +42,7 @@ def domains_to_move(model: ModelProto, source: Document, target: Target) -> tupl
     """The moves by domain, and a refusal if the model imports two versions of one domain."""
     moves: dict[str, Move] = {}
     for domain, goal in sorted(target.domains):
-        imported = sorted({entry.version for _, entry in _imports(model, domain)})
+        imported = sorted({entry.version for _, entry in imports_of(model, domain)})
         if len(imported) > 1:
             reason = f"it imports {domain} at versions {' and '.join(map(str, imported))}"
             return {}, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
@@ -54,7 +55,7 @@ def domains_to_move(model: ModelProto, source: Document, target: Target) -> tupl
 def move_imports(model: ModelProto, moves: dict[str, Move]) -> tuple[str, ...]:
     """Import the new versions; return sentences that say what was done."""
     for domain, move in moves.items():
-        for imports, entry in list(_imports(model, domain)):
+        for imports, entry in list(imports_of(model, domain)):
             if move.goal:
                 entry.version = move.goal
             elif not move.local:  # its functions stay, whatever its version
@@ -63,14 +64,6 @@ def move_imports(model: ModelProto, moves: dict[str, Move]) -> tuple[str, ...]:
         f"{domain} goes from version {move.version} to {move.goal}." if move.goal else f"Nothing of {domain} remains."
         for domain, move in moves.items()
     )
-
-
-def _imports(
-    model: ModelProto, domain: str
-) -> Iterator[tuple[MutableSequence[OperatorSetIdProto], OperatorSetIdProto]]:
-    """The imports of a domain by the model and its functions, each with the list that contains it."""
-    for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
-        yield from ((imports, entry) for entry in imports if entry.domain == domain)
 
 
 def steps_of(node: NodeProto, move: Move, user_rules: Boundaries | None) -> Iterator[tuple[int, Candidates]]:

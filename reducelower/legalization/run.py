@@ -33,7 +33,7 @@ from reducelower.model.inference.declared import objection
 from reducelower.model.names import Names
 from reducelower.model.rewrites import Step
 from reducelower.model.schemas import has_body, parse_element_type, schema
-from reducelower.model.skeleton import skeleton
+from reducelower.model.skeleton import DEFAULTS_SINCE, skeleton
 from reducelower.model.validate import find_call_defect
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -266,8 +266,8 @@ def ground_of(
         opset=target.opset,
         data_folder=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
-        overridable=model.ir_version >= 4,
-        initializers_stand_alone=new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
+        overridable=model.ir_version >= DEFAULTS_SINCE,
+        initializers_stand_alone=new_ir_at_most(settings.ir_version, model.ir_version) >= DEFAULTS_SINCE,
         assumes_nonempty=target.assume_nonempty,
         values=Values() if values is None else values,
         weight=source.weight,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableSequence
 from dataclasses import replace
 
-from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto
+from onnx import ModelProto, NodeProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.ir_version import ir_version_of_opset, needed_ir_version
@@ -18,6 +19,7 @@ __all__ = [
     "default_imports",
     "fit_ir_version",
     "fit_ml_version",
+    "imports_of",
     "new_ir",
     "new_ir_at_most",
     "source_opset",
@@ -28,10 +30,12 @@ ML = "ai.onnx.ml"
 """The domain of classical machine learning, which has versions of its own."""
 
 
-def ml_imports(model: ModelProto) -> list[OperatorSetIdProto]:
-    """The imports of `ML` by a model and its functions."""
-    holders: list[ModelProto | FunctionProto] = [model, *model.functions]
-    return [entry for holder in holders for entry in holder.opset_import if entry.domain == ML]
+def imports_of(
+    model: ModelProto, domain: str
+) -> Iterator[tuple[MutableSequence[OperatorSetIdProto], OperatorSetIdProto]]:
+    """The imports of a domain by a model and its functions, each with the list that contains it."""
+    for imports in (model.opset_import, *(function.opset_import for function in model.functions)):
+        yield from ((imports, entry) for entry in imports if entry.domain == domain)
 
 
 def default_imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
@@ -99,7 +103,7 @@ def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
     Exporters import the newest version they know, whichever of its operators they use, if any.
     """
     newest = None if target.runtime is None else target.runtime.ml
-    imports = ml_imports(model)
+    imports = [entry for _, entry in imports_of(model, ML)]
     if newest is None or all(entry.version <= newest for entry in imports):
         return None
     used = max(entry.version for entry in imports)
@@ -115,7 +119,7 @@ def fit_ml_version(model: ModelProto, target: Target) -> Refusal | None:
 def _is_of_ml_version(node: NodeProto, used: int, newest: int) -> bool:
     """Whether an ai.onnx.ml node means the same at an older version.
 
-    That holds if the operator is unchanged, or if the node uses nothing newer: no version changed what it kept.
+    It does if the operator is unchanged, or if the node uses nothing newer: later versions only add to operators.
     """
     at_used, at_newest = (schema_in_force(node.op_type, version, ML) for version in (used, newest))
     if at_newest is None or at_used is None:

@@ -126,7 +126,7 @@ def rename_read(node: NodeProto, names: dict[str, str]) -> None:
 
 
 def _computed(node: NodeProto, scope: NodeScope) -> str:
-    """The name of a small constant that is what a node yields; empty if it is none."""
+    """The name of a constant with the result of a node; empty if the result is unknown or too large."""
     if node.domain not in DEFAULT_DOMAINS or len(node.output) != 1 or not node.input:
         return ""
     if any(scope.is_new(name) and scope.constant(name) is None for name in node.input if name):

@@ -10,7 +10,7 @@ from typing import Literal
 from onnx import ModelProto
 
 from reducelower.api import planned
-from reducelower.legalization.run_versions import ML, ml_imports
+from reducelower.legalization.run_versions import ML, imports_of
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -160,7 +160,7 @@ def _on_version(document: Document, covered: _Covered, runtime: Runtime) -> OnVe
     if runtime.ir_version is not None and model.ir_version > runtime.ir_version:
         sentence = f"It reads IR versions up to {runtime.ir_version}."
         faults.append(Fault("refused", sentence, feature=f"IR version {model.ir_version}"))
-    ml = max((entry.version for entry in ml_imports(model)), default=0)
+    ml = max((entry.version for _, entry in imports_of(model, ML)), default=0)
     if runtime.ml is not None and ml > runtime.ml:
         faults.append(Fault("refused", f"It reads {ML} up to {runtime.ml}.", feature=f"{ML} {ml}"))
     plan = planned(document, Target(runtime=runtime), Settings())

@@ -45,7 +45,7 @@ CLASSES: dict[str, frozenset[int]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What a rule is for: element types of the data (None for all), and element types that have to be forbidden."""
+    """The element types of data that a rule is for (None for all), and those that must be forbidden for it to apply."""
 
     types: frozenset[int] | None = None
     without: frozenset[int] = frozenset()

@@ -152,7 +152,7 @@ class _Body(Body):
 
     def check(self) -> set[str]:
         defined = super().check()
-        if (name := self.source.function.output[0]) not in defined:  # nodes that yield others are for the guard
+        if (name := self.source.function.output[0]) not in defined:  # its guard excludes nodes with other outputs
             raise self.source.error(f"nothing gives the output {name!r}", name)
         return defined
 

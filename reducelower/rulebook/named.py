@@ -1,4 +1,4 @@
-"""What names in a body mean that are no values of the body: element types, numbers of an element type, attributes."""
+"""Names in a body that are no values of the body: element types, numbers of an element type, attributes."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class _NoBytesError(Exception):
 
 
 class Template:
-    """What is the same for every node with an outcome, in whatever graph and model it stands.
+    """What is the same for all nodes with an outcome, in any graph of any model.
 
     The texts that fill the blanks are the operands of the node, its name, its marks, new names, and the names of the
     constants that are added. Each name and each node is preceded by its length, so there is one form per combination of

@@ -127,7 +127,7 @@ def _without_dead_branches(tried: _Attempt, settings: Settings) -> Changed | Non
 
 
 def _with_functions_inlined(tried: _Attempt, settings: Settings) -> Changed | None:
-    """Copy functions in place of their calls where what becomes of them depends on the call."""
+    """Inline functions whose conversion depends on the call."""
     source, made, plan = tried
     depending = _in_functions(plan, source) if plan.refusals else _changed_without_inputs(source, made.message)
     if not depending:

@@ -85,8 +85,8 @@ def inlined(document: Document) -> Changed:
 def with_functions_inlined(document: Document, paths: Collection[str]) -> Changed:
     """The model with the functions at these graph paths, and those that call them, copied in place of their calls.
 
-    What their nodes become depends on what only a call has: attributes, axes that are passed or omitted, the element
-    type and rank of the data.
+    The conversion of their nodes depends on what only a call has: attributes, axes that are passed or omitted, the
+    element type and rank of the data.
     """
     functions = functions_of(document.message)
     keys = {key for key, function in functions.items() if function_path(function) in paths}

@@ -17,6 +17,7 @@ from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.skeleton import DEFAULTS_SINCE
 from reducelower.model.text import expression
 from reducelower.options import Settings, Target
 from reducelower.scope.dead_code import remove_named, remove_unused
@@ -26,9 +27,6 @@ from reducelower.types.sizes import Atoms, of_text
 __all__ = ["names_of_sizes", "refuse_unknown", "with_sizes"]
 
 _READS_SIZES = ("Shape", "Size")
-
-_HOLDS_CONSTANTS_ALONE = 4
-"""The IR version since which an initializer need not be an input."""
 
 
 def refuse_unknown(model: ModelProto, sizes: Mapping[str, int]) -> Refusal | None:
@@ -56,7 +54,7 @@ def with_sizes(document: Document, sizes: Mapping[str, int], settings: Settings)
             if size is not None:
                 dim.dim_value = size
     sized = document.with_message(made)
-    if made.ir_version >= _HOLDS_CONSTANTS_ALONE:
+    if made.ir_version >= DEFAULTS_SINCE:  # else every initializer has to be an input as well
         _fold(sized, settings)
     return sized
 
