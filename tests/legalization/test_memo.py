@@ -12,7 +12,7 @@ import reducelower
 from reducelower import ConversionError, Target
 from reducelower.adapters import registry
 from reducelower.adapters.builder import Writer
-from reducelower.legalization import run
+from reducelower.legalization import legality, run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.model.document import Document
@@ -179,9 +179,10 @@ def test_nodes_that_a_rule_asks_a_new_question_about_are_told_apart(monkeypatch:
         if op.scope.is_read(op.node.output[0]):
             raise reducelower.errors.RefusedError(f"{op.node.output[0]} is read")
 
+    caches = (registry._crossing, registry.crossings, legality._shipped)
     monkeypatch.setitem(registry._LOWERS, ("Relu", 14), refuse_what_is_read)
-    registry._crossing.cache_clear()
-    registry.crossings.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 14]>
         g (float[2] x) => (float[2] y) { unread = Relu(x) b = Relu(x) y = Relu(b) }"""
@@ -190,8 +191,8 @@ def test_nodes_that_a_rule_asks_a_new_question_about_are_told_apart(monkeypatch:
         with pytest.raises(ConversionError) as found:
             reducelower.convert_version(model, 13)
     finally:
-        registry._crossing.cache_clear()
-        registry.crossings.cache_clear()
+        for cache in caches:
+            cache.cache_clear()
     assert [refusal.reason for refusal in found.value.refusals] == ["b is read", "y is read"]
 
 
