@@ -1,8 +1,8 @@
-"""What is known about values before a model runs: types and shapes, with sizes as names, and contents of small vectors.
+"""Facts about values before a model runs: types and shapes with symbolic sizes, and contents of small vectors.
 
-`resolver` follows a value back to what computes it, node by node, and `answers` says how. `shapes` and `elements` say
-how each operator passes sizes on, `sizes` is their arithmetic, and `graphs` and `model_graphs` are the graphs of a
-model. `inference` asks for all values of a model.
+`resolver` follows a value back through the nodes that compute it, and `answers` holds the answer to each question.
+`shapes` and `elements` are the rules of operators, `sizes` is the arithmetic of sizes, and `graphs` and `model_graphs`
+are the graphs of a model. `inference` resolves all values of a model.
 """
 
 from reducelower.types.graphs import Graph, Held

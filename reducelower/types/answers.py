@@ -1,4 +1,4 @@
-"""How each question about a value is answered from the node that computes it and from what its graph states."""
+"""Answers each question about a value from the node that computes it and from the types that its graph states."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from reducelower.types.fold import SELECTING, evaluated, is_computable
 from reducelower.types.graphs import Graph, Held
 from reducelower.types.known import COUNTING, Constant, ContradictionError, Elements, Known, Question, Shape
 from reducelower.types.neighbours import element_type_by_readers
+from reducelower.types.node_inference import NOTHING, Facts, NodeInference, can_infer
 from reducelower.types.ranks import listed, rank_rule
 from reducelower.types.shapes import ALIKE, SHAPES
 from reducelower.types.sizes import Atoms, of_text
-from reducelower.types.telling import NOTHING, Telling, Told, can_be_told
 
 if TYPE_CHECKING:
     from reducelower.model.numbers import Array
@@ -33,36 +33,36 @@ __all__ = ["Answers", "NodeRecord", "ValueRecord"]
 
 
 class NodeRecord:
-    """A node with what is told of all of its outputs together, which may be thousands.
+    """A node with the facts that all of its outputs share. There may be thousands of outputs.
 
     Attributes:
         node: the node.
         domain: its domain; empty for either spelling of the default one.
-        inside: its subgraphs or the function it calls, as far as they are followed; None until it is asked.
-        inputs: what onnx's inference was told of its inputs.
-        told: what it then told of the outputs.
+        inside: its subgraphs or the function it calls, if `is_followed` holds; None until a question needs it.
+        inputs: the facts about its inputs in the last run of onnx's inference.
+        inferred: the facts about its outputs that this run returned.
     """
 
-    __slots__ = ("domain", "inputs", "inside", "node", "told")
+    __slots__ = ("domain", "inferred", "inputs", "inside", "node")
 
     def __init__(self, node: NodeProto) -> None:
         self.node = node
         self.domain = plain_domain(node.domain)
         holds_none = not self.domain and node.op_type not in HOLDERS
         self.inside: Sequence[tuple[Graph, Sequence[str]]] | None = () if holds_none else None
-        self.inputs: Sequence[Told | None] | None = None
-        self.told: Sequence[Told] = ()
+        self.inputs: Sequence[Facts | None] | None = None
+        self.inferred: Sequence[Facts] = ()
 
 
 class ValueRecord:
-    """What is known of a value, without its graph: that would keep the weights until the garbage collector runs.
+    """The answers about a value. It does not refer to the graph, which would keep the weights until garbage collection.
 
     Attributes:
-        held: what the graph knows of it without any node; None if nothing.
-        stated: what the graph states of it.
+        held: what the graph knows about it without any node; None if nothing.
+        stated: the type that the graph states for it.
         made: the node that computes it; None if no node does.
-        place: its place among the outputs of that node.
-        answers: what was worked out, by question.
+        place: its position among the outputs of that node.
+        answers: the answers so far, by question.
     """
 
     __slots__ = ("answers", "held", "made", "place", "stated")
@@ -76,10 +76,10 @@ class ValueRecord:
 
 
 class Answers:
-    """Answers each question about a value by itself, from answers about others.
+    """Answers each question about a value separately, from answers about other values.
 
     Attributes:
-        ask: gives the answer to a question about a value of a graph or of one around it.
+        ask: answers a question about a value of a graph or of an enclosing one.
         atoms: numbers new atoms.
         objects: whether to raise if a graph states another shape than nodes yield.
     """
@@ -89,18 +89,18 @@ class Answers:
     def __init__(self, atoms: Atoms, *, objects: bool) -> None:
         self.atoms = atoms
         self.objects = objects
-        self._telling = Telling()
+        self._inference = NodeInference()
 
     def work_out(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         """The answer to a question about a value of a graph."""
         if value.held is None or question == "constant":
-            found = _WAYS[question](self, home, name, value)
+            answer = _ANSWERS[question](self, home, name, value)
         else:
-            found = value.held.answer(question, partial(_if_readable, home, name))
-        if found is None or question != "shape":
-            return found
-        place = home.place  # what is still open gets an atom
-        return tuple([self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(found)])
+            answer = value.held.answer(question, partial(_if_readable, home, name))
+        if answer is None or question != "shape":
+            return answer
+        place = home.place  # each unknown size becomes an atom
+        return tuple([self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(answer)])
 
     def _element_type(self, home: Graph, name: str, value: ValueRecord) -> int:
         made, stated, found = value.made, value.stated, 0
@@ -113,11 +113,11 @@ class Answers:
             found = answer if isinstance(answer, int) else self._shared_type(answer, home)
         if made is not None and not found:
             found = in_common("element_type", self._sources_inside(value, home), self.ask)
-            found = found or self._listed_type(value, home) or self._told_of(value, home).element_type
+            found = found or self._listed_type(value, home) or self._inferred(value, home).element_type
         return found or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
 
     def _shared_type(self, names: Sequence[str], home: Graph) -> int:
-        """The element type that values share; a constant among them spares the way back from the others."""
+        """The element type that values share; if one is a constant, nothing need be resolved for the others."""
         for name in names:
             held = home.home(name).held(name)
             if isinstance(held, Constant):
@@ -128,11 +128,11 @@ class Answers:
         """The element type by the tables of operators that have no schema."""
         assert value.made is not None
         node = value.made.node
-        found = None if home.version(value.made.domain) is None else listed(node, value.place, home.opset)
-        if found is None:
+        output = None if home.version(value.made.domain) is None else listed(node, value.place, home.opset)
+        if output is None:
             return 0
-        is_said = 0 <= found.like < len(node.input) and node.input[found.like] != ""
-        return self.ask(home, "element_type", node.input[found.like]) if is_said else found.element_type
+        is_like_input = 0 <= output.like < len(node.input) and node.input[output.like] != ""
+        return self.ask(home, "element_type", node.input[output.like]) if is_like_input else output.element_type
 
     def _container(self, home: Graph, name: str, value: ValueRecord) -> bytes:
         """The type of a sequence or of an optional value, serialized; empty for a tensor."""
@@ -143,34 +143,34 @@ class Answers:
             return in_common("container", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
         if not made.domain and made.node.op_type == "SequenceMap":
             return self._mapped(value, home)
-        found: bytes = in_common("container", self._sources_inside(value, home), self.ask)
-        return found or self._told_of(value, home).container
+        container: bytes = in_common("container", self._sources_inside(value, home), self.ask)
+        return container or self._inferred(value, home).container
 
     def _mapped(self, value: ValueRecord, home: Graph) -> bytes:
-        """The type of an output of SequenceMap: a sequence of what its body yields."""
+        """The type of an output of SequenceMap: a sequence of the output of its body."""
         assert value.made is not None
         for graph, names in home.inside(value.made.node):
             element_type = self.ask(graph, "element_type", names[value.place])
             if element_type:
-                found = TypeProto()
-                found.sequence_type.elem_type.tensor_type.elem_type = element_type
-                return found.SerializeToString()
+                sequence = TypeProto()
+                sequence.sequence_type.elem_type.tensor_type.elem_type = element_type
+                return sequence.SerializeToString()
         return b""
 
     def _rank(self, home: Graph, name: str, value: ValueRecord) -> int | None:
-        shape, found = value.answers.get("shape"), None
+        shape, rank = value.answers.get("shape"), None
         if shape is not None:
             return len(shape)
         if value.made is not None:
-            found = self._rank_of_output(value, home)
-            if found is None:
-                found = in_common("rank", self._sources_inside(value, home), self.ask)
-        if found is None:
+            rank = self._rank_of_output(value, home)
+            if rank is None:
+                rank = in_common("rank", self._sources_inside(value, home), self.ask)
+        if rank is None:
             shape = self.ask(home, "shape", name)
             return None if shape is None else len(shape)
-        if self.objects and value.stated.sizes is not None and len(value.stated.sizes) != found:
+        if self.objects and value.stated.sizes is not None and len(value.stated.sizes) != rank:
             raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
-        return found
+        return rank
 
     def _rank_of_output(self, value: ValueRecord, home: Graph) -> int | None:
         """The rank of an output by the tables of ranks."""
@@ -178,13 +178,13 @@ class Answers:
         node = value.made.node
         rule = None if home.version(value.made.domain) is None else rank_rule(node, value.place, home.opset)
         try:
-            found = None if rule is None else rule(self._call(node, home))
+            rank = None if rule is None else rule(self._call(node, home))
         except (RefusedError, UnknownError, TypeError, ValueError):  # an attribute may have any type and length
             return None
-        return found if found is not None and 0 <= found <= LARGEST_RANK else None
+        return rank if rank is not None and 0 <= rank <= LARGEST_RANK else None
 
     def _shape(self, home: Graph, name: str, value: ValueRecord) -> Shape | None:
-        """The shape, with None for the sizes that are still open."""
+        """The shape, with None for unknown sizes."""
         stated, shape = value.stated.sizes, None
         if value.made is not None:
             shape = self._shape_of_output(value, home)
@@ -197,10 +197,10 @@ class Answers:
         if shape is not None and None not in shape:
             return shape
         home.note_trusted(name)
-        said = tuple(of_text(size, self.atoms) if isinstance(size, str) else size for size in stated)
-        if shape is None or len(said) != len(shape):
-            return said if shape is None else shape
-        return tuple(other if size is None else size for size, other in zip(shape, said, strict=True))
+        sizes = tuple(of_text(size, self.atoms) if isinstance(size, str) else size for size in stated)
+        if shape is None or len(sizes) != len(shape):
+            return sizes if shape is None else shape
+        return tuple(other if size is None else size for size, other in zip(shape, sizes, strict=True))
 
     def _elements(self, home: Graph, name: str, value: ValueRecord) -> Elements | None:
         if value.stated.element_type not in (0, *COUNTING):
@@ -209,39 +209,39 @@ class Answers:
             return in_common("elements", sources_outside(home, name), self.ask)  # type: ignore[no-any-return]
         if sources := self._sources_inside(value, home):
             return in_common("elements", sources, self.ask)  # type: ignore[no-any-return]
-        return self._tried(ELEMENTS, value.made, home) if value.place == 0 else None
+        return self._by_rule(ELEMENTS, value.made, home) if value.place == 0 else None
 
     def _constant(self, home: Graph, name: str, value: ValueRecord) -> Array | None:
-        """The value of a constant that the graph states, or of what is computed from such and from known sizes."""
-        found, made = home.value(name), value.made
-        if found is not None or made is None or made.domain:
-            return found
+        """The value of a constant of the graph, or one computed from constants and known sizes."""
+        constant, made = home.value(name), value.made
+        if constant is not None or made is None or made.domain:
+            return constant
         node = made.node
         if node.op_type in ("Shape", "Size"):
-            return self._counted(home, name)
+            return self._sizes_as_constant(home, name)
         inputs: list[Array | None] = []
-        for at, given in enumerate(node.input if is_computable(node) else ()):
-            if given and node.op_type == "CastLike" and at == 1:  # its type alone matters
-                element_type = self.ask(home, "element_type", given)
-                found = np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type)) if element_type else None
+        for at, operand in enumerate(node.input if is_computable(node) else ()):
+            if operand and node.op_type == "CastLike" and at == 1:  # only its type matters
+                element_type = self.ask(home, "element_type", operand)
+                constant = np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type)) if element_type else None
             else:
-                found = self.ask(home, "constant", given) if given else None
-            if given and found is None:
-                return self._counted(home, name) if node.op_type in SELECTING else None
-            inputs.append(found)
+                constant = self.ask(home, "constant", operand) if operand else None
+            if operand and constant is None:
+                return self._sizes_as_constant(home, name) if node.op_type in SELECTING else None
+            inputs.append(constant)
         return evaluated(node, inputs, home.opset, value.place) if is_computable(node) else None
 
-    def _counted(self, home: Graph, name: str) -> Array | None:
+    def _sizes_as_constant(self, home: Graph, name: str) -> Array | None:
         """The value of a small vector of sizes, if all of them are known numbers."""
         elements = self.ask(home, "elements", name)
         if Known(elements=elements).numbers is None:
-            return None  # its shape and element type need not be followed
+            return None  # without asking for its shape and element type
         return Known(self.ask(home, "element_type", name), self.ask(home, "shape", name), elements).counted
 
     # From the inputs of a node to its outputs
 
     def _sources_inside(self, value: ValueRecord, home: Graph) -> Sequence[Source]:
-        """What an If, a Loop, a Scan or a call of a function yields for an output, seen from inside."""
+        """The inner values that become an output of an If, a Loop, a Scan or a call of a function."""
         made = value.made
         assert made is not None
         node = made.node
@@ -255,11 +255,11 @@ class Answers:
         return sources_inside(node, value.place, home, made.inside, bool(numbers[0]) if numbers else None)
 
     def _call(self, node: NodeProto, home: Graph) -> Call:
-        # Made for each rule: one that is kept would hold the graph, and its weights, until the garbage collector runs.
+        # New for each rule: a kept one would hold the graph and its weights until garbage collection.
         return Call(node, partial(self.ask, home), self.atoms)
 
-    def _tried(self, table: Mapping[str, Callable[[Call], Shape]], made: NodeRecord, home: Graph) -> Shape | None:
-        """What the rule of a table gives; None if something it needs is unknown, as all may be in a broken model."""
+    def _by_rule(self, table: Mapping[str, Callable[[Call], Shape]], made: NodeRecord, home: Graph) -> Shape | None:
+        """The result of a table's rule; None if something it needs is unknown. In a broken model anything may be."""
         rule = table.get(made.node.op_type) if not made.domain else None
         try:
             return None if rule is None else tuple(rule(self._call(made.node, home)))
@@ -271,43 +271,43 @@ class Answers:
         assert made is not None
         if sources := self._sources_inside(value, home):
             return in_common("shape", sources, self.ask)  # type: ignore[no-any-return]
-        found = self._tried(SHAPES, made, home) if value.place == 0 or made.node.op_type in ALIKE else None
-        if found is None:
-            found = self._told_of(value, home).shape
-        if found is None:
+        shape = self._by_rule(SHAPES, made, home) if value.place == 0 or made.node.op_type in ALIKE else None
+        if shape is None:
+            shape = self._inferred(value, home).shape
+        if shape is None:
             rank = self._rank_of_output(value, home)
-            found = None if rank is None else (None,) * rank
-        return found
+            shape = None if rank is None else (None,) * rank
+        return shape
 
-    def _told_of(self, value: ValueRecord, home: Graph) -> Told:
-        """What onnx's inference of its node tells of a value."""
+    def _inferred(self, value: ValueRecord, home: Graph) -> Facts:
+        """The facts about a value that onnx's inference of its node returns."""
         made = value.made
         assert made is not None
         version = home.version(made.domain)
-        if version is None or not can_be_told(made.node, made.domain, version):
+        if version is None or not can_infer(made.node, made.domain, version):
             return NOTHING
-        inputs = [self._given(home, given) if given else None for given in made.node.input]
+        inputs = [self._facts(home, operand) if operand else None for operand in made.node.input]
         if made.inputs != inputs:
-            made.inputs, made.told = inputs, self._telling.told(made.node, made.domain, version, inputs)
-        return made.told[value.place]
+            made.inputs, made.inferred = inputs, self._inference.infer(made.node, made.domain, version, inputs)
+        return made.inferred[value.place]
 
-    def _given(self, graph: Graph, name: str) -> Told:
-        """What onnx's inference of a node is told of an input."""
+    def _facts(self, graph: Graph, name: str) -> Facts:
+        """The facts about an input for onnx's inference."""
         element_type = self.ask(graph, "element_type", name)
         if not element_type and (container := self.ask(graph, "container", name)):
-            return Told(0, None, container)
+            return Facts(0, None, container)
         shape = self.ask(graph, "shape", name)
-        return Told(element_type, shape, b"", self.ask(graph, "data", name))
+        return Facts(element_type, shape, b"", self.ask(graph, "data", name))
 
 
 def _if_readable(graph: Graph, name: str) -> Array | None:
     try:
         return graph.value(name)
-    except RefusedError:  # what needs it is refused
+    except RefusedError:  # a node that needs the value is refused
         return None
 
 
-_WAYS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
+_ANSWERS: dict[Question, Callable[[Answers, Graph, str, ValueRecord], Any]] = {
     "element_type": Answers._element_type,
     "container": Answers._container,
     "rank": Answers._rank,

@@ -1,4 +1,4 @@
-"""Values that come into subgraphs and functions from outside, and out of them."""
+"""How values enter subgraphs and functions, and leave them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _SCAN_WITHOUT_BATCH = 9
 
 
 class Source(NamedTuple):
-    """A value that comes into a graph from outside, or out of one.
+    """A value that enters a graph from outside, or leaves one.
 
     Attributes:
-        graph: where it is known.
+        graph: the graph that defines it.
         name: its name there.
-        axes: how many axes it gains on its way, below zero those that it loses; None if its shape may change.
-        at: which axis that is.
-        along: graph and name of a value, and the axis there whose size is that of the one gained; None if unknown.
+        axes: how many axes it gains on its way, negative if it loses any; None if its shape may change.
+        at: the position of that axis.
+        along: graph, name and axis of a value with the size of the gained axis; None if unknown.
     """
 
     graph: Graph
@@ -43,7 +43,7 @@ class Source(NamedTuple):
 
 
 def is_followed(node: NodeProto, graph: Graph) -> bool:
-    """Whether it is known what the subgraphs of a node, or the function that it calls, yield for its outputs."""
+    """Whether the outputs of a node follow from its subgraphs, or from the function that it calls."""
     if node.domain not in DEFAULT_DOMAINS:
         return not any(True for _ in subgraphs(node))
     if node.op_type not in HOLDERS or any(each.ref_attr_name for each in node.attribute):
@@ -52,28 +52,28 @@ def is_followed(node: NodeProto, graph: Graph) -> bool:
 
 
 def _is_followed_scan(node: NodeProto, graph: Graph) -> bool:
-    """That of opset 8 had a batch axis, and a broken one may scan more inputs than it has."""
+    """A Scan of opset 8 has a batch axis, and a broken one may scan more inputs than it has."""
     try:
         scanned = value_of(node, "num_scan_inputs", 0)
-    except RefusedError:  # it is an attribute of the function, of which each call has its own
+    except RefusedError:  # it refers to an attribute of the function, which differs from call to call
         return False
     is_sound = isinstance(scanned, int) and 0 < scanned <= len(node.input)
     return is_sound and graph.opset >= _SCAN_WITHOUT_BATCH
 
 
 def carried(node: NodeProto) -> int:
-    """How many inputs of a Scan that is followed are state variables; the others are scanned."""
+    """How many inputs of a Scan are state variables; it scans the others."""
     return len(node.input) - int(value_of(node, "num_scan_inputs"))
 
 
 def sources_outside(graph: Graph, name: str) -> Sequence[Source]:
-    """The values outside that become an input of a graph, one for each call of a function; none if unknown."""
-    given = [_handed(*call) for call in graph.calls(name)]
-    return list(chain.from_iterable(given)) if all(given) else ()
+    """The outer values that become an input of a graph, one for each call of a function; none if unknown."""
+    by_call = [_handed(*call) for call in graph.calls(name)]
+    return list(chain.from_iterable(by_call)) if all(by_call) else ()
 
 
 def _handed(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
-    """What a Loop, a Scan or a call hands to an input of its body."""
+    """The value that a Loop, a Scan or a call passes to an input of its body."""
     is_own = node.domain in DEFAULT_DOMAINS
     is_given = place < len(node.input) and node.input[place] != ""
     if not is_given or (is_own and node.op_type not in ("Loop", "Scan")):
@@ -89,17 +89,17 @@ def _handed(node: NodeProto, around: Graph, place: int) -> Sequence[Source]:
 
 
 def _scanned(node: NodeProto, axes: str, place: int) -> int:
-    """The axis along which a Scan takes an input, or stacks an output; the first one where nothing is said."""
-    said, at = value_of(node, axes), place - carried(node)
-    return said[at] if isinstance(said, list) and at < len(said) and isinstance(said[at], int) else 0
+    """The axis along which a Scan reads an input or stacks an output; the first by default."""
+    stated, at = value_of(node, axes), place - carried(node)
+    return stated[at] if isinstance(stated, list) and at < len(stated) and isinstance(stated[at], int) else 0
 
 
 def sources_inside(
     node: NodeProto, place: int, home: Graph, inside: Sequence[tuple[Graph, Sequence[str]]], taken: bool | None
 ) -> Sequence[Source]:
-    """What the subgraphs of a node that is followed, or the function that it calls, yield for an output.
+    """The values inside a node's subgraphs, or inside the function that it calls, that become an output.
 
-    `taken` says which branch of an If runs, as far as it is known.
+    `taken` is the condition of an If, if it is known.
     """
     axes: int | None = 0
     at, along = 0, None
@@ -120,7 +120,7 @@ def sources_inside(
 
 
 def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Graph, Question, str], Any]) -> Any:
-    """The answer for a value that comes into a graph or out of one: what all it may be have in common."""
+    """The answer for a value that enters or leaves a graph: what all of its sources have in common."""
     if not sources:
         return UNKNOWN[question]
     axes = sources[0].axes
@@ -142,7 +142,7 @@ def in_common(question: Question, sources: Sequence[Source], ask: Callable[[Grap
     at = sources[0].at % rank
     if axes < 0:
         return agreed[:at] + agreed[at + 1 :]
-    # A size may be another one in each iteration if it is no number.
+    # A size that is not a number may differ between iterations.
     sizes = [size if isinstance(size, int) else None for size in agreed]
     return *sizes[:at], _size_along(sources[0], ask), *sizes[at:]
 
@@ -156,9 +156,9 @@ def _size_along(source: Source, ask: Callable[[Graph, Question, str], Any]) -> S
     return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 
 
-def _agreed(*given: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
-    """What several shapes or contents of one length have in common."""
-    known = [each for each in given if each is not None]
-    if len(known) < len(given) or len(set(map(len, known))) != 1:
+def _agreed(*vectors: Sequence[Size | None] | None) -> tuple[Size | None, ...] | None:
+    """The common sizes of shapes, or contents, of one length; None for a size in which they differ."""
+    known = [each for each in vectors if each is not None]
+    if len(known) < len(vectors) or len(set(map(len, known))) != 1:
         return None
     return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*known, strict=True))

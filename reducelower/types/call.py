@@ -1,4 +1,4 @@
-"""A node with what is known about its inputs, as the rules of operators ask for it."""
+"""A node with the facts about its inputs that the rules of operators ask for."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["Call", "UnknownError"]
 
 
 class UnknownError(Exception):
-    """Something that a rule needs is not known."""
+    """A fact that a rule needs is unknown."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A node with what is known about its inputs, each asked when a rule needs it. Rules ask as if all were known.
+    """A node with the facts about its inputs, each resolved when a rule asks. Unknown ones raise `UnknownError`.
 
     Attributes:
         node: the node.
         ask: answers ``shape``, ``rank`` or ``elements`` of an input by name; None if unknown.
-        atom: gives the atom for a size that is computed in a way that polynomials cannot express.
+        atom: returns the atom for a computed size that no polynomial expresses.
     """
 
     node: NodeProto
@@ -45,10 +45,10 @@ class Call:
     def _asked(self, question: Literal["shape", "rank", "elements"], index: int) -> Any:
         inputs = self.node.input
         name = inputs[index] if index < len(inputs) else ""
-        found = self.ask(question, name) if name else None
-        if found is None:
+        answer = self.ask(question, name) if name else None
+        if answer is None:
             raise UnknownError
-        return found
+        return answer
 
     def rank(self, index: int) -> int:
         """The rank of an input."""
@@ -72,21 +72,19 @@ class Call:
 
     def numbers(self, index: int) -> Sequence[int]:
         """The contents of an input, all of them numbers."""
-        found = Known(elements=self.elements(index)).numbers
-        if found is None:
+        numbers = Known(elements=self.elements(index)).numbers
+        if numbers is None:
             raise UnknownError
-        return found
+        return numbers
 
     def ints(self, name: str, index: int, default: Sequence[int] | None = None) -> Sequence[int]:
         """The integers of an attribute, or of an input if there is no such attribute."""
-        found = self.attribute(name)
-        if found is None and self.has(index):
-            found = self.numbers(index)
-        elif found is None:
-            found = default
-        if found is None:
+        ints = self.attribute(name)
+        if ints is None:
+            ints = self.numbers(index) if self.has(index) else default
+        if ints is None:
             raise UnknownError
-        return [int(each) for each in found]
+        return [int(each) for each in ints]
 
     def ranks(self) -> list[int]:
         """The ranks of all inputs."""
@@ -113,14 +111,14 @@ class Call:
         return self.length(1) if axes is None else len(axes)
 
     def count_of_removed(self) -> int:
-        """The number of axes that are removed; no axes at all may mean all of them."""
+        """The number of removed axes; unknown if no axes are given, which may mean all of them."""
         count = self.count_of_axes()
         if not count:
             raise UnknownError
         return count
 
     def axis(self, default: int = 0) -> int:
-        """The axis that the attribute names, from the front."""
+        """The axis in the attribute, counted from the front."""
         rank = self.rank(0)
         axis = int(self.attribute("axis", default))
         if not -rank <= axis < rank:
@@ -138,5 +136,5 @@ class Call:
         return list(zip(axes, starts, ends, steps, strict=True))
 
     def part(self) -> slice:
-        """Which sizes Shape yields."""
+        """The part of the shape that Shape returns."""
         return slice(self.attribute("start", 0), self.attribute("end"))

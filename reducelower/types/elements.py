@@ -1,4 +1,4 @@
-"""The contents of small vectors of integers that operators compute, with sizes as names.
+"""The contents of small integer vectors that operators compute, with symbolic sizes.
 
 Source: the operators' pages, https://onnx.ai/onnx/operators/.
 """
@@ -92,7 +92,7 @@ def _pairwise(number: _Number) -> Callable[[Call], Elements]:
 
 
 def _alike(*vectors: Elements) -> list[Elements]:
-    """Vectors repeated to one length, as far as they broadcast so."""
+    """Vectors broadcast to one length."""
     length = max(map(len, vectors))
     if any(len(vector) not in (1, length) for vector in vectors):
         raise UnknownError
@@ -165,4 +165,4 @@ ELEMENTS: Mapping[str, Callable[[Call], Elements]] = {
     "Sub": _pairwise(lambda call, left, right: left - right),
     "Where": _chosen,
 }
-"""The contents of the first output where it is a small vector of integers, by operator."""
+"""The contents of the first output if it is a small integer vector, by operator."""

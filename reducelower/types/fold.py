@@ -1,7 +1,7 @@
-"""What nodes yield for constants, such as ``axes`` computed by Concat, Range, or Shape of a known shape.
+"""Folds nodes with constant inputs, such as ``axes`` computed by Concat, Range, or Shape of a known shape.
 
 Nodes run one by one in onnx's reference implementation, with a limit on the size of outputs. Operators
-that it gets wrong are computed here or count as unknown.
+that it gets wrong are computed here or left unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SMALL, _EVALUATED = 256, 1024
 SELECTING = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operators that copy elements, which may be known where not all of a shape is."""
+"""Operators that copy elements: their result may be known although not all sizes of a shape are."""
 
 # The input that determines the size of the result, which is checked before it is computed.
 _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
@@ -47,13 +47,13 @@ _COMPUTABLE = frozenset(
 
 
 def is_computable(node: NodeProto) -> bool:
-    """Whether a node is of an operator that is computed here, and the same in each call of the function around it."""
+    """Whether a node can be folded: by its operator, and because it is the same in each call of its function."""
     return node.op_type in _COMPUTABLE and not any(attribute.ref_attr_name for attribute in node.attribute)
 
 
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
     if node.op_type == "Range":
-        start, limit, delta = (float(given.reshape(-1)[0]) if given is not None else 0.0 for given in inputs)
+        start, limit, delta = (float(value.reshape(-1)[0]) if value is not None else 0.0 for value in inputs)
         return delta != 0 and abs((limit - start) / delta) <= LARGEST
     place = _SIZES.get(node.op_type)
     if place is None:
@@ -71,8 +71,8 @@ def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
 def places(start: int, end: int, step: int, size: int) -> range:
     """The positions that Slice takes along an axis; negative bounds count from its end.
 
-    With a negative step, a start before the first element is clamped to it. numpy takes nothing then, and neither does
-    onnx's reference evaluator.
+    With a negative step, a start before the first element is clamped to it. numpy and onnx's reference evaluator select
+    nothing then.
 
     Source: https://onnx.ai/onnx/operators/onnx__Slice.html (13), "clamped"; onnxruntime does so in every version.
     """
@@ -84,8 +84,8 @@ def places(start: int, end: int, step: int, size: int) -> range:
 
 def _sliced(node: NodeProto, inputs: list[Array | None]) -> Array | None:
     data, *bounds = inputs
-    given = {name: value_of(node, name) for name in ("starts", "ends", "axes")} if not bounds else {}
-    starts, ends, axes, steps = [*(given.values() or bounds), None, None][:4]
+    attributes = [value_of(node, name) for name in ("starts", "ends", "axes")] if not bounds else []
+    starts, ends, axes, steps = [*(attributes or bounds), None, None][:4]
     if data is None or starts is None or ends is None:
         return None
     along = range(len(starts)) if axes is None else [int(axis) for axis in axes]
@@ -115,14 +115,14 @@ several negative axes, and GatherElements along more than 32 elements."""
 
 
 def evaluated(node: NodeProto, inputs: list[Array | None], opset: int, place: int = 0) -> Array | None:
-    """What a node yields for constants, None for those that are absent; None if that is not computed here."""
+    """An output of a node for constant inputs, None for absent ones; None if it cannot be folded."""
     if node.op_type not in _COMPUTABLE or not _is_small(node, inputs):
         return None
     name = node.output[place]
     try:
         result = _OWN[node.op_type](node, inputs) if node.op_type in _OWN else _by_reference(node, name, inputs, opset)
     except Exception:
-        # Any failure, of an invalid model or an unsupported operator, means that the value is not constant.
+        # Any failure, by an invalid model or an unsupported operator, means that the value is not constant.
         return None
     if result is None or result.size > LARGEST:
         return None
@@ -136,18 +136,18 @@ def _by_reference(node: NodeProto, name: str, inputs: list[Array | None], opset:
     alike = NodeProto(op_type=node.op_type, attribute=node.attribute)
     alike.input.extend("" if value is None else str(place) for place, value in enumerate(inputs))
     alike.output.extend("y" if output == name else "" for output in node.output)
-    held = [value for value in inputs if value is not None]
-    given = tuple(numpy_helper.from_array(value).SerializeToString() for value in held)
-    is_small = sum(value.size for value in held) <= _SMALL
-    return (_evaluated_once if is_small else _evaluated)(alike.SerializeToString(), given, opset)
+    present = [value for value in inputs if value is not None]
+    tensors = tuple(numpy_helper.from_array(value).SerializeToString() for value in present)
+    is_small = sum(value.size for value in present) <= _SMALL
+    return (_evaluated_once if is_small else _evaluated)(alike.SerializeToString(), tensors, opset)
 
 
-def _evaluated(serialized: bytes, given: tuple[bytes, ...], opset: int) -> Array | None:
+def _evaluated(serialized: bytes, tensors: tuple[bytes, ...], opset: int) -> Array | None:
     from onnx.reference import ReferenceEvaluator
 
     node = NodeProto.FromString(serialized)
     graph = GraphProto(name="fold", node=[node])
-    values = [numpy_helper.to_array(TensorProto.FromString(held)) for held in given]
+    values = [numpy_helper.to_array(TensorProto.FromString(tensor)) for tensor in tensors]
     feeds = dict(zip(filter(None, node.input), values, strict=True))
     for name, value in feeds.items():
         element_type = helper.np_dtype_to_tensor_dtype(value.dtype)

@@ -21,22 +21,22 @@ __all__ = ["Graph", "Held"]
 
 
 class Held(Protocol):
-    """What a graph knows of a value without any node: that of a constant, or of a value from outside."""
+    """The facts about a value that need no node: about a constant, or a value from outside."""
 
     def answer(self, question: Question, value: Callable[[], Array | None]) -> Any:
-        """The answer to a question: what `Known` has under that name. `value` reads that of a constant."""
+        """The answer to a question, as `Known` defines it. `value` reads the value of a constant."""
 
 
 class Graph:
-    """A graph or function body of a message, which is not edited meanwhile.
+    """A graph or function body, whose message nobody edits meanwhile.
 
-    Names resolve as in ONNX: inner graphs see the values of those around them, functions see nothing outside.
+    Names resolve as in ONNX: inner graphs see the values of enclosing graphs, functions see nothing outside.
 
     Attributes:
         holder: the message.
-        around: the graph around it, if there is one.
+        around: the enclosing graph, if there is one.
         node: the node that holds it, or calls it.
-        opset: the version of the default domain's operators.
+        opset: the opset version of the default domain.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Graph:
         node: NodeProto | None = None,
         versions: Mapping[str, int] | None = None,
     ) -> None:
-        """Take a graph, and the graph around it with the node that holds it, if there are such."""
+        """Take a graph, and for an inner graph the enclosing graph and the node that holds it."""
         self.holder = holder
         self.around = around
         self.node = node
@@ -55,11 +55,11 @@ class Graph:
 
     @property
     def place(self) -> Hashable:
-        """What identifies the graph among those that the resolver is asked about."""
+        """The key of the graph for the resolver."""
         return self
 
     def version(self, domain: str) -> int | None:
-        """The version of a domain's operators; None if it is not imported."""
+        """The opset version of a domain; None if it is not imported."""
         if self._versions is not None:
             return self._versions.get(domain)
         return None if self.around is None else self.around.version(domain)
@@ -67,21 +67,21 @@ class Graph:
     @cached_property
     def positions(self) -> Mapping[str, int]:
         """The position of the node that computes a value, by its name."""
-        found: dict[str, int] = {}
+        positions: dict[str, int] = {}
         for at, node in enumerate(self.holder.node):
             outputs = node.output
-            if len(outputs) == 1:  # going over one takes three times as long
-                found[outputs[0]] = at
+            if len(outputs) == 1:  # iterating takes three times as long
+                positions[outputs[0]] = at
             else:
-                found.update(zip(outputs, repeat(at)))
-        found.pop("", None)
-        return found
+                positions.update(zip(outputs, repeat(at)))
+        positions.pop("", None)
+        return positions
 
     @cached_property
     def inputs(self) -> Mapping[str, int]:
         """The positions of inputs by name."""
-        given: Sequence[str | ValueInfoProto] = self.holder.input
-        return {value if isinstance(value, str) else value.name: at for at, value in enumerate(given)}
+        inputs: Sequence[str | ValueInfoProto] = self.holder.input
+        return {value if isinstance(value, str) else value.name: at for at, value in enumerate(inputs)}
 
     @cached_property
     def _initializers(self) -> Mapping[str, int]:
@@ -105,16 +105,16 @@ class Graph:
         holder = self.holder
         if not isinstance(holder, GraphProto):
             return {}
-        found = {
+        types = {
             value.name: value.type
             for value in (*holder.output, *holder.input)
             # The inputs of a Scan body need not have types; inference knows them.
             if value.name not in self._value_info or type_string(value.type) is not None
         }
-        return {**found, **self._sparse}
+        return {**types, **self._sparse}
 
     def defines(self, name: str) -> bool:
-        """Whether the graph defines a value, which then hides one of that name around it."""
+        """Whether the graph defines a value, which hides an outer value of the same name."""
         return name in self.positions or name in self._initializers or name in self.inputs or name in self._sparse
 
     def home(self, name: str) -> Graph:
@@ -162,13 +162,13 @@ class Graph:
         return made if is_constant else None
 
     def tensor(self, name: str) -> TensorProto | None:
-        """What an initializer or Constant node holds; None if there is none of that name."""
-        found = self.initializer(name)
-        node = self.constant_node(name) if found is None else None
-        return found if node is None else tensor_of(node)
+        """The tensor of an initializer or Constant node; None if none has that name."""
+        initializer = self.initializer(name)
+        node = self.constant_node(name) if initializer is None else None
+        return initializer if node is None else tensor_of(node)
 
     def held(self, name: str) -> Held | None:
-        """What is known about a constant, or about the counters of a Loop."""
+        """The facts about a constant, or about the iteration number and condition of a Loop; None for other values."""
         tensor = self.tensor(name)
         if tensor is not None:
             return Constant(tensor.data_type, tuple(tensor.dims))
@@ -197,17 +197,17 @@ class Graph:
         return None if at is None else self.holder.value_info[at].type
 
     def stated_type(self, name: str) -> StatedType:
-        """What the graph states of a value."""
+        """The type that the graph states for a value."""
         return stated_type(self._stated(name))
 
     def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
-        """The nodes that give a value to an input of this graph, each with its graph and the place of the input."""
+        """The nodes that pass a value to an input of this graph, each with its graph and the position of the input."""
         if name not in self.inputs or self.around is None or self.node is None:
             return ()
         return [(self.node, self.around, self.inputs[name])]
 
     def note_trusted(self, name: str) -> None:
-        """Note that what this graph states for a value was used."""
+        """Note that the stated type of a value was used."""
 
     def inside(self, node: NodeProto) -> Sequence[tuple[Graph, Sequence[str]]]:
         """The subgraphs of a node, or the body of the function it calls, each with the names of its outputs."""

@@ -1,4 +1,4 @@
-"""The types of all values of a model: those that it leaves open are worked out when they are asked for."""
+"""The types of all values of a model; unstated ones are resolved on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Inference", "infer", "infer_strictly", "inference_of"]
 
 
 class Inference:
-    """The types of a model's values, in subgraphs and functions too, as far as all calls of these agree."""
+    """The types of a model's values, also in subgraphs, and in functions if all calls agree."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class Inference:
         lenient: bool = True,
         keeps_answers: bool = False,
     ) -> None:
-        """Prepare inference; nothing is looked at yet.
+        """Prepare inference, without reading the model yet.
 
         Args:
-            source: gives the model, the same each time.
+            source: returns the model, the same each time.
             element_types: element types that the user declared, by name.
             ranks: ranks that the user declared, by name.
             freezes_defaults: whether types may follow from the default values of inputs.
-            lenient: whether to ignore stated types that contradict what nodes yield, instead of raising.
-            keeps_answers: whether all runs that ask share one resolver.
+            lenient: whether to ignore stated types that contradict the nodes, instead of raising.
+            keeps_answers: whether all runs share one resolver.
         """
         self._source = source
         self._element_types = element_types or {}
@@ -66,20 +66,20 @@ class Inference:
         return self.graphs.graph(key).holder
 
     def type(self, key: GraphKey, name: str) -> TypeProto | None:
-        """The type of a value of the graph at a key; None if unknown. The rank may be left open."""
+        """The type of a value of the graph at a key, possibly without its rank; None if unknown."""
         return self._resolver.type(name, self.graphs.graph(key), may_lack_rank=True)
 
     def known(self, key: GraphKey, name: str) -> Known:
-        """All that is known about a value of the graph at a key."""
+        """All facts about a value of the graph at a key."""
         return self._resolver.known(name, self.graphs.graph(key))
 
     def constant(self, key: GraphKey, name: str) -> Array | None:
-        """The value of what depends on nothing but constants and known sizes; see `Resolver.constant`."""
+        """See `Resolver.constant`, for a value of the graph at a key."""
         return self._resolver.constant(name, self.graphs.graph(key))
 
     def never_taken(self, key: GraphKey, node: NodeProto) -> str:
-        """The branch that an If in the graph at a key never takes, since constants and known sizes tell its condition;
-        empty if there is none."""
+        """The branch that an If in the graph at a key never takes; empty unless constants and known sizes determine its
+        condition."""
         is_if = node.op_type == "If" and node.domain in DEFAULT_DOMAINS and bool(node.input)
         condition = self.known(key, node.input[0]).numbers if is_if else None
         if condition is None or len(condition) != 1:
@@ -87,24 +87,24 @@ class Inference:
         return "else_branch" if condition[0] else "then_branch"
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
-        """The types of the inputs and of what the nodes yield in the graph at a key, by name."""
+        """The known types of the inputs and node outputs of the graph at a key, by name."""
         graph = self.graphs.graph(key)
-        found = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
-        return {name: each for name, each in found.items() if each is not None}
+        types = {name: self.type(key, name) for name in (*graph.inputs, *graph.positions)}
+        return {name: each for name, each in types.items() if each is not None}
 
     @cached_property
     def _resolver(self) -> Resolver:
         return Resolver(objects=not self.is_lenient)
 
     def resolver_of_run(self) -> Resolver:
-        """What answers the questions of a run: a resolver of its own, or the one that runs share.
+        """The resolver of a run: its own, or the one that all runs share.
 
-        What a run trusts of stated types it notes where it first asks, so shared answers are for plans alone.
+        Working out an answer notes which stated types it trusts, and a shared answer does not: only plans share them.
         """
         return Resolver(objects=not self.is_lenient) if self._of_runs is None else self._of_runs
 
     def check(self) -> None:
-        """Check all that the model states, once, unless contradictions are ignored.
+        """Check all stated types of the model, once, unless contradictions are ignored.
 
         Raises:
             ContradictionError: strict shape inference objects to it.
@@ -116,7 +116,7 @@ class Inference:
                 protected.infer_shapes(skeleton(self._source()), strict_mode=True)
                 self._objection = ""
             except Exception as error:
-                # A model that inference cannot even read has no types; what needs one is refused and names the value.
+                # Inference may be unable to read the model. Then a node that needs a type is refused by itself.
                 self._objection = one_line(error) if isinstance(error, shape_inference.InferenceError) else ""
         if self._objection:
             raise ContradictionError(self._objection)
@@ -136,13 +136,13 @@ def inference_of(
     )
     if not document.shares_types:
         return made(lambda: document.message)
-    message = document.message  # not the document, which keeps what is shared
+    message = document.message  # not the document, which keeps the shared inference
     key = frozenset(element_types.items()), frozenset(ranks.items()), freezes_defaults, lenient
     return document.shared(key, lambda: made(lambda: message, keeps_answers=True))
 
 
 def infer(model: ModelProto) -> ModelProto:
-    """State in value_info all types that can be worked out, in a model copy used for its types only; return it."""
+    """State all inferable types in value_info of a model copy that is used only for its types; return the copy."""
     inference = Inference(lambda: model)
     outside_functions = (key for key in inference.graphs.keys if not key or key[0] >= 0)
     for graph, types in [(inference.holder(key), inference.types(key)) for key in outside_functions]:
@@ -159,26 +159,26 @@ def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
 
 
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
-    """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none.
+    """Infer types in a model copy, and return it with the objection of strict inference, empty if there is none.
 
-    The objection may also be to the model with these types stated: they may be more than strict inference finds by
-    itself, and show that another stated type is wrong.
+    Strict inference also checks the model with our inferred types. They may be more than it infers itself, and prove a
+    stated type wrong.
     """
     try:
-        found = protected.infer_shapes(model, check_type=True, strict_mode=True)
-        if _states_all(found.graph):
-            return found, ""
-        data = found.SerializeToString()
-        infer(found)
-        if found.SerializeToString() != data:
-            protected.infer_shapes(found, check_type=True, strict_mode=True)
+        inferred = protected.infer_shapes(model, check_type=True, strict_mode=True)
+        if _states_all(inferred.graph):
+            return inferred, ""
+        data = inferred.SerializeToString()
+        infer(inferred)
+        if inferred.SerializeToString() != data:
+            protected.infer_shapes(inferred, check_type=True, strict_mode=True)
     except Exception as error:  # inference raises several types
         return infer(model), " ".join(str(error).split()) or type(error).__name__
-    return found, ""
+    return inferred, ""
 
 
 def _states_all(graph: GraphProto) -> bool:
-    """Whether a graph without subgraphs states the types of all that its nodes yield, up to the names of sizes."""
+    """Whether a graph has no subgraphs and states the types of all node outputs; sizes may be names."""
     types = {value.name: stated_type(value.type) for value in (*graph.value_info, *graph.output)}
     for node in graph.node:
         if may_hold_graphs(node):

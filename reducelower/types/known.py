@@ -1,4 +1,4 @@
-"""What is known about one value: element type, shape, and the contents of a small integer vector."""
+"""The facts about one value: element type, shape, and the contents of a small integer vector."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ __all__ = [
 
 
 class ContradictionError(Exception):
-    """The model states types that contradict what nodes yield, so none of them can be trusted."""
+    """The stated types of the model contradict its nodes, so none of them can be trusted."""
 
 
 LONGEST = 64
-"""The most elements of a vector whose contents are followed: shapes and axes are shorter."""
+"""The most elements of a vector whose contents are tracked: shapes and axes are shorter."""
 
 Shape: TypeAlias = "tuple[Size | None, ...]"
-"""Sizes, with None for one of which nothing is known."""
+"""Sizes, with None for unknown ones."""
 
 Elements: TypeAlias = "tuple[Size | None, ...]"
-"""The elements of a tensor in order, with None for an unknown one."""
+"""The elements of a tensor in order, with None for unknown ones."""
 
 
 Question: TypeAlias = 'Literal["element_type", "container", "rank", "shape", "elements", "data", "constant"]'
-"""A question about a value; see the attributes of `Known`. What is constant may be larger than what `Known` holds."""
+"""A question about a value; see the attributes of `Known`. ``constant`` also gives values too large for `Known`."""
 
 UNKNOWN: Mapping[Question, Any] = {
     "element_type": 0,
@@ -55,7 +55,7 @@ UNKNOWN: Mapping[Question, Any] = {
     "data": b"",
     "constant": None,
 }
-"""The answers where nothing is known."""
+"""The answers if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Known:
     Attributes:
         element_type: `TensorProto.DataType`; 0 if unknown.
         shape: None if the rank is unknown.
-        elements: the contents of a small tensor of integers or bools; None if nothing is known of them.
+        elements: the contents of a small tensor of integers or bools; None if unknown.
         value: the contents, if it is a small constant; not compared.
         container: the type of a sequence or optional value, serialized; empty for a tensor.
     """
@@ -78,11 +78,11 @@ class Known:
 
     @classmethod
     def of_constant(cls, element_type: int, dims: Sequence[int], value: Array | None) -> Known:
-        """What is known about a constant; its value is left out if it is large or cannot be read."""
+        """The facts about a constant, without its value if that is large or unreadable."""
         shape = tuple(dims)
         if value is None or prod(dims) > LONGEST or value.dtype == object:
             return cls(element_type, shape)
-        # A bool is made a number.
+        # Bools become numbers.
         elements = tuple(map(int, value.reshape(-1).tolist())) if element_type in COUNTING else None
         return cls(element_type, shape, elements, value)
 
@@ -111,8 +111,8 @@ class Known:
         """The elements, if all are numbers."""
         if self.elements is None:
             return None
-        found = tuple(each for each in self.elements if isinstance(each, int))
-        return found if len(found) == len(self.elements) else None
+        numbers = tuple(each for each in self.elements if isinstance(each, int))
+        return numbers if len(numbers) == len(self.elements) else None
 
     @property
     def counted(self) -> Array | None:
@@ -124,7 +124,7 @@ class Known:
 
 
 class Constant(NamedTuple):
-    """What is known about a constant whose value is read when something depends on it."""
+    """The facts about a constant, whose value is read only when a question needs it."""
 
     element_type: int
     shape: tuple[int, ...]
@@ -147,9 +147,9 @@ COUNTING = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 
 
 def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, int]]:
-    """The same facts, but for contents of floats, over atoms numbered in order of appearance, and each atom's number.
+    """The same facts with atoms numbered in order of appearance, and each atom's number. Float contents are dropped.
 
-    So they are equal for values that differ in the names of their sizes only.
+    So the facts are equal for values that differ only in the names of their sizes.
     """
     names: dict[int, int] = {}
 
@@ -161,9 +161,9 @@ def in_own_names(values: Iterable[Known]) -> tuple[tuple[Known, ...], dict[int, 
                 names.setdefault(atom, len(names))
         return size.renamed(names)
 
-    found: list[Known] = []
+    renumbered: list[Known] = []
     for value in values:
         shape = None if value.shape is None else tuple(each for each in map(renamed, value.shape) if each is not None)
         elements = None if value.elements is None else tuple(map(renamed, value.elements))
-        found.append(Known(value.element_type, shape, elements, container=value.container))
-    return tuple(found), names
+        renumbered.append(Known(value.element_type, shape, elements, container=value.container))
+    return tuple(renumbered), names

@@ -22,7 +22,7 @@ GraphKey = tuple[int, ...]
 """Positions of node and subgraph from the main graph inward; for graphs in function n it starts with -1 - n."""
 
 _DEEPEST_CALL = 64
-"""How many calls in each other are followed. A valid model has none of a function by itself."""
+"""The most nested calls that are followed; only invalid models have recursive functions."""
 
 
 def function_key(number: int) -> GraphKey:
@@ -41,7 +41,7 @@ class ModelGraphs:
         *,
         freezes_defaults: bool,
     ) -> None:
-        """Take a model, what the user declared of its values, and whether defaults of inputs are constants."""
+        """Take a model, the types and ranks that the user declared, and whether defaults of inputs are constants."""
         self.has_open_defaults = model.ir_version >= DEFAULTS_SINCE and not freezes_defaults
         self._model = model
         self._functions = functions_of(model)
@@ -57,18 +57,18 @@ class ModelGraphs:
         return self._graphs[key]
 
     def put(self, graph: KeyedGraph) -> None:
-        """Let a graph of a run stand for the one at its key."""
+        """Replace the graph at a key by that of a run."""
         self._graphs[graph.key] = graph
 
     def clear(self) -> None:
-        """Forget all graphs: they refer back, and would keep the weights until the garbage collector runs."""
+        """Forget all graphs: they refer back here, and the cycle would keep the weights until garbage collection."""
         self._graphs.clear()
         self._bound.clear()
 
     def parts(
         self, key: GraphKey
     ) -> tuple[GraphProto | FunctionProto, Graph | None, NodeProto | None, Mapping[str, int] | None]:
-        """The message at a key, the graph and the node around it, and what it imports."""
+        """The message at a key, the enclosing graph and node, and the imported versions."""
         if len(key) < 2:
             owner = self._model.functions[-1 - key[0]] if key else self._model
             holder = owner if isinstance(owner, FunctionProto) else owner.graph
@@ -121,27 +121,27 @@ class KeyedGraph(Graph):
 
     @property
     def place(self) -> GraphKey:
-        """The key, which graphs of one model share that stand for each other."""
+        """The key, which a graph of a run shares with the graph that it replaces."""
         return self.key
 
     def _is_default(self, name: str) -> bool:
         return not self.key and self._model.has_open_defaults and name in self.inputs
 
     def held(self, name: str) -> Held | None:
-        """What is known of a constant; defaults that callers may override are none."""
+        """See `Graph.held`; defaults that callers may override are not constants."""
         return None if self._is_default(name) else super().held(name)
 
     def value(self, name: str) -> Array | None:
-        """The value of a constant; defaults that callers may override are none."""
+        """See `Graph.value`; defaults that callers may override are not constants."""
         return None if self._is_default(name) else super().value(name)
 
     def stated_type(self, name: str) -> StatedType:
-        """What the graph states of a value, or the user declared."""
+        """The type that the graph states, or that the user declared."""
         stated = self._stated(name)
         return stated_type(declared_type(name, stated, *self._model.declared) if any(self._model.declared) else stated)
 
     def calls(self, name: str) -> Sequence[tuple[NodeProto, Graph, int]]:
-        """The nodes that give a value to an input of this graph; those of a function are its calls."""
+        """See `Graph.calls`; for an input of a function, all of its calls."""
         if len(self.key) != 1 or name not in self.inputs:
             return super().calls(name)
         calls = self._model.calls.get(-1 - self.key[0], ())
@@ -162,7 +162,7 @@ class KeyedGraph(Graph):
 
 
 class _Call(Graph):
-    """The body of a function in one call, with the attributes and operands of that call."""
+    """The body of a function in one call, with the attributes and inputs of that call."""
 
     def __init__(self, model: ModelGraphs, function: FunctionProto, around: Graph, call: NodeProto, depth: int) -> None:
         bound = FunctionProto()

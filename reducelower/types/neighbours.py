@@ -1,4 +1,4 @@
-"""Element types that follow from what else the nodes that read a value read and yield."""
+"""Element types of values that follow from the other inputs and outputs of their readers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ __all__ = ["element_type_by_readers"]
 
 
 def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str], int]) -> int:
-    """The element type that a value must have since an operator reads it together with others, or yields others; 0 if
-    none says it.
+    """The element type that a value must have because other inputs or outputs of a reader share it; 0 if unknown.
 
-    `element_type` gives that of another value of the graph.
+    `element_type` returns the element type of another value of the graph.
     """
     for reader in home.readers(name):
         taken = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None

@@ -71,7 +71,7 @@ ML_RANKS: Mapping[str, RankOf] = {
     "FeatureVectorizer": lambda call: 2,
     "OneHotEncoder": lambda call: call.rank(0) + 1,
 }
-"""As RANKS for operators of `ai.onnx.ml` whose schemas lack it: one row per example, also for a single one."""
+"""As RANKS, for operators of `ai.onnx.ml` whose schemas infer no rank: one row per example, even if there is one."""
 
 
 def _like(index: int) -> RankOf:
@@ -168,7 +168,7 @@ UNLISTED: Mapping[str, tuple[Output, ...]] = {
 
 
 def listed(node: NodeProto, place: int, opset: int) -> Output | None:
-    """What the tables of operators without a schema say of an output; `opset` is that of the default domain."""
+    """The facts about an output of an operator without a schema; `opset` is that of the default domain."""
     if node.domain == "com.microsoft.nchwc":
         # It has operators of the default domain in a blocked layout.
         return Output(0, rank=_like(0)) if place == 0 else None
@@ -182,10 +182,10 @@ def listed(node: NodeProto, place: int, opset: int) -> Output | None:
 
 
 def rank_rule(node: NodeProto, place: int, opset: int) -> RankOf | None:
-    """What computes the rank of an output; None if no table tells."""
-    found = listed(node, place, opset)
-    if found is not None:
-        return found.rank
+    """The function that computes the rank of an output; None if no table has one."""
+    output = listed(node, place, opset)
+    if output is not None:
+        return output.rank
     return _RANKS.get(node.domain, {}).get(node.op_type) if place == 0 or node.op_type in ALIKE else None
 
 

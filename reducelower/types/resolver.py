@@ -1,9 +1,9 @@
-"""Works out what is known about a value from the nodes that compute it: each question by itself, once per run.
+"""Resolves facts about a value from the nodes that compute it: each question separately, once per run.
 
 Element type, rank, shape and contents of a value are four questions. Each is followed back only as far as its own
-answer needs: the rank of a sum asks for two ranks and for no size. A node answers by the rules of its operator, else by
-onnx's own inference of that one node. What a graph states is used where nodes leave something open: exporters leave
-stale shapes in value_info.
+answer needs: the rank of a sum needs two ranks and no size. The answer comes from the rules of the operator, else from
+onnx's own inference of that one node. Stated types only fill what nodes leave open, since exporters leave stale shapes
+in value_info.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["Resolver"]
 
 
 _DEEPEST = 50
-"""How many values are followed by recursion; a deeper one is worked out first, from an explicit stack."""
+"""The depth of recursion; a deeper value is resolved first, from an explicit stack."""
 
 _OPEN = object()
-"""In place of an answer that was not worked out yet."""
+"""Stands for an answer that is not there yet."""
 
 
 class _FirstError(Exception):
@@ -41,14 +41,14 @@ class _FirstError(Exception):
 
 
 class Resolver(Answers):
-    """What is known about the values of one model."""
+    """Resolves facts about the values of one model."""
 
     def __init__(self, atoms: Atoms | None = None, *, objects: bool = False) -> None:
         """Start with nothing.
 
         Args:
             atoms: numbers new atoms.
-            objects: whether to raise if a graph states another shape than nodes yield.
+            objects: whether to raise if a stated shape contradicts the nodes.
         """
         super().__init__(atoms or Atoms(), objects=objects)
         self._values: dict[tuple[Hashable, str], ValueRecord] = {}
@@ -58,13 +58,13 @@ class Resolver(Answers):
         """All that is known about a value.
 
         Raises:
-            ContradictionError: a graph states another type of it, or of what it is computed from, than nodes yield.
+            ContradictionError: the stated type of it, or of a value it depends on, contradicts the nodes.
         """
         shape = self.ask(graph, "shape", name)
         return Known(self.ask(graph, "element_type", name), shape, self.ask(graph, "elements", name))
 
     def constant(self, name: str, graph: Graph) -> Array | None:
-        """The value of what depends on nothing but constants and known sizes; None if it exceeds the limits of folding.
+        """The contents of a value that depends only on constants and known sizes; None if too large to fold.
 
         Raises:
             RefusedError: a constant cannot be read.
@@ -84,12 +84,12 @@ class Resolver(Answers):
         return self.ask(graph, "shape", name)  # type: ignore[no-any-return]
 
     def forget(self, name: str, graph: Graph) -> None:
-        """Forget what was said about a value, which is a constant from now on."""
+        """Forget the answers about a value, which is a constant from now on."""
         self._values.pop((graph.home(name).place, name), None)
 
     def type(self, name: str, graph: Graph, *, may_lack_rank: bool = False) -> TypeProto | None:
-        """The type of a value, with the names that the model has for sizes; None unless only sizes are open, or the
-        rank as well if it may be."""
+        """The type of a value, with the model's names for sizes; None if the element type is unknown, or the rank
+        without `may_lack_rank`."""
         made = TypeProto()
         element_type = self.ask(graph, "element_type", name)
         if not element_type:
@@ -108,10 +108,10 @@ class Resolver(Answers):
                 dim.dim_param = name
         return made
 
-    # Questions, followed back
+    # Questions
 
-    def _found(self, home: Graph, name: str) -> ValueRecord:
-        """The record of a value of a graph of which nothing was asked yet."""
+    def _add_record(self, home: Graph, name: str) -> ValueRecord:
+        """Add the record of a value, with those of all outputs of its node, before the first question about it."""
         place, node = home.place, home.producer(name)
         held = home.held(name) if node is None or node.op_type == "Constant" else None
         if held is not None or node is None:
@@ -125,10 +125,10 @@ class Resolver(Answers):
     def ask(self, graph: Graph, question: Question, name: str) -> Any:
         """See `Answers.ask`."""
         home = graph if graph.around is None else graph.home(name)
-        value = self._values.get((home.place, name)) or self._found(home, name)
-        found = value.answers.get(question, _OPEN)
-        if found is not _OPEN:
-            return found
+        value = self._values.get((home.place, name)) or self._add_record(home, name)
+        answer = value.answers.get(question, _OPEN)
+        if answer is not _OPEN:
+            return answer
         if self._depth:
             return self._answer(question, home, name, value)
         try:
@@ -141,7 +141,7 @@ class Resolver(Answers):
         begun = {(question, value) for question, _, _, value in waiting}
         while True:
             try:
-                found = self._answer(*waiting[-1])
+                answer = self._answer(*waiting[-1])
             except _FirstError as first:
                 question, _, _, value = first.wanted
                 if (question, value) not in begun:
@@ -149,10 +149,10 @@ class Resolver(Answers):
                     waiting.append(first.wanted)
                     continue
                 question, _, _, value = waiting[-1]
-                found = value.answers[question] = UNKNOWN[question]  # it is in a cycle
+                answer = value.answers[question] = UNKNOWN[question]  # it is in a cycle
             waiting.pop()
             if not waiting:
-                return found
+                return answer
 
     def _answer(self, question: Question, home: Graph, name: str, value: ValueRecord) -> Any:
         if self._depth == _DEEPEST:

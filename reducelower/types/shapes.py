@@ -1,7 +1,7 @@
-"""The shapes that operators yield, by the shapes and contents of their inputs.
+"""The output shapes of operators, by the shapes and contents of their inputs.
 
-What onnx's own inference does not tell stands here, as it has names for sizes but no arithmetic with them. So do the
-shapes of the commonest operators, since asking it takes several times as long.
+These rules compute with symbolic sizes, while onnx's own inference only passes their names on. The commonest operators
+have rules as well, since inference takes several times as long.
 
 Source: the operators' pages, https://onnx.ai/onnx/operators/.
 """
@@ -32,7 +32,7 @@ def broadcast(*shapes: Shape) -> Shape:
     for axis in range(-rank, 0):
         sizes = {shape[axis] for shape in wide if len(shape) >= -axis} - {1}
         numbers = [size for size in sizes if isinstance(size, int)]
-        # What stands beside another number is that number or 1.
+        # A size that broadcasts with a number is that number or 1.
         found.append(numbers[0] if numbers else 1 if not sizes else sizes.pop() if len(sizes) == 1 else None)
     return tuple(found)
 
@@ -209,7 +209,7 @@ def _attended(call: Call) -> Shape:
 
 
 def _split_in_equal_parts(call: Call) -> Shape:
-    """Only where every output is of one size: as many parts as outputs, which divide the axis."""
+    """Only if all outputs have one size: there are as many parts as outputs, and their number divides the axis."""
     shape, axis = call.shape(0), call.axis()
     count = int(call.attribute("num_outputs", len(call.node.output)))
     part = over(shape[axis], count)
@@ -250,10 +250,10 @@ BROADCASTING = (
     "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod",
     "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
 )  # fmt: skip
-"""Operators whose inputs are broadcast to one shape, which is that of the output."""
+"""Operators whose output has the shape to which the inputs broadcast."""
 
 ALIKE = frozenset({"Split", "TopK"})
-"""Operators all of whose outputs are of one rank, and of one shape where `SHAPES` tells it."""
+"""Operators all of whose outputs have the same rank, and the same shape if a rule of `SHAPES` gives it."""
 
 SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     **dict.fromkeys(SAME_SHAPE, lambda call: call.shape(0)),
@@ -281,4 +281,4 @@ SHAPES: Mapping[str, Callable[[Call], Shape]] = {
     "Transpose": _transposed,
     "Unsqueeze": _unsqueezed,
 }
-"""The shape of the outputs, by operator; onnx's inference tells the others."""
+"""The shape of the outputs, by operator; onnx's inference covers the others."""

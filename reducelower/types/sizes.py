@@ -1,7 +1,7 @@
 """Sizes as polynomials with integer coefficients over atoms, such as ``batch``, ``2 * batch * seq`` or ``seq + 1``.
 
 An atom is the size of some axis: a number that is never negative, but may be zero. Two sizes are the same if their
-polynomials are. What depends on no atom is an `int`.
+polynomials are. A size without atoms is an `int`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Terms: TypeAlias = "tuple[tuple[_Monomial, int], ...]"
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """A size, or a number made of sizes, that depends on an atom at least.
+    """A size, or a number computed from sizes, that depends on at least one atom.
 
     Attributes:
         terms: its monomials and coefficients.
@@ -48,7 +48,7 @@ class Polynomial:
 
     @classmethod
     def atom(cls, atom: int) -> Polynomial:
-        """A size of which only the name is known."""
+        """An unknown size."""
         return cls((((atom,), 1),))
 
     @property
@@ -79,19 +79,19 @@ class Polynomial:
     __radd__, __rmul__ = __add__, __mul__
 
     def renamed(self, names: Mapping[int, int]) -> Size:
-        """The same over other atoms."""
+        """The same size with its atoms renamed."""
         return _collected(
             (tuple(sorted(names[atom] for atom in monomial)), coefficient) for monomial, coefficient in self.terms
         )
 
 
 Size: TypeAlias = "int | Polynomial"
-"""A size, or a number made of sizes."""
+"""A size, or a number computed from sizes."""
 
 
 @dataclass
 class Atoms:
-    """Numbers atoms: equal keys share one.
+    """Numbers atoms: equal keys share an atom.
 
     Attributes:
         first: the first number.
@@ -162,14 +162,14 @@ def is_never_negative(size: Size) -> bool:
 
 
 def is_positive(size: Size, positive: Collection[int] = ()) -> bool:
-    """Whether a size is more than zero whatever the atoms are, of which some are known not to be zero."""
+    """Whether a size is positive for all values of its atoms, if those in `positive` are not zero."""
     if isinstance(size, int) or not is_never_negative(size):
         return isinstance(size, int) and size > 0
     return any(all(atom in positive for atom in monomial) for monomial, _ in size.terms)
 
 
 def makes_zero(one: Size, other: Size) -> bool:
-    """Whether `other` is zero wherever `one` is."""
+    """Whether `other` is zero whenever `one` is."""
     if one == other or isinstance(one, int):
         return one == other
     if len(one.terms) != 1:
@@ -181,7 +181,7 @@ def makes_zero(one: Size, other: Size) -> bool:
 def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size | None:
     """The quotient of two numbers, rounded towards zero, where it is exact or never negative; else None.
 
-    It has no meaning where the divisor is zero.
+    It has no meaning if the divisor is zero.
     """
     if right == 0:
         return None
@@ -198,7 +198,7 @@ def quotient(left: Size, right: Size, atom: Callable[[Hashable], Size]) -> Size 
 
 
 def _least(size: Size) -> int | None:
-    """The number that a size is never below; None if an atom takes something away."""
+    """A lower bound of a size; None if an atom has a negative coefficient."""
     terms = _terms(size)
     if any(coefficient < 0 for monomial, coefficient in terms if monomial):
         return None
@@ -206,9 +206,9 @@ def _least(size: Size) -> int | None:
 
 
 def of_text(text: str, atom: Callable[[Hashable], Size]) -> Size:
-    """The size that a name in a model stands for: exporters write what is computed, such as ``(s33 - 1)//2 + 1``.
+    """The size that a name in a model stands for: exporters also write expressions, such as ``(s33 - 1)//2 + 1``.
 
-    Any other text is one name. `atom` gives the size of a name.
+    Any other text is one name. `atom` returns the size for a name.
     """
     if text.isidentifier():
         return atom(text)

@@ -1,7 +1,7 @@
-"""Which sizes are not zero wherever a node is of use, because another node has no result then.
+"""Which sizes are not zero whenever a node is of use, because another node would have no result.
 
-A Gather with constant indices reads an element of its axis, and a Reshape with allowzero leaves a size to be worked
-out only where no other is zero. If all outputs of the model that depend on a node also depend on such a witness, the
+A Gather with constant indices reads an element of its axis, and a Reshape with allowzero can compute a missing size
+only if no other is zero. If all outputs of the model that depend on a node also depend on such a witness, the
 size is not zero in any run in which the node matters.
 """
 
@@ -25,9 +25,9 @@ class Witnesses:
     """The witnesses of one graph."""
 
     def __init__(self, nodes: Sequence[NodeProto], known: Callable[[str], Known], outputs: Sequence[str]) -> None:
-        """Take the nodes of the graph, what is known about its values, and the names of its outputs."""
+        """Take the nodes of the graph, a function for the facts about its values, and the names of its outputs."""
         self._reached = _outputs_reached(nodes, outputs)
-        self._found = [
+        self._witnesses = [
             (size.atoms, place)
             for place, node in enumerate(nodes)
             for size in _not_zero(node, known)
@@ -35,10 +35,12 @@ class Witnesses:
         ]
 
     def never_zero(self, place: int) -> frozenset[int]:
-        """The atoms that are not zero wherever a node's outputs matter."""
+        """The atoms that are not zero whenever a node's outputs matter."""
         reached = self._reached[place]
-        found = (atoms for atoms, witness in self._found if witness != place and not reached & ~self._reached[witness])
-        return frozenset().union(*found)
+        atoms_of_witnesses = (
+            atoms for atoms, witness in self._witnesses if witness != place and not reached & ~self._reached[witness]
+        )
+        return frozenset().union(*atoms_of_witnesses)
 
 
 def _outputs_reached(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[int]:
@@ -54,7 +56,7 @@ def _outputs_reached(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list
 
 
 def _not_zero(node: NodeProto, known: Callable[[str], Known]) -> Iterator[Size]:
-    """The sizes that are not zero where a node has a result."""
+    """The sizes that are not zero if a node has a result."""
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in ("Gather", "Reshape"):
         return
     try:

@@ -18,7 +18,7 @@ from reducelower.model.inference import protected
 from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.types import Resolver
-from reducelower.types.telling import Telling
+from reducelower.types.node_inference import NodeInference
 from tests.adapters.single import yields
 from tests.watching import calls_of
 from tools.node_cases import Case, cases
@@ -102,7 +102,7 @@ def test_a_rank_follows_from_how_long_a_shape_is(name: str) -> None:
 
 def test_how_many_sizes_are_listed_says_nothing_of_what_they_are_taken_from() -> None:
     scope = scope_of(without_stated(parser.parse_model(TABLE["traced"])))
-    with calls_of(Resolver.ask, Telling.told) as calls:
+    with calls_of(Resolver.ask, NodeInference.infer) as calls:
         assert rank_of("v", scope) == 4
     assert {"x", "h", "h3"}.isdisjoint(call.get("name") for _, call in calls)
     assert "told" not in {function for function, _ in calls}, "onnx's inference takes several times as long"
