@@ -42,13 +42,13 @@ def boundaries(op_type: str) -> Iterator[Boundary]:
     The last one is where the operator came in; below it, other operators express it.
     """
     ops.load(op_type)
-    known = [version for version in versions(op_type) if schema(op_type, version) is not None]
-    for below, above in reversed(list(itertools.pairwise(known))):
+    existing = [version for version in versions(op_type) if schema(op_type, version) is not None]
+    for below, above in reversed(list(itertools.pairwise(existing))):
         for source, goal in ((above, below), (below, above)):
             for crossing in crossings(op_type, source, goal):
                 yield _boundary(crossing)
-    if known and known[0] > 1:
-        yield _introduction(op_type, known[0])
+    if existing and existing[0] > 1:
+        yield _introduction(op_type, existing[0])
 
 
 def _introduction(op_type: str, first: int) -> Boundary:

@@ -77,10 +77,10 @@ def _check_version(place: Place) -> None:
     first = _SINCE.get(op_type, versions(op_type)[0])
     if opset < first:
         raise _TooOldError(f"it came with opset {first}, and this is {opset} (convert --opset {first} --raise)")
-    known, element_type = schema(op_type, opset), place.view.element_type(place.data)
-    assert known is not None
+    definition, element_type = schema(op_type, opset), place.view.element_type(place.data)
+    assert definition is not None
     assert element_type is not None
-    if f"tensor({element_type_name(element_type)})" not in known.inputs[0].types:
+    if f"tensor({element_type_name(element_type)})" not in definition.inputs[0].types:
         raise NotItError(f"it does not take {element_type_name(element_type)}")
 
 
@@ -120,11 +120,11 @@ def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attri
 def _by_layer(place: Place) -> list[NodeProto]:
     """LayerNormalization and RMSNormalization, along the last axes, or along another axis with transpositions."""
     refuse_double(place)
-    view, kept = place.view, trailing(place)
+    view, last_axes = place.view, trailing(place)
     data, rank = blank(place.data), view.rank(place.data)
-    around = 0 if kept or rank is None else rank - 1 - place.axes[0]
+    around = 0 if last_axes or rank is None else rank - 1 - place.axes[0]
     names = ("Scale", "B") if place.form.op_type == "LayerNormalization" else ("scale",)
-    sizes = sizes_of(place, range(-kept, 0) if kept else place.axes)
+    sizes = sizes_of(place, range(-last_axes, 0) if last_axes else place.axes)
     kind = view.element_type(place.output)
     vectors = [vector(place, names[0], sizes, around, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
@@ -133,8 +133,8 @@ def _by_layer(place: Place) -> list[NodeProto]:
     if kind != view.element_type(place.data):
         raise NotItError("its result is of another type than its data")
     epsilon = epsilon_of(place)
-    if kept:
-        return [_node(place, [data, *vectors], axis=-kept, epsilon=epsilon)]
+    if last_axes:
+        return [_node(place, [data, *vectors], axis=-last_axes, epsilon=epsilon)]
     assert rank is not None
     order = [axis for axis in range(rank) if axis != place.axes[0]] + [place.axes[0]]
     last, normal = place.fresh("/axis_last"), place.fresh("/normalized")
@@ -211,9 +211,9 @@ def _groups(place: Place, channels: int) -> int:
     return groups
 
 
-def _is_shape_of(place: Place, given: int, data: int) -> bool:
+def _is_shape_of(place: Place, candidate: int, data: int) -> bool:
     """Whether a value is the shape of another: a constant, or the output of Shape."""
-    value, shape = place.view.constant(given), place.view.shape(data)
+    value, shape = place.view.constant(candidate), place.view.shape(data)
     if value is not None:
         sizes = value.tolist()
         return (
@@ -222,7 +222,7 @@ def _is_shape_of(place: Place, given: int, data: int) -> bool:
             and sizes.count(-1) <= 1
             and all(size in (0, -1, known) for size, known in zip(sizes, shape, strict=True))
         )
-    made = place.view.made(given)
+    made = place.view.made(candidate)
     return made is not None and made[0].op_type == "Shape" and made[1] == [data] and made[0].attributes in _WHOLE
 
 

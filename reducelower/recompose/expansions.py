@@ -160,19 +160,19 @@ def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> Iterato
 
 def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
     op_type = rule.function.name
-    if op_type in ("Softmax", "LogSoftmax") and opset < _ALONG_ONE_AXIS:
+    definition = schema(op_type, opset)
+    if definition is None or (op_type in ("Softmax", "LogSoftmax") and opset < _ALONG_ONE_AXIS):
         return
-    found = schema(op_type, opset)
-    for attributes in _NORMALIZATIONS[op_type] if found is not None else ():
-        assert found is not None
-        for count in range(found.min_input, found.max_input + 1):
-            yield helper.make_node(op_type, [each.name for each in found.inputs[:count]], [_RESULT], **attributes)
+    for attributes in _NORMALIZATIONS[op_type]:
+        for count in range(definition.min_input, definition.max_input + 1):
+            inputs = [each.name for each in definition.inputs[:count]]
+            yield helper.make_node(op_type, inputs, [_RESULT], **attributes)
 
 
 def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
     """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
-    found = schema(node.op_type, opset)
-    if found is None or f"tensor({element_type_name(element_type)})" not in found.inputs[0].types:
+    definition = schema(node.op_type, opset)
+    if definition is None or f"tensor({element_type_name(element_type)})" not in definition.inputs[0].types:
         return None
     try:
         expanded = legalize(
@@ -260,8 +260,8 @@ def _constant(value: Array, *, is_exponent: bool) -> Expression:
         return Variable("group_shape")
     if value.size == 1:
         number = value.reshape(-1)[0]
-        for name, known in _NUMBERS.items():
-            if number == np.float64(known).astype(value.dtype):
+        for name, placeholder in _NUMBERS.items():
+            if number == np.float64(placeholder).astype(value.dtype):
                 return Variable(name)
         if is_exponent:
             return Literal(float(number))

@@ -106,21 +106,21 @@ def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: 
         raise NotItError(f"the element type of {blank(place.output)!r} is not known")
     if value is None:
         return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
-    found, named = view.shape(value), blank(value)
+    actual, label = view.shape(value), blank(value)
     if view.element_type(value) != kind:
-        raise NotItError(f"its {name} {named!r} is not of type {element_type_name(kind)}")
-    if found == tuple(shape) and not around:
-        return named
-    wanted = (*shape, *(1,) * around)
-    if found is None or _stripped(found) != _stripped(wanted) or len(found) > (view.rank(place.data) or 0):
-        shown = "unknown shape" if found is None else f"shape {['?' if size is None else size for size in found]}"
+        raise NotItError(f"its {name} {label!r} is not of type {element_type_name(kind)}")
+    if actual == tuple(shape) and not around:
+        return label
+    expected = (*shape, *(1,) * around)
+    if actual is None or _stripped(actual) != _stripped(expected) or len(actual) > (view.rank(place.data) or 0):
+        shown = "unknown shape" if actual is None else f"shape {['?' if size is None else size for size in actual]}"
         wrong = NotItError if view.constant(value) is None else WrongVectorError
-        raise wrong(f"its {name} {named!r} is of {shown}, where {list(wanted)} belongs")
-    if len(_stripped(wanted)) < len(wanted) and len(found) < len(wanted):
-        raise NotItError(f"its {name} {named!r} is of shape {list(found)}, where {list(wanted)} belongs")
+        raise wrong(f"its {name} {label!r} is of {shown}, where {list(expected)} belongs")
+    if len(_stripped(expected)) < len(expected) and len(actual) < len(expected):
+        raise NotItError(f"its {name} {label!r} is of shape {list(actual)}, where {list(expected)} belongs")
     constant = view.constant(value)
     if constant is None:
-        raise NotItError(f"its {name} {named!r} is of shape {list(found)} and no constant that could be given another")
+        raise NotItError(f"its {name} {label!r} is of shape {list(actual)} and no constant that could be given another")
     place.released.append(value)
     return place.constant(constant.reshape(tuple(shape)), name)
 

@@ -112,19 +112,19 @@ def raise_with_plan(
     """As `raise_reductions`, but return the plan as well, which `reducelower.verify` takes."""
     settings = settings or Settings()
     books = tuple(rules)
-    wanted = None if ops is None else frozenset(ops)
-    known = known_operators(books, by_hand=by_hand)
-    for name in wanted or ():
-        if name not in known:
-            raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(known))}")
+    chosen = None if ops is None else frozenset(ops)
+    available = known_operators(books, by_hand=by_hand)
+    for name in chosen or ():
+        if name not in available:
+            raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(available))}")
     with explain_failures(Document.of_message(model)):
-        return _raised(model, settings, wanted, books, by_hand=by_hand, in_place=in_place)
+        return _raised(model, settings, chosen, books, by_hand=by_hand, in_place=in_place)
 
 
 def _raised(
     model: ModelProto,
     settings: Settings,
-    wanted: Collection[str] | None,
+    chosen: Collection[str] | None,
     books: Sequence[Book],
     *,
     by_hand: bool,
@@ -137,9 +137,9 @@ def _raised(
         raise ConversionError([wrong])
     before = skeleton(model) if in_place else model
     result = model if in_place else deepcopy(model)
-    by_name = [name for name in known_composites() if by_hand and (wanted is None or name in wanted)]
+    by_name = [name for name in known_composites() if by_hand and (chosen is None or name in chosen)]
     written = [form for name in by_name for form in forms_of(name)]
-    one_pass = partial(_one_pass, result, settings, unchanged, Expansions(wanted, books, by_hand=by_hand), written)
+    one_pass = partial(_one_pass, result, settings, unchanged, Expansions(chosen, books, by_hand=by_hand), written)
     plan, left = one_pass(before)
     is_settled = not plan.sites
     while not is_settled:  # a composed operator may be part of a larger form

@@ -205,10 +205,10 @@ class _Search:
 
     def _agreed(self, state: Match, axes: Axes, *, is_exact: bool) -> Match | None:
         """The match with the axes of one more node; None if they differ and the form allows no doubt."""
-        known = state.axes
-        if known is None:
+        first = state.axes
+        if first is None:
             return replace(state, axes=axes)
-        is_same = known.stated == axes.stated and (axes.stated is not None or known.value == axes.value)
-        if is_same or (not is_exact and known.counted(self.view) == axes.counted(self.view)):
+        is_same = first.stated == axes.stated and (axes.stated is not None or first.value == axes.value)
+        if is_same or (not is_exact and first.counted(self.view) == axes.counted(self.view)):
             return state
         return None if is_exact else replace(state, doubts=(*state.doubts, "its reductions go over different axes"))

@@ -234,8 +234,8 @@ def _in_order(versions: Iterable[str]) -> tuple[str, ...]:
 
 def _is_of(version: str, entry: str) -> bool:
     """Whether a version equals that of an entry, or is a release of it."""
-    numbers, wanted = release(version), release(entry)
-    return version == entry or bool(wanted and numbers[: len(wanted)] == wanted)
+    numbers, prefix = release(version), release(entry)
+    return version == entry or bool(prefix and numbers[: len(prefix)] == prefix)
 
 
 def _newest(reads: Ranges) -> int:

@@ -85,11 +85,11 @@ class Runtime:
         The ranks are iterated only if there is such a fact.
         """
         facts = [fact for fact in self.facts if fact.outcome == "misshapen"]
-        known = set(ranks) if facts else set()
+        distinct = set(ranks) if facts else set()
         return tuple(
             f"on {self}: {fact.sentence}"
             for fact in facts
-            if fact.when.rank_out is None or any(rank in fact.when.rank_out for rank in known)
+            if fact.when.rank_out is None or any(rank in fact.when.rank_out for rank in distinct)
         )
 
 
@@ -105,15 +105,15 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
     reads = reduce(Ranges.intersection, (each.reads for each in members))
     common = [opset for opset in range(1, latest_opset() + 1) if opset in reads]
     if not common:
-        known = "; ".join(f"{each} reads opsets {each.reads}" for each in members)
-        raise TargetError(f"no opset version suits all of them: {known}", " and ".join(each.name for each in members))
-    wanted = min(each.prefer for each in members)
+        ranges = "; ".join(f"{each} reads opsets {each.reads}" for each in members)
+        raise TargetError(f"no opset version suits all of them: {ranges}", " and ".join(each.name for each in members))
+    preferred = min(each.prefer for each in members)
     return Runtime(
         name="+".join(each.name for each in members),
         version="",
         about=f"A model that is right on {' and '.join(map(str, members))}.",
         reads=reads,
-        prefer=min(common, key=lambda opset: (abs(opset - wanted), opset)),
+        prefer=min(common, key=lambda opset: (abs(opset - preferred), opset)),
         facts=tuple(replace(fact, says=f"({each}) {fact.says}") for each in members for fact in each.facts),
         ir_version=min((each.ir_version for each in members if each.ir_version is not None), default=None),
         ml=min((each.ml for each in members if each.ml is not None), default=None),

@@ -116,19 +116,19 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
     return Misfit(tuple(true), unknown) if true or unknown is not None else None
 
 
-def remedies_for(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+def remedies_for(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
     """The remedies to try for a node, the least intrusive first, without those that were measured to be no better.
 
     If values overflow, these are only the ones that keep values in range: the rules made for that, or a wider type.
     """
-    if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in found.facts):
+    if any(fact.holds_in_every_form and fact.outcome not in _EXCUSABLE for fact in problem.facts):
         return
-    seen = set().union(*(fact.not_by for fact in found.facts))
+    seen = set().union(*(fact.not_by for fact in problem.facts))
     # Facts are avoided one after the other. A remedy that does nothing about the first only defers it.
-    conditions = [name for fact in found.facts[:1] for name, _ in fact.when.conditions]
-    for remedy in _candidates(node, scope, found, rules, runtime):
+    conditions = [name for fact in problem.facts[:1] for name, _ in fact.when.conditions]
+    for remedy in _candidates(node, scope, problem, rules, runtime):
         # Several books may have the same rule.
-        if remedy.name not in seen and (not found.facts or remedy.may_help(conditions)):
+        if remedy.name not in seen and (not problem.facts or remedy.may_help(conditions)):
             seen.add(remedy.name)
             yield remedy
 
@@ -139,26 +139,26 @@ def has_remedies(op_type: str) -> bool:
     return op_type in REDUCTIONS or op_type in FORMS or decompose.is_expressible(op_type)
 
 
-def _candidates(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
-    if not found.overflows:
+def _candidates(node: NodeProto, scope: Scope, problem: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Remedy]:
+    if not problem.overflows:
         yield from (_CONSTANT_VALUE, _OPERANDS_STORED)
     if not has_remedies(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
         forms = FORMS.get(node.op_type, ())
-        yield from (form for form in forms if form.keeps_range or not found.overflows)
+        yield from (form for form in forms if form.keeps_range or not problem.overflows)
         other = Remedy(f"{node.op_type} by other operators", _other_operators)
-        is_trusted = node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in found.facts)
+        is_trusted = node.op_type not in NO_COMPARISON_DOES or any(other.name in fact.by for fact in problem.facts)
         if is_trusted and decompose.is_expressible(node.op_type):
             yield other
         return
-    yield from RANGE_KEEPING if found.overflows else REMEDIES
+    yield from RANGE_KEEPING if problem.overflows else REMEDIES
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
     # Only float16 gains range by a cast: it overflows long before float does.
-    if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
+    if not problem.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         yield from (*CASTS, *PRODUCTS)
-    if not found.overflows and node.op_type != "ReduceLogSumExp":
+    if not problem.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(Rules("spec"), node, scope)
 
 

@@ -82,8 +82,8 @@ def _hide_shapes(op: Writer, branches: Mapping[str, GraphProto], indices: Sequen
 
 def _element_type(op: Writer, number: int, name: str) -> int:
     """The element type of a value in a branch; zero if unknown."""
-    known = op.scope.type_inside(op.node, number, name)
-    return 0 if known is None else known.tensor_type.elem_type
+    inferred = op.scope.type_inside(op.node, number, name)
+    return 0 if inferred is None else inferred.tensor_type.elem_type
 
 
 @lowers("Loop", 11)
@@ -92,13 +92,13 @@ def _lower_loop(op: Writer) -> None:
     if len(op.node.input) > 2:
         return
     body, carried, yielded = _body(op.node), op.fresh("carried"), op.fresh("carried_on")
-    for values, name, place in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
-        kept = list(values)[place:]
-        del values[place:]
+    for values, name, position in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
+        rest = list(values)[position:]
+        del values[position:]
         added = values.add(name=name)
         added.type.tensor_type.elem_type = TensorProto.FLOAT
         added.type.tensor_type.shape.SetInParent()
-        values.extend(kept)
+        values.extend(rest)
     body.node.append(make_node("Identity", [carried], [yielded]))
     while len(op.node.input) < 2:
         op.node.input.append("")
@@ -112,9 +112,9 @@ def _state_results(op: Writer) -> None:
     """State the types of the body's outputs: onnxruntime needs their ranks, and infers less from older nodes."""
     body = _body(op.node)
     for value in body.output:
-        known = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
-        if sizes(known) is not None and known is not None:
-            value.type.CopyFrom(without_made_up_symbols(known))
+        inferred = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
+        if sizes(inferred) is not None and inferred is not None:
+            value.type.CopyFrom(without_made_up_symbols(inferred))
 
 
 @lowers("Scan", 11)
@@ -126,8 +126,8 @@ def _lower_scan(op: Writer) -> None:
     states = len(op.node.input) - count
 
     def output_rank(index: int) -> int:
-        known = sizes(body.output[states + index].type)
-        return op.scope.needed_rank(op.node.output[states + index]) if known is None else len(known) + 1
+        inner_sizes = sizes(body.output[states + index].type)
+        return op.scope.needed_rank(op.node.output[states + index]) if inner_sizes is None else len(inner_sizes) + 1
 
     _count_from_the_front(op.node, "scan_input_axes", lambda index: op.scope.needed_rank(inputs[index]))
     _count_from_the_front(op.node, "scan_output_axes", output_rank)

@@ -33,15 +33,15 @@ def _dft(op: Writer) -> list[NodeProto]:
     inverse, onesided = bool(op.attribute("inverse", 0)), bool(op.attribute("onesided", 0))
     if shape is None or shape[-1] not in (1, 2):
         raise RefusedError("whether the signal is complex is not known", _OLDEST)
-    size, given = shape[axis], op.constant_input(1)
+    size, stated = shape[axis], op.constant_input(1)
     element_type = op.element_type(0)
     wide = TensorProto.FLOAT if element_type in HALVES else element_type
-    if size is None or (op.input(1) and given is None):
+    if size is None or (op.input(1) and stated is None):
         raise RefusedError(
             "the size of the signal along its axis, or the length of the transform, is known at run time only", _OLDEST
         )
     is_mirrored = inverse and onesided
-    length = (2 * (size - 1) if is_mirrored else size) if given is None else int(given.reshape(-1)[0])
+    length = (2 * (size - 1) if is_mirrored else size) if stated is None else int(stated.reshape(-1)[0])
     op.scope.release(op.input(1))
     waves = _waves(op, size, length, inverse=inverse, onesided=onesided)
     return _by_one_matrix(op, waves, axis, rank, wide)
@@ -94,13 +94,13 @@ def _stft(op: Writer) -> list[NodeProto]:
     """Convolve with the cosines and sines, times the window; the stride is the step between frames."""
     signal, window = op.input(0), op.input(2)
     shape, window_shape = op.scope.shape(signal), op.scope.shape(window) if window else None
-    every, given = op.constant_input(1), op.constant_input(3)
-    if shape is None or (len(shape) == 3 and shape[2] is None) or every is None or int(every.reshape(-1)[0]) <= 0:
+    stated_step, stated = op.constant_input(1), op.constant_input(3)
+    step = 0 if stated_step is None else int(stated_step.reshape(-1)[0])
+    if shape is None or (len(shape) == 3 and shape[2] is None) or step <= 0:
         raise RefusedError("whether the signal is complex, or the step between frames, is not known", _OLDEST_STFT)
-    step = int(every.reshape(-1)[0])
     length = window_shape[0] if window_shape else None if window or op.input(3) else shape[1]
-    if given is not None:
-        length = int(given.reshape(-1)[0])
+    if stated is not None:
+        length = int(stated.reshape(-1)[0])
     if length is None or length <= 0:
         raise RefusedError("the length of the frames is not known", _OLDEST_STFT)
     parts = shape[2] if len(shape) == 3 else 1
