@@ -92,7 +92,6 @@ class Move:
 
     attribute: str
     attribute_type: int
-    required: bool
     input: int
     input_name: str
     input_type: str
@@ -112,7 +111,7 @@ def _moves(op_type: str, below: defs.OpSchema, above: defs.OpSchema) -> tuple[Mo
             index = indices[input_name]
             parameter = above.inputs[index]
             kind = int(attribute.type)  # type: ignore[call-overload]  # a pybind11 enum without stubs
-            moves.append(Move(name, kind, attribute.required, index, parameter.name, parameter.type_str))
+            moves.append(Move(name, kind, index, parameter.name, parameter.type_str))
     return tuple(sorted(moves, key=lambda move: move.input))
 
 
