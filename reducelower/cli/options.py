@@ -221,6 +221,12 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
     if not said.get("runtimes", True):
         del said["runtimes"]
     source = click.get_current_context().get_parameter_source
+    if (
+        not said.get("verify", True)
+        and said.get("strict")
+        and source("strict") is click.core.ParameterSource.COMMANDLINE
+    ):
+        raise click.UsageError("--verify-strict asks for what --no-verify leaves out; give one of them")
     defaults = frozenset(name for name in names if source(name) is click.core.ParameterSource.DEFAULT_MAP)
     return Settings(target, optional=defaults & NAMED, **said)
 
