@@ -94,7 +94,7 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
 
 
 def make_node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:
-    """Make a node named after its first output, like every node that the tool adds."""
+    """Make a node named after its first output, like all added nodes."""
     node = NodeProto(op_type=op_type, name=outputs[0], input=inputs, output=outputs)
     for name, value in attributes.items():
         node.attribute.append(make_attribute(name, value))

@@ -46,25 +46,25 @@ def reached(
     nodes: Iterable[NodeProto], functions: Mapping[FunctionId, FunctionProto]
 ) -> dict[FunctionId, FunctionProto]:
     """The functions that nodes call, directly or through other functions."""
-    found: dict[FunctionId, FunctionProto] = {}
+    called_ones: dict[FunctionId, FunctionProto] = {}
     pending = [nodes]
     for calling in pending:  # grows while it is iterated
         for called in map(called_function, walk(calling)):
-            if called in functions and called not in found:
-                found[called] = functions[called]
-                pending.append(found[called].node)
-    return found
+            if called in functions and called not in called_ones:
+                called_ones[called] = functions[called]
+                pending.append(functions[called].node)
+    return called_ones
 
 
 def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
     """Functions with a call that omits an input which the body reads."""
-    given: dict[FunctionId, list[set[int]]] = defaultdict(list)
+    passed: dict[FunctionId, list[set[int]]] = defaultdict(list)
     for node in all_nodes(model):
-        given[called_function(node)].append({number for number, name in enumerate(node.input) if name})
+        passed[called_function(node)].append({number for number, name in enumerate(node.input) if name})
     for function in model.functions:
         read = {name for node in walk(function.node) for name in node.input}
         needed = {number for number, name in enumerate(function.input) if name in read}
-        if not all(numbers >= needed for numbers in given[function_id(function)]):
+        if not all(numbers >= needed for numbers in passed[function_id(function)]):
             yield function
 
 
@@ -76,9 +76,9 @@ def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, At
 def attributes_given(model: ModelProto, function: FunctionProto) -> list[dict[str, AttributeProto]]:
     """The attributes of a function in each call of the model, defaults included, each combination once.
 
-    What a caller passes on from its own attributes is what its own calls give.
+    If a calling function passes on its own attributes, its own calls determine them.
     """
-    found: dict[tuple[bytes, ...], dict[str, AttributeProto]] = {}
+    combinations: dict[tuple[bytes, ...], dict[str, AttributeProto]] = {}
     for caller in (None, *model.functions):
         nodes = walk(model.graph.node if caller is None else caller.node)
         calls = [node for node in nodes if called_function(node) == function_id(function)]
@@ -88,19 +88,19 @@ def attributes_given(model: ModelProto, function: FunctionProto) -> list[dict[st
                 bound = NodeProto()
                 bound.CopyFrom(call)
                 bind([bound], around)
-                given = attributes_of_call(function, bound)
-                key = tuple(given[name].SerializeToString(deterministic=True) for name in sorted(given))
-                found.setdefault(key, given)
-    return list(found.values())
+                attributes = attributes_of_call(function, bound)
+                key = tuple(attributes[name].SerializeToString(deterministic=True) for name in sorted(attributes))
+                combinations.setdefault(key, attributes)
+    return list(combinations.values())
 
 
-def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:
-    """Replace references to function attributes by the attributes given; a reference to one not given is removed."""
+def bind(nodes: Iterable[NodeProto], attributes: Mapping[str, AttributeProto]) -> None:
+    """Replace references to function attributes by these attributes; remove references to all others."""
     for node in walk(nodes):
         for index in reversed(range(len(node.attribute))):
             attribute = node.attribute[index]
             if attribute.ref_attr_name:
-                value = given.get(attribute.ref_attr_name)
+                value = attributes.get(attribute.ref_attr_name)
                 name = attribute.name
                 if value is None:
                     del node.attribute[index]
@@ -110,13 +110,10 @@ def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> Non
 
 
 def spell_out_defaults(model: ModelProto) -> None:
-    """Add to every call of a function the attributes with a default that it leaves out; onnx's inliner drops those.
-
-    The model is changed.
-    """
+    """Add to every call of a function, in place, the default attributes that it omits; onnx's inliner drops them."""
     functions = functions_of(model)
     for call in all_nodes(model):
         function = functions.get(called_function(call))
-        given = {attribute.name for attribute in call.attribute}
+        names = {attribute.name for attribute in call.attribute}
         if function is not None:
-            call.attribute.extend(known for known in function.attribute_proto if known.name not in given)
+            call.attribute.extend(default for default in function.attribute_proto if default.name not in names)

@@ -1,4 +1,4 @@
-"""All names, operators and attributes of a model as columns, from one parse of its bytes, which looks at no node."""
+"""All names, operators and attributes of a model as columns, from one parse of its bytes that visits no node."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MESSAGES: Mapping[str, Mapping[int, str]] = {
     "Tensor": {8: "name", 9: "data"},
     "Value": {1: "name"},
 }
-"""The fields of onnx.proto, by number, that have such a text, or a message that leads to some.
+"""The fields of onnx.proto, by number, that hold such a text, or a message that contains some.
 
-All of a message's nodes are read as one, since protobuf puts together what repeats a field that holds one message. The
-data of tensors is named, and only that of one is kept: all of what is not named would be.
+All nodes of a graph are read as one, since protobuf merges repetitions of a field that is declared as a single message.
+The data of tensors is declared so that only the last one is kept: protobuf would keep all undeclared fields.
 """
 
 
@@ -36,18 +36,18 @@ class Columns:
 
     def all(self, kind: Literal["name", "operator", "attribute"]) -> set[bytes]:
         """All names of nodes and values, all operators, or the names of all attributes."""
-        found: set[bytes] = set()
-        _collect(found, kind, self._model)
-        return found
+        texts: set[bytes] = set()
+        _collect(texts, kind, self._model)
+        return texts
 
 
-def _collect(found: set[bytes], kind: str, message: Any) -> None:
+def _collect(texts: set[bytes], kind: str, message: Any) -> None:
     kinds = _MESSAGES[message.DESCRIPTOR.name]
     for field, value in message.ListFields():
         if field.message_type is not None:
-            _collect(found, kind, value)
+            _collect(texts, kind, value)
         elif kinds[field.number] == kind:
-            found.update(value[:])  # a list takes half the time
+            texts.update(value[:])  # a list takes half the time
 
 
 @cache
@@ -56,11 +56,11 @@ def _class(name: str) -> Any:
     file = descriptor_pb2.FileDescriptorProto(name="columns.proto", package="reducelower", syntax="proto2")
     for message, fields in _MESSAGES.items():
         made = file.message_type.add(name=message)
-        for number, held in fields.items():
+        for number, content in fields.items():
             field = made.field.add(name=f"field_{number}", number=number, type=kinds.TYPE_BYTES)
-            field.label = kinds.LABEL_OPTIONAL if held in _MESSAGES or held == "data" else kinds.LABEL_REPEATED
-            if held in _MESSAGES:
-                field.type, field.type_name = kinds.TYPE_MESSAGE, f".reducelower.{held}"
+            field.label = kinds.LABEL_OPTIONAL if content in _MESSAGES or content == "data" else kinds.LABEL_REPEATED
+            if content in _MESSAGES:
+                field.type, field.type_name = kinds.TYPE_MESSAGE, f".reducelower.{content}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"reducelower.{name}"))

@@ -17,7 +17,7 @@ HELD_IN: Mapping[str, tuple[int, str]] = {
     "value_string": (TensorProto.STRING, "s"),
     "value_strings": (TensorProto.STRING, "strings"),
 }
-"""For attributes of Constant that are short for a tensor: its element type, and the field with its elements."""
+"""The attributes of Constant besides tensors: the element type of each, and the field with its elements."""
 
 
 def tensor_of(node: NodeProto) -> TensorProto | None:
@@ -34,12 +34,12 @@ def tensor_in(attribute: AttributeProto) -> TensorProto | None:
     if attribute.name not in HELD_IN:
         return None
     element_type, field = HELD_IN[attribute.name]
-    held = getattr(attribute, field)
+    content = getattr(attribute, field)
     if element_type != TensorProto.STRING:
-        return numpy_helper.from_array(np.array(held, helper.tensor_dtype_to_np_dtype(element_type)))
-    # Not through numpy, which holds text: bytes of any kind stay as they are.
+        return numpy_helper.from_array(np.array(content, helper.tensor_dtype_to_np_dtype(element_type)))
+    # Not through numpy, which holds text, so that any bytes stay as they are.
     is_list = attribute.name == "value_strings"
-    return helper.make_tensor("", element_type, [len(held)] if is_list else [], held if is_list else [held])
+    return helper.make_tensor("", element_type, [len(content)] if is_list else [], content if is_list else [content])
 
 
 def element_type_of_constant(node: NodeProto) -> int:

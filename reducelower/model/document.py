@@ -19,7 +19,7 @@ __all__ = ["Document"]
 _Shared = TypeVar("_Shared")
 
 _SEARCHABLE = 64 << 20
-"""Largest model, in bytes, in which free names are found by searching its bytes."""
+"""The largest model, in bytes, whose bytes are searched for names."""
 
 
 class Document:
@@ -28,7 +28,7 @@ class Document:
     Neither is ever changed. To edit a model, take a copy, which becomes a new document.
 
     Attributes:
-        shares_types: whether all attempts share what is worked out of the model; see `for_trials`.
+        shares_types: whether all attempts share the inferred types; see `for_trials`.
     """
 
     def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
@@ -53,7 +53,7 @@ class Document:
     def for_trials(self) -> Document:
         """The model without weights, for attempts that only need the plan; all attempts share inferred types.
 
-        Other attempts must not share them: the output may depend on which types were known beforehand.
+        Other attempts must not share them: their output may depend on which types were known beforehand.
         """
         if self.shares_types:
             return self
@@ -70,7 +70,7 @@ class Document:
 
     @cached_property
     def weights(self) -> Weights | None:
-        """Large initializers that can be cut off; None for a message, or if they are not most of the model."""
+        """The large initializers, cut off; None for a message, or if they are not most of the model."""
         return cut_off(self._data) if self._message is None and self._data is not None else None
 
     def without(self, weights: Weights) -> Document:
@@ -94,7 +94,7 @@ class Document:
         return {tensor.name: tensor for tensor in self.message.graph.initializer}
 
     def shared(self, key: Hashable, made: Callable[[], _Shared]) -> _Shared:
-        """What is made of the model; all attempts share it that only need the plan, see `for_trials`."""
+        """The result of `made`, once for all attempts that only need the plan; see `for_trials`."""
         if not self.shares_types:
             return made()
         if key not in self._shared:
@@ -115,7 +115,7 @@ class Document:
     @cached_property
     def columns(self) -> Columns:
         """All names, operators and attributes."""
-        # Weights that are in a message alone are not serialized for that.
+        # A message without bytes is not serialized with its weights for this.
         return Columns(skeleton(self.message).SerializeToString() if self._data is None else self._data)
 
     @cached_property
@@ -130,7 +130,7 @@ class Document:
 
     @cached_property
     def inferred(self) -> ModelProto:
-        """The model without weights, with the types that strict shape inference finds.
+        """The model without weights, with the types that strict shape inference infers.
 
         Raises:
             onnx.shape_inference.InferenceError: inference objects to the model.

@@ -1,6 +1,6 @@
-"""What operators say about the element types of their outputs, by their type variables and attributes.
+"""The element types of outputs, from the type variables and attributes of operators.
 
-`Add` yields the type of its inputs, `Shape` always int64, `Cast` the type in its attribute.
+The output of `Add` has the type of its inputs, that of `Shape` is int64, that of `Cast` is in its attribute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 ElementTypeOrInputs: TypeAlias = "int | Sequence[str]"
-"""An element type (0: unknown), or inputs of which each has the element type of the output."""
+"""An element type (0: unknown), or the inputs that all have the element type of the output."""
 
 _BY_ATTRIBUTE = {
     **dict.fromkeys(("Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"), "dtype"),
@@ -32,20 +32,20 @@ _BY_ATTRIBUTE = {
     "ConstantOfShape": "value",
 }
 
-_STATED_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
-"""How many outputs a body has before those of the node: that of a Loop yields its condition first."""
+_OUTPUTS_BEFORE = {"If": 0, "Loop": 1, "Scan": 0}
+"""How many outputs a body has before those of the node: the first output of a Loop body is its condition."""
 
 
 def output_element_type(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
-    """What a node says about the element type of an output: the type, the inputs that share it, or 0 if unknown.
+    """The element type of an output: the type, the inputs that share it, or 0 if unknown.
 
-    `place` is that of the output, `opset` the version of the node's domain.
+    `place` is the position of the output, `opset` the version of the node's domain.
     """
     if node.domain not in DEFAULT_DOMAINS:
         return _of_formals(node, place, opset)
     if node.op_type == "Constant":
         return element_type_of_constant(node)
-    if node.op_type in _STATED_BEFORE:
+    if node.op_type in _OUTPUTS_BEFORE:
         return _stated_by_bodies(node, place)
     by_attribute = _BY_ATTRIBUTE.get(node.op_type)
     if by_attribute is not None:
@@ -64,7 +64,7 @@ def _of_formals(node: NodeProto, place: int, opset: int) -> ElementTypeOrInputs:
 
 def _stated_by_bodies(node: NodeProto, place: int) -> int:
     """The element type that the subgraphs of a node state for an output; 0 if they state none, or different ones."""
-    place += _STATED_BEFORE[node.op_type]
+    place += _OUTPUTS_BEFORE[node.op_type]
     bodies = [graph for _, _, graph in subgraphs(node)]
     stated = {body.output[place].type.tensor_type.elem_type if place < len(body.output) else 0 for body in bodies}
     return stated.pop() if len(stated) == 1 else 0
@@ -73,19 +73,19 @@ def _stated_by_bodies(node: NodeProto, place: int) -> int:
 @cache
 def _by_variables(op_type: str, domain: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
     """The element type of an output, or the positions of the inputs that share its type variable, or 0."""
-    found = schema(op_type, opset, domain)
-    output = None if found is None else formal_at(found.outputs, place)
-    if found is None or output is None:
+    operator = schema(op_type, opset, domain)
+    output = None if operator is None else formal_at(operator.outputs, place)
+    if operator is None or output is None:
         return 0
-    formals = [formal_at(found.inputs, index) for index in range(inputs)]
-    alike = tuple(index for index, given in enumerate(formals) if given and given.type_str == output.type_str)
-    return only_element_type(found, output) or alike
+    formals = [formal_at(operator.inputs, index) for index in range(inputs)]
+    alike = tuple(index for index, formal in enumerate(formals) if formal and formal.type_str == output.type_str)
+    return only_element_type(operator, output) or alike
 
 
 def only_element_type(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
     """The element type of a schema parameter that allows only one; else 0."""
-    taken = parameter.types
-    (only,) = taken if len(taken) == 1 else ("",)
+    types = parameter.types
+    (only,) = types if len(types) == 1 else ("",)
     return parse_element_type(only) if only.startswith("tensor(") else 0
 
 

@@ -106,7 +106,7 @@ def inner_path(path: str, node: NodeProto, index: int, attribute: str) -> str:
 
 
 def read_by(node: NodeProto) -> Iterator[str]:
-    """The names that a node and the nodes and outputs of its subgraphs read, wherever they are defined."""
+    """The names that a node reads, and those that the nodes and outputs of its subgraphs read, wherever defined."""
     yield from node.input
     for _, _, graph in subgraphs(node):
         yield from (value.name for value in graph.output)
@@ -115,7 +115,7 @@ def read_by(node: NodeProto) -> Iterator[str]:
 
 
 def nodes_needed(nodes: Sequence[NodeProto], wanted: Iterable[str]) -> list[NodeProto]:
-    """The nodes, in order, with an output that is wanted, or that such a node behind them reads."""
+    """The nodes, in order, that the wanted values depend on."""
     read, kept = set(wanted), []
     for node in reversed(nodes):
         if not read.isdisjoint(node.output):

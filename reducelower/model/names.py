@@ -8,10 +8,10 @@ __all__ = ["Names"]
 
 
 class Names:
-    """Gives out names that occur nowhere in the model and were not given out before."""
+    """Makes names that neither occur in the model nor were made before."""
 
     def __init__(self, model: Document) -> None:
-        """Take the model, which is not looked at yet."""
+        """Take the model, without reading its names yet."""
         self._model = model
         self._taken: set[bytes] | None = None
         self._last: dict[str, int] = {}
@@ -23,7 +23,7 @@ class Names:
         taken, name = self._taken, stem + tail
         coded = name.encode()
         if coded in taken:
-            # Names are never released, so a candidate that was taken once need not be tried again.
+            # Names are never released, so no candidate that was taken once is tried again.
             number = self._last.get(name, 1) + 1
             while (coded := f"{name}_{number}".encode()) in taken:
                 number += 1

@@ -17,7 +17,7 @@ Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
 
 
 def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
-    """The nodes of a replacement; those given as bytes are copies, and editing them has no effect."""
+    """The nodes of a replacement. If it is bytes, they are copies, and editing them has no effect."""
     return GraphProto.FromString(replacement).node if isinstance(replacement, bytes) else replacement
 
 
@@ -50,7 +50,7 @@ class NodeList:
         return self._nodes[index].SerializeToString()
 
     def overwrite(self, index: int, data: bytes) -> None:
-        """Let a node be another one, given as bytes."""
+        """Replace a node in place by another, serialized one."""
         self._overwritten.add(index)
         self._nodes[index].ParseFromString(data)
 
@@ -60,22 +60,22 @@ class NodeList:
         return {op_type for op_type, _ in self._kinds}
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Sequence[int]:
-        """Positions of the nodes whose operator was wanted before any edit, and of all nodes of other domains."""
-        found = [positions for (op_type, domain), positions in self._kinds.items() if domain or is_wanted(op_type)]
-        return found[0] if len(found) == 1 else sorted(chain(*found))
+        """Positions of the nodes with a wanted operator before any edit, and of all nodes of other domains."""
+        by_kind = [positions for (op_type, domain), positions in self._kinds.items() if domain or is_wanted(op_type)]
+        return by_kind[0] if len(by_kind) == 1 else sorted(chain(*by_kind))
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """Yield position and current node of every node whose operator is wanted."""
-        for index in sorted(self._overwritten.union(self.positions(is_wanted))):  # others have the operator they had
+        for index in sorted(self._overwritten.union(self.positions(is_wanted))):  # no other node changed its operator
             if is_wanted(self._nodes[index].op_type):
                 yield index, self._nodes[index]
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
-        """Replace nodes by position; those at -1 are put first."""
+        """Replace nodes by position; replacements at -1 come first."""
         if not replaced:
             return
         made = list(nodes_of(replaced.get(-1, ())))
-        # Not only the nodes that were here: a rule may have put others behind those of a body.
+        # Also nodes that a rule appended to the body after this list was made.
         for index, node in enumerate(self._holder.node):
             if index in replaced:
                 made += nodes_of(replaced[index])

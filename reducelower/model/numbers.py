@@ -39,7 +39,7 @@ UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorPro
 
 
 def value_of_tensor(tensor: TensorProto) -> Array | None:
-    """The value of a tensor; None if its data lies in another file, or is damaged."""
+    """The value of a tensor; None if its data is in another file or damaged."""
     if tensor.data_location == TensorProto.EXTERNAL:
         return None  # onnx would look for it in the current folder
     try:

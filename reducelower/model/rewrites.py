@@ -1,4 +1,4 @@
-"""Rewrites as data: a node in blanks, what was asked about it, and the nodes in its place."""
+"""Rewrites as data: a node with placeholders, the answers about it, and the nodes that replace it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Applied", "Entry", "Step"]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One kind of rewrite: for all inputs that fit the answers, the node equals what replaces it.
+    """One kind of rewrite: for all inputs that fit the answers, the node equals its replacement.
 
-    Operands go by blanks, such as ``⟦0⟧``, on both sides.
+    Both sides have placeholders for operands, such as ``⟦0⟧``.
 
     Attributes:
         node: the node, at its opset version.
-        nodes: the nodes in its place, at the target's opset version.
+        nodes: the nodes that replace it, at the target's opset version.
         opsets: both versions.
-        constants: the values of operands that were asked for and are constant.
-        added: constants that the nodes read besides.
-        adopted: the values of outputs that a constant holds from now on.
-        derived: the names of values inside that are new.
-        answers: every other question: its name, the operand (empty for one about the place), the answer.
-        label: what answered for it, in reports; empty where nothing is told of it.
+        constants: the values of constant operands that the rule asked for.
+        added: new constants that the replacement reads.
+        adopted: the values of outputs that become constants.
+        derived: the names of new values inside the replacement.
+        answers: every other question: its name, the operand (empty for a question about the place), the answer.
+        label: the name of the rule in reports; empty if reports leave it out.
     """
 
     node: NodeProto
@@ -49,8 +49,8 @@ class Applied:
     Attributes:
         graph: graph path.
         index: position of the node in its graph.
-        entry: what it became; None for a node with graphs inside, which is not written in blanks.
-        names: the node's names by blanks.
+        entry: its rewrite; None for a node with subgraphs, which has no placeholders.
+        names: the node's names by placeholder.
     """
 
     graph: str
@@ -65,7 +65,7 @@ class Step:
 
     Attributes:
         source: the model before it; large initializers may be without values.
-        applied: the rewrites, in order; None of a pass that is not made of entries.
+        applied: the rewrites, in order; None for a pass without entries.
     """
 
     source: Document

@@ -1,7 +1,7 @@
 """Facts about operators from the installed onnx, cached.
 
-Facts about operator versions come from `onnx.defs` and are never written down here, so that a new onnx release brings
-its own.
+Facts about operator versions always come from `onnx.defs`, not from tables here, so that they follow a new onnx
+release.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
     return None if found is None or found.deprecated else found
 
 
-def has_body(found: defs.OpSchema) -> bool:
+def has_body(operator: defs.OpSchema) -> bool:
     """Whether an operator is defined by a function body, fixed or made for its context."""
-    stated: Any = found  # the stubs lack these attributes
-    return bool(stated.has_function or stated.has_context_dependent_function)
+    untyped: Any = operator  # the stubs lack these attributes
+    return bool(untyped.has_function or untyped.has_context_dependent_function)
 
 
 def since_version(op_type: str, opset: int) -> int:
@@ -118,7 +118,7 @@ EXPERIMENTAL = frozenset(
         "ParametricSoftplus", "Scale", "ScaledTanh",
     }
 )  # fmt: skip
-"""Operators of the first years that no schema has any more; the checker lets them pass, and onnxruntime runs most.
+"""Operators of ONNX's first years without a schema today; the checker accepts them, and onnxruntime runs most.
 
 Source: `experimental_ops` in onnx/checker.cc.
 """
@@ -129,10 +129,10 @@ _RUNTIME_NAMES = frozenset({"SimplifiedLayerNormalization"})
 
 
 def first_version(op_type: str, opset: int) -> int | None:
-    """The opset version whose operator is meant by a node that onnxruntime writes into models of earlier versions.
+    """The first opset version with an operator that onnxruntime also writes into models of earlier versions.
 
-    Its optimizer writes LayerNormalization into the default domain at any opset version and means that of opset 17.
-    None for every other operator, and if the opset version has the operator.
+    Its optimizer writes LayerNormalization into the default domain at any opset version, and means the operator of
+    opset 17. None for every other operator, and if the opset version has the operator.
     """
     early = _WRITTEN_EARLY.get(op_type)
     return early if early is not None and opset < early else None

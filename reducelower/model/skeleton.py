@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 DEFAULTS_SINCE = 4
-"""The IR version since which initializers need not be inputs; those that are inputs are only their defaults."""
+"""From this IR version on, initializers need not be inputs; an initializer of an input is only its default."""
 
 LARGEST_KEPT = 1024
 """Tensors with at most this many elements keep their values, which shape inference may read; larger ones are
@@ -35,12 +35,12 @@ def without_values(tensor: TensorProto) -> TensorProto:
 
 def weight_bytes(model: ModelProto) -> int:
     """The approximate size of the main graph's initializers, from their shapes alone."""
-    # Asking the message for its size would serialize it.
+    # The message's own size method would serialize it.
     return sum(8 * prod(tensor.dims) for tensor in model.graph.initializer)
 
 
 def skeleton(model: ModelProto) -> ModelProto:
-    """A copy of the model without weights; no large tensor is copied to make it."""
+    """A copy of the model without weights, made without copying any large tensor."""
     bare = ModelProto(**_fields(model, but="graph"))
     if model.HasField("graph"):
         bare.graph.MergeFrom(GraphProto(**_fields(model.graph, but="initializer")))

@@ -68,7 +68,7 @@ def attribute_text(attribute: AttributeProto) -> str:
 
 
 def _number_text(number: Any) -> str:
-    """A number in as few digits as its type needs: what is 1e-05 in float is no 9.99999975e-06."""
+    """A number in as few digits as its type needs: a float 1e-05 does not become 9.99999975e-06."""
     if isinstance(number, np.floating):
         return f"{float(str(number)):.9g}"
     return str(number.item() if isinstance(number, np.generic) else number)

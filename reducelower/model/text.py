@@ -25,19 +25,18 @@ def shown(text: str) -> str:
     )
 
 
-_parsing = threading.RLock()  # garbage that is collected while one parses may parse as well
+_parsing = threading.RLock()  # reentrant, since garbage collection during a parse may parse as well
 _TRIES = 100
 
 
 def expression(text: str) -> ast.expr:
     """A Python expression, as a tree.
 
-    CPython 3.11 counts how deep it is for all threads together, so that it may raise a SystemError where two threads
-    parse at once (https://github.com/python/cpython/issues/106905). Ours take turns, and where others parse, once more
-    helps.
+    CPython 3.11 counts the parser's depth for all threads together, so it may raise a SystemError if two threads parse
+    at once (https://github.com/python/cpython/issues/106905). Our threads take turns; other threads need a retry.
 
     Raises:
-        SyntaxError, ValueError, RecursionError: it is none.
+        SyntaxError, ValueError, RecursionError: the text is no expression.
     """
     for _ in range(_TRIES):
         try:

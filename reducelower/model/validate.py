@@ -1,7 +1,7 @@
 """Find defects that protobuf and the checker accept but no valid model has.
 
-The engine assumes a valid model and may raise any error for a broken one. Only after such a failure, or before a step
-that could crash the process, is it worth walking through every field to say what is wrong.
+The engine assumes a valid model and may raise any error for a broken one. A walk through every field to say what is
+wrong is worth its time only after such a failure, or before a step that could crash the process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _objection(model: ModelProto) -> str:
             checker.check_model(serialized)
     except checker.ValidationError as error:
         return f"the ONNX checker refuses it: {one_line(error)[:200]}"
-    except Exception:  # it raises several types where it cannot look at the model at all
+    except Exception:  # it raises several types if it cannot read the model at all
         return ""
     return ""
 
@@ -114,8 +114,8 @@ def find_call_defect(model: ModelProto) -> str:
     if not functions:
         return ""
     for key, entry in functions.items():
-        given = {*entry.input, *(name for node in entry.node for name in node.output)}
-        if missing := [name for name in entry.output if name not in given]:
+        defined = {*entry.input, *(name for node in entry.node for name in node.output)}
+        if missing := [name for name in entry.output if name not in defined]:
             return f"nothing gives the output {missing[0]!r} of its function {key[0]}::{key[1]}"
     sizes: dict[FunctionId, tuple[int, int]] = {}
     for key in functions:
@@ -166,31 +166,31 @@ def _node_defects(model: ModelProto) -> str:
     references = {function_id(entry): _references(entry) for entry in model.functions}
     for _, holder in bodies(model):
         for index, node in enumerate(holder.node):
-            wanted = references.get(called_function(node), {})
-            if odd := _node_defect(node) or _call_defect(node, wanted):
+            expected = references.get(called_function(node), {})
+            if odd := _node_defect(node) or _call_defect(node, expected):
                 return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"
     return ""
 
 
 def _references(function: FunctionProto) -> dict[str, set[int]]:
-    """The attribute types as which the nodes of a function use its attributes."""
-    found: dict[str, set[int]] = {}
+    """The types with which the nodes of a function use its attributes, by name."""
+    types: dict[str, set[int]] = {}
     for node in walk(function.node):
         for attribute in node.attribute:
             if attribute.ref_attr_name:
-                found.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
-    return found
+                types.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
+    return types
 
 
-def _call_defect(node: NodeProto, wanted: dict[str, set[int]]) -> str:
+def _call_defect(node: NodeProto, expected: dict[str, set[int]]) -> str:
     for attribute in node.attribute:
-        if wanted.get(attribute.name, set()) - {attribute.type}:
+        if expected.get(attribute.name, set()) - {attribute.type}:
             return f"has an attribute {attribute.name} of another type than the function takes it for"
     return ""
 
 
 def _node_defect(node: NodeProto) -> str:
-    """A defect of a node that onnx's checker lets pass."""
+    """A defect of a node that onnx's checker accepts."""
     names = [attribute.name for attribute in node.attribute]
     if len(set(names)) < len(names):
         return "has an attribute twice"

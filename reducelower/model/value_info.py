@@ -25,14 +25,14 @@ __all__ = [
 _MADE_UP = "unk__"
 
 _KEPT = 4096
-"""How many types are kept as they were read."""
+"""The size of the cache of types."""
 
 
 def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
     """The type without symbols that inference invented for unknown sizes; the same object if it has none.
 
-    These symbols are unique per value and carry no information. Neither do sizes below zero, which exporters of other
-    frameworks write for unknown ones.
+    These symbols are unique per value and carry no information. Exporters of other frameworks write unknown sizes as
+    negative numbers, which are removed as well.
     """
     dims = enumerate(value_type.tensor_type.shape.dim)
     empty = [axis for axis, dim in dims if dim.dim_value < 0 or dim.dim_param.startswith(_MADE_UP)]
@@ -45,8 +45,7 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
 
 
 def clear_sizes_below_zero(values: Iterable[ValueInfoProto]) -> bool:
-    """Take sizes below zero, which other frameworks write for unknown ones, out of stated types; whether there were
-    any."""
+    """Clear negative sizes in stated types, which other frameworks write for unknown ones; return whether any were."""
     dims = [dim for value in values for dim in value.type.tensor_type.shape.dim if dim.dim_value < 0]
     for dim in dims:
         dim.Clear()
@@ -54,11 +53,11 @@ def clear_sizes_below_zero(values: Iterable[ValueInfoProto]) -> bool:
 
 
 class StatedType(NamedTuple):
-    """What a type says.
+    """The contents of a type.
 
     Attributes:
-        element_type: `TensorProto.DataType`; 0 if it is left open, or this is not a tensor.
-        sizes: numbers, names, and None for those left open; None if the rank is.
+        element_type: `TensorProto.DataType`; 0 if it is not stated, or this is not a tensor.
+        sizes: numbers, names, and None for unstated ones; None if the rank is not stated.
         container: the type of a sequence or optional value, serialized; empty for a tensor.
         plain: the type without symbols that inference invented, serialized.
     """
@@ -75,7 +74,7 @@ class StatedType(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int | None, ...] | None:
-        """The sizes that are numbers, with None for the others; None if the rank is left open."""
+        """The sizes that are numbers, with None for the others; None if the rank is not stated."""
         return None if self.sizes is None else tuple(size if isinstance(size, int) else None for size in self.sizes)
 
 
@@ -83,7 +82,7 @@ NOTHING_STATED = StatedType()
 
 
 def stated_type(value_type: TypeProto | None) -> StatedType:
-    """What a type says, if there is one. A model states few different ones of its thousands of values."""
+    """The contents of a type, if there is one. It is cached: thousands of values share few different types."""
     return NOTHING_STATED if value_type is None else _read(value_type.SerializeToString())
 
 
@@ -100,19 +99,19 @@ def _read(serialized: bytes) -> StatedType:
 
 
 def size_of(dim: TensorShapeProto.Dimension) -> int | None:
-    """The size that a dimension states as a number; None if it states none, or one below zero."""
+    """The size of a dimension, if it is a number; None for a name, a negative number, or nothing."""
     return dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else None
 
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
     """The type of a tensor: element type and shape."""
-    found = TypeProto()
-    found.tensor_type.elem_type = tensor.data_type
-    shape = found.tensor_type.shape
+    value_type = TypeProto()
+    value_type.tensor_type.elem_type = tensor.data_type
+    shape = value_type.tensor_type.shape
     shape.SetInParent()  # also for a scalar, whose shape has no dimensions
     for size in tensor.dims:
         shape.dim.add(dim_value=size)
-    return found
+    return value_type
 
 
 def state(graph: GraphProto, types: Mapping[str, bytes]) -> None:
@@ -127,7 +126,7 @@ def sizes(value_type: TypeProto | None) -> tuple[int | None, ...] | None:
 
 
 def may_be_of_one_shape(left: Sequence[object], right: Sequence[object]) -> bool:
-    """Whether two shapes can be equal; sizes that are no numbers rule nothing out."""
+    """Whether two shapes can be equal; a size that is not a number can equal any."""
     if len(left) != len(right):
         return False
     for one, other in zip(left, right, strict=True):

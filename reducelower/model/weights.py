@@ -1,7 +1,7 @@
-"""Weights apart from the model: a serialized model without the values of its large initializers, and these put back.
+"""Cut the values of large initializers out of a serialized model, and put them back into the result.
 
-Parsing and serializing a model copies its weights four times. The engine looks at few of them, so the bytes are cut
-where large initializers lie, and joined again with the bytes of the result.
+Parsing and serializing a model copies its weights four times, and the engine reads few of them. So the bytes are cut
+at the large initializers, and joined again with the bytes of the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST = 1 << 14
 """Initializers of fewer bytes stay in the model."""
 
 _PER_FIELD = 1 << 12
-"""Bytes of a model per field of its graph, such as a node, from which on most of it are weights."""
+"""The least bytes per field of the graph, such as a node, of a model that is mostly weights."""
 
 _GRAPH, _INITIALIZER = 7, 5
 
@@ -35,7 +35,7 @@ _EXTERNAL_DATA, _DATA_LOCATION = 13, 14
 
 
 class _Weight(NamedTuple):
-    """Where an initializer lies in the bytes, and what stands for it."""
+    """The place of an initializer in the bytes, and the stub in its place."""
 
     field: Field
     stub: TensorProto
@@ -46,7 +46,7 @@ class Weights:
     """The initializers that were cut off.
 
     Attributes:
-        light: the model with initializers without values in their places.
+        light: the model with stubs in their places, which have no values.
     """
 
     light: bytes
@@ -55,24 +55,24 @@ class Weights:
 
     def tensor(self, name: str) -> TensorProto | None:
         """An initializer that was cut off, with its values; None for any other."""
-        found = self._by_name.get(name)
-        return None if found is None else TensorProto.FromString(self._whole[found.field.value : found.field.end])
+        weight = self._by_name.get(name)
+        return None if weight is None else TensorProto.FromString(self._whole[weight.field.value : weight.field.end])
 
     def put_back(self, model: bytes) -> bytes | None:
-        """The bytes of a model with these initializers, each exactly as it was; some may be gone.
+        """The bytes of a model with these initializers, each exactly as it was; the model may lack some.
 
-        Returns None if one has changed, such as its element type, so that its values would no longer fit.
+        Returns None if a stub has changed, such as its element type, so that its values would no longer fit.
         """
         changed: list[str] = []
 
         def whole(field: Field) -> list[memoryview] | None:
             tensor = TensorProto.FromString(model[field.value : field.end])
-            known = self._by_name.get(tensor.name)
-            if known is not None and tensor != known.stub:
+            weight = self._by_name.get(tensor.name)
+            if weight is not None and tensor != weight.stub:
                 changed.append(tensor.name)
-            if known is None or changed:
+            if weight is None or changed:
                 return None
-            return [memoryview(self._whole)[known.field.value : known.field.end]]
+            return [memoryview(self._whole)[weight.field.value : weight.field.end]]
 
         pieces = with_initializers(Window(model), 0, whole)
         return None if changed else b"".join(pieces)
@@ -81,8 +81,8 @@ class Weights:
 def cut_off(model: bytes) -> Weights | None:
     """Cut off the large initializers of the main graph of a serialized model; None if they are not most of it.
 
-    Initializers of the same name, and those with data outside of the model, are left where they are. So is everything
-    if the bytes are not written as protobuf writes them.
+    Initializers with external data stay. Everything stays if two initializers share a name, or if the bytes are not
+    written as protobuf writes them.
     """
     if len(model) < _LEAST:
         return None
@@ -102,7 +102,7 @@ def cut_off(model: bytes) -> Weights | None:
         if not _is_mostly_weights(window):
             return None
         pieces = with_initializers(window, _LEAST, light)
-    except MalformedError:  # parsing the model tells what is wrong
+    except MalformedError:  # parsing the model will report what is wrong
         return None
     return Weights(b"".join(pieces), model, by_name) if by_name else None
 
@@ -114,7 +114,7 @@ def _is_mostly_weights(window: Window) -> bool:
 
 
 def _stub(window: Window, tensor: Field) -> TensorProto | None:
-    """What stands for an initializer whose values are cut off; None if it stays as it is."""
+    """The stub for an initializer whose values are cut off; None if it keeps them."""
     stated = TensorProto()
     for field in window.fields(tensor.value, tensor.end):
         if field.number in (_EXTERNAL_DATA, _DATA_LOCATION):
@@ -130,8 +130,7 @@ _Piece = TypeVar("_Piece", bound=Sized)
 def with_initializers(
     window: Window, least: int, change: Callable[[Field], list[_Piece] | None]
 ) -> list[bytes | _Piece]:
-    """The pieces of a model in which initializers of at least so many bytes are changed; those for which `change` gives
-    None stay.
+    """The pieces of a model with changed initializers; shorter than `least` or with None from `change`, they stay.
 
     Raises:
         MalformedError: the bytes are not written as protobuf writes a model.

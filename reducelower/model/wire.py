@@ -1,7 +1,7 @@
 """Enough of protobuf's wire format to find large fields in a file without reading them, and to write small ones.
 
-A message is a sequence of fields, each a tag and a value. Strings, bytes, messages and packed numbers have their length
-before them (https://protobuf.dev/programming-guides/encoding).
+A message is a sequence of fields, each a tag and a value. The length of strings, bytes, messages and packed numbers
+precedes them (https://protobuf.dev/programming-guides/encoding).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tell that a node has the form that its operator has at another opset version than the one the model imports.
+"""Recognize nodes that are written for another opset version than the one that the model imports.
 
-Converters and scripts that change the import alone leave such nodes: ReduceSum with axes as an attribute at opset 13,
-or with axes as an input at 12. The checker refuses them, and there is only one reading.
+Converters and scripts that change only the import leave such nodes: ReduceSum with axes as an attribute at opset 13,
+or with axes as an input at 12. The checker refuses them, although they can mean only one thing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ __all__ = ["has_form", "may_be_of_another_opset", "written_for"]
 
 
 def written_for(node: NodeProto, opset: int) -> int | None:
-    """The opset version nearest to `opset` whose form a node has, the older of two; None if it has that of `opset`, or
-    of none."""
+    """The opset version nearest to `opset` whose schema a node fits (of two, the older); None if `opset` or none."""
     own = schema_in_force(node.op_type, opset, "")
     if own is None or (not own.deprecated and has_form(node, own)):
         return None
@@ -39,17 +38,17 @@ def _has_form_of(node: NodeProto, version: int) -> bool:
     return found is not None and not found.deprecated and has_form(node, found)
 
 
-def has_form(node: NodeProto, found: defs.OpSchema) -> bool:
-    """Whether a node has inputs, outputs and attributes as a version of its operator has them, by number and type."""
-    if len(node.input) < found.min_input or _count(node.input) > found.max_input:
+def has_form(node: NodeProto, operator: defs.OpSchema) -> bool:
+    """Whether a node fits a schema by the number of inputs and outputs, and by names and types of attributes."""
+    if len(node.input) < operator.min_input or _count(node.input) > operator.max_input:
         return False
-    if _count(node.output) > found.max_output:
+    if _count(node.output) > operator.max_output:
         return False
     names = {attribute.name for attribute in node.attribute}
-    if any(formal.required and name not in names for name, formal in found.attributes.items()):
+    if any(formal.required and name not in names for name, formal in operator.attributes.items()):
         return False
     for attribute in node.attribute:
-        formal = found.attributes.get(attribute.name)
+        formal = operator.attributes.get(attribute.name)
         if formal is None or attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
             return False
     return True
@@ -57,18 +56,18 @@ def has_form(node: NodeProto, found: defs.OpSchema) -> bool:
 
 def _count(names: Iterable[str]) -> int:
     """How many names there are, without empty ones at the end."""
-    given = list(map(bool, names))
-    return len(given) - given[::-1].index(True) if True in given else 0
+    present = list(map(bool, names))
+    return len(present) - present[::-1].index(True) if True in present else 0
 
 
 _WITHOUT_EFFECT = frozenset({"axis"})
-"""Attributes of the first versions that say nothing by themselves: the axis of broadcasting goes with ``broadcast``."""
+"""Attributes of the first versions without an effect of their own: ``axis`` of broadcasting needs ``broadcast``."""
 
 
 def may_be_of_another_opset(op_type: str, opset: int, attributes: Collection[str]) -> bool:
-    """Whether nodes of an operator may have the form of another opset version, so that each has to be looked at.
+    """Whether nodes of an operator may be written for another opset version, so that each must be checked.
 
-    `attributes` are those that any nodes of the model have.
+    `attributes` are the attribute names of all nodes of the model.
     """
     return _has_hidden_form(op_type, opset) or not _foreign_attributes(op_type, opset).isdisjoint(attributes)
 
@@ -81,7 +80,7 @@ def _forms(op_type: str) -> Sequence[defs.OpSchema]:
 
 @cache
 def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
-    """The attributes that tell a form of another opset version."""
+    """The attributes that only other opset versions have."""
     own = schema_in_force(op_type, opset, "")
     known = frozenset(name for found in _forms(op_type) for name in found.attributes)
     return frozenset() if own is None else known - own.attributes.keys() - _WITHOUT_EFFECT
@@ -89,9 +88,9 @@ def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
 
 @cache
 def _has_hidden_form(op_type: str, opset: int) -> bool:
-    """Whether the form of another opset version does not tell itself by the name of an attribute.
+    """Whether a node of another opset version may have no foreign attribute.
 
-    It has more inputs, or an attribute of the same name and of another type.
+    Instead it has more inputs, or an attribute of the same name with another type.
     """
     own = schema_in_force(op_type, opset, "")
     return own is not None and any(

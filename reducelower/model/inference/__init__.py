@@ -1,1 +1,1 @@
-"""onnx's shape inference, protected, and what is known of ranks and declared types."""
+"""onnx's shape inference, protected from crashes, and the types that users declare."""

@@ -30,7 +30,7 @@ def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[
 def declared_type(
     name: str, stated: TypeProto | None, element_types: Mapping[str, int], ranks: Mapping[str, int]
 ) -> TypeProto | None:
-    """The stated type of a value with what the user declared of it; None if neither says anything."""
+    """The stated type of a value, completed by the declared element type and rank; None if there is neither."""
     if name not in element_types and name not in ranks:
         return stated
     made = TypeProto()
@@ -55,7 +55,7 @@ def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> 
 def objection(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> str:
     """Return a sentence about a declaration that contradicts the model, or an empty string.
 
-    Several graphs may use one name. A declaration is accepted if in one of them the type is open or equal to it.
+    Several graphs may use one name. A declaration is accepted if it equals the type in one of them, or fills it in.
     `model` has the inferred types, without the declared ones.
     """
     known = names_in(model)
@@ -65,13 +65,13 @@ def objection(model: ModelProto, element_types: Mapping[str, int], ranks: Mappin
         ("rank", ranks, str),
     )
     for at, (what, declared, spelled) in enumerate(kinds):
-        for name, given in sorted(declared.items()):
+        for name, value in sorted(declared.items()):
             if name not in known:
                 return f"no value of the model is named {name!r}, whose {what} is declared{did_you_mean(name, known)}"
             found = {stated.get(name, (None, None))[at] for names, stated in types if name in names}
-            if not found & {None, given}:
+            if not found & {None, value}:
                 there = spelled(min(each for each in found if each is not None))
-                return f"the {what} of {name!r} is {there}, and {spelled(given)} is declared of it"
+                return f"the {what} of {name!r} is {there}, and {spelled(value)} is declared of it"
     return ""
 
 

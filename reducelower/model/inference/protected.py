@@ -1,13 +1,13 @@
 """onnx's shape inference, protected from nodes that would crash the process.
 
-For four operators, inference reads the input type without checking that there is one; behind an operator that onnx does
-not know there is none. GatherND fails on a negative `batch_dims`. Both were seen with onnx 1.23, by running inference
+For four operators, inference reads the input type without checking that there is one; outputs of operators that onnx
+does not know have none. GatherND fails on a negative `batch_dims`. Both were seen with onnx 1.23, by running inference
 on its own node tests without types and with other attributes.
 
-STFT without `onesided` is inferred as if that were 0, where its default is 1 (onnx 1.23): it is stated for inference.
+For STFT without `onesided`, inference assumes 0, although the default is 1 (onnx 1.23): the default is added first.
 
-Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero where a function leaves
-it to those who call it.
+Before onnx 1.23, Attention divides by the number of heads of the keys and values, which is zero if a function leaves it
+to its calls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reducelower.model.text import one_line
 __all__ = ["infer_shapes", "may_crash", "objection"]
 
 _DEFAULT, _ML = DEFAULT_DOMAINS, frozenset({"ai.onnx.ml"})
-_ENDING = {
+_CRASHING_OPERATORS = {
     "EyeLike": _DEFAULT,
     "GatherND": _DEFAULT,
     "LabelEncoder": _ML,
@@ -41,11 +41,11 @@ _ENDING = {
     "STFT": _DEFAULT,
     "TreeEnsemble": _ML,
 }
-_CRASHING: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"STFT", b"TreeEnsemble", b"batch_dims")
+_SUSPECTS: tuple[bytes, ...] = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"STFT", b"TreeEnsemble", b"batch_dims")
 """Operator and attribute names to search for in the bytes of a model."""
 if defs.onnx_opset_version() < 28:  # before onnx 1.23
-    _ENDING |= {"Attention": _DEFAULT}
-    _CRASHING += (b"kv_num_heads",)
+    _CRASHING_OPERATORS |= {"Attention": _DEFAULT}
+    _SUSPECTS += (b"kv_num_heads",)
 
 _UNKNOWN_DOMAIN = "reducelower.unknown"
 
@@ -53,27 +53,27 @@ _UNKNOWN_DOMAIN = "reducelower.unknown"
 def infer_shapes(
     model: ModelProto, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
 ) -> ModelProto:
-    """As `onnx.shape_inference.infer_shapes`, but it may find less about nodes that could crash the process.
+    """As `onnx.shape_inference.infer_shapes`, but it may infer less for nodes that could crash the process.
 
     Raises:
         onnx.shape_inference.InferenceError: as onnx's inference does.
         ValueError: the model is larger than 2 GiB.
     """
     data = model.SerializeToString()
-    if not any(map(data.__contains__, _CRASHING)) or not any(True for _ in _crashing_nodes(model)):
+    if not any(map(data.__contains__, _SUSPECTS)) or not any(True for _ in _crashing_nodes(model)):
         return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
     eased = load_from_string(data)
     for node in [*_crashing_nodes(eased)]:
         _ease(node)
     for imports in (eased.opset_import, *(function.opset_import for function in eased.functions)):
         imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
-    found = shape_inference.infer_shapes(eased, check_type, strict_mode, data_prop)
-    for imports in (found.opset_import, *(function.opset_import for function in found.functions)):
+    inferred = shape_inference.infer_shapes(eased, check_type, strict_mode, data_prop)
+    for imports in (inferred.opset_import, *(function.opset_import for function in inferred.functions)):
         imports.pop()
-    for node, given in zip(all_nodes(found), all_nodes(model), strict=True):
-        if (node.domain, node.op_type, len(node.attribute)) != (given.domain, given.op_type, len(given.attribute)):
-            node.CopyFrom(given)
-    return found
+    for node, source in zip(all_nodes(inferred), all_nodes(model), strict=True):
+        if (node.domain, node.op_type, len(node.attribute)) != (source.domain, source.op_type, len(source.attribute)):
+            node.CopyFrom(source)
+    return inferred
 
 
 def objection(model: ModelProto) -> str:
@@ -95,7 +95,7 @@ def _crashing_nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 
 def _ease(node: NodeProto) -> None:
-    """Make a node one of an unknown operator, or change one attribute."""
+    """Change a node so that inference survives it: give it an unknown domain, or change one attribute."""
     if node.op_type == "STFT":
         node.attribute.add(name="onesided", type=AttributeProto.INT, i=1)
     elif node.op_type == "Attention":
@@ -106,7 +106,7 @@ def _ease(node: NodeProto) -> None:
 
 def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
     """Whether inferring this node could crash the process or mislead, given the names of values with known types."""
-    if node.domain not in _ENDING.get(node.op_type, ()):
+    if node.domain not in _CRASHING_OPERATORS.get(node.op_type, ()):
         return False
     if node.op_type == "STFT":
         return attribute_of(node, "onesided") is None
