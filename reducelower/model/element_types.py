@@ -79,10 +79,10 @@ def _by_variables(op_type: str, domain: str, opset: int, place: int, inputs: int
         return 0
     formals = [formal_at(operator.inputs, index) for index in range(inputs)]
     alike = tuple(index for index, formal in enumerate(formals) if formal and formal.type_str == output.type_str)
-    return only_element_type(operator, output) or alike
+    return only_element_type(output) or alike
 
 
-def only_element_type(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
+def only_element_type(parameter: defs.OpSchema.FormalParameter) -> int:
     """The element type of a schema parameter that allows only one; else 0."""
     types = parameter.types
     (only,) = types if len(types) == 1 else ("",)

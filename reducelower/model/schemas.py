@@ -81,8 +81,8 @@ def schema_in_force(op_type: str, opset: int, domain: str) -> defs.OpSchema | No
 
 def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
     """The schema in force at an opset version; None if the operator does not exist there or is deprecated."""
-    found = schema_in_force(op_type, opset, domain)
-    return None if found is None or found.deprecated else found
+    in_force = schema_in_force(op_type, opset, domain)
+    return None if in_force is None or in_force.deprecated else in_force
 
 
 def has_body(operator: defs.OpSchema) -> bool:
@@ -93,14 +93,14 @@ def has_body(operator: defs.OpSchema) -> bool:
 
 def since_version(op_type: str, opset: int) -> int:
     """The opset version that introduced the schema in force; 0 if there is none."""
-    found = schema(op_type, opset)
-    return 0 if found is None else found.since_version
+    in_force = schema(op_type, opset)
+    return 0 if in_force is None else in_force.since_version
 
 
 def is_deprecated(op_type: str, opset: int) -> bool:
     """Whether the operator is deprecated at the opset version."""
-    found = schema_in_force(op_type, opset, "")
-    return found is not None and found.deprecated
+    in_force = schema_in_force(op_type, opset, "")
+    return in_force is not None and in_force.deprecated
 
 
 def deprecated_from_start(op_type: str, opset: int) -> bool:
@@ -108,8 +108,8 @@ def deprecated_from_start(op_type: str, opset: int) -> bool:
 
     Checkers reject such a node, but exporters write it and runtimes run it.
     """
-    found = schema_in_force(op_type, opset, "")
-    return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
+    in_force = schema_in_force(op_type, opset, "")
+    return in_force is not None and in_force.deprecated and in_force.since_version == versions(op_type)[0]
 
 
 EXPERIMENTAL = frozenset(
@@ -145,11 +145,11 @@ def is_runtime_name(op_type: str) -> bool:
 
 def attribute_type(op_type: str, opset: int, name: str) -> int:
     """The type of an operator's attribute (`AttributeProto.AttributeType`); 0 if it has none of that name."""
-    found = schema_in_force(op_type, opset, "")
-    if found is None or name not in found.attributes:
+    operator = schema_in_force(op_type, opset, "")
+    if operator is None or name not in operator.attributes:
         return 0
-    found_type: Any = found.attributes[name].type  # a pybind11 enum without stubs
-    return int(found_type)
+    enumerator: Any = operator.attributes[name].type  # a pybind11 enum without stubs
+    return int(enumerator)
 
 
 @cache
@@ -165,19 +165,19 @@ _ANY_OPSET = 1 << 30
 def versions(op_type: str) -> tuple[int, ...]:
     """Every default-domain opset version at which the operator changed, oldest first; empty if it is unknown."""
     # Stepping back from version to version takes microseconds; listing all schemas with history takes 15 ms.
-    found: list[int] = []
+    newest_first: list[int] = []
     opset = _ANY_OPSET
-    while opset > 0 and (known := schema_in_force(op_type, opset, "")) is not None:
-        found.append(known.since_version)
-        opset = known.since_version - 1
-    return tuple(reversed(found))
+    while opset > 0 and (operator := schema_in_force(op_type, opset, "")) is not None:
+        newest_first.append(operator.since_version)
+        opset = operator.since_version - 1
+    return tuple(reversed(newest_first))
 
 
 @cache
 def element_type_name(element_type: int) -> str:
     """ONNX's lower-case name of an element type, such as ``float16``; ``unknown`` if there is none."""
-    known = element_type in TensorProto.DataType.values()
-    return str(TensorProto.DataType.Name(element_type)).lower() if known else "unknown"
+    exists = element_type in TensorProto.DataType.values()
+    return str(TensorProto.DataType.Name(element_type)).lower() if exists else "unknown"
 
 
 @cache
@@ -227,9 +227,9 @@ def type_string(value_type: TypeProto) -> str | None:
 @cache
 def default_attributes(op_type: str, opset: int) -> Mapping[str, Any]:
     """The default values of an operator's attributes, for those that have one."""
-    found = schema(op_type, opset)
+    operator = schema(op_type, opset)
     return {
         name: helper.get_attribute_value(attribute.default_value)
-        for name, attribute in (found.attributes.items() if found is not None else ())
+        for name, attribute in (operator.attributes.items() if operator is not None else ())
         if attribute.default_value.type
     }

@@ -81,6 +81,6 @@ def operator_name(node: NodeProto) -> str:
 
 def input_name(node: NodeProto, position: int, opset: int) -> str:
     """The name of an input in the operator's specification."""
-    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
-    formal = list(found.inputs) if found is not None else []
+    operator = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    formal = list(operator.inputs) if operator is not None else []
     return str(formal[min(position, len(formal) - 1)].name) if formal else f"input {position}"

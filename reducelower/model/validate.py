@@ -35,8 +35,8 @@ def find_defect(model: ModelProto) -> str:
 
     This walks through every field: use it to explain a failure, not in every run.
     """
-    found = _nesting_defect(model) or _field_defect(model) or find_call_defect(model) or _node_defects(model)
-    return found or _objection(model)
+    defect = _nesting_defect(model) or _field_defect(model) or find_call_defect(model) or _node_defects(model)
+    return defect or _objection(model)
 
 
 def _objection(model: ModelProto) -> str:

@@ -24,18 +24,18 @@ def written_for(node: NodeProto, opset: int) -> int | None:
         return None
     if first_version(node.op_type, opset) or deprecated_from_start(node.op_type, opset):
         return None
-    known = versions(node.op_type)
-    found = [
-        version if version > opset else min(x for x in known if x > version) - 1
-        for version in known
+    all_versions = versions(node.op_type)
+    fitting = [
+        version if version > opset else min(x for x in all_versions if x > version) - 1
+        for version in all_versions
         if version != own.since_version and _has_form_of(node, version)
     ]
-    return min(found, key=lambda version: (abs(version - opset), version), default=None)
+    return min(fitting, key=lambda version: (abs(version - opset), version), default=None)
 
 
 def _has_form_of(node: NodeProto, version: int) -> bool:
-    found = schema_in_force(node.op_type, version, "")
-    return found is not None and not found.deprecated and has_form(node, found)
+    operator = schema_in_force(node.op_type, version, "")
+    return operator is not None and not operator.deprecated and has_form(node, operator)
 
 
 def has_form(node: NodeProto, operator: defs.OpSchema) -> bool:
@@ -75,15 +75,15 @@ def may_be_of_another_opset(op_type: str, opset: int, attributes: Collection[str
 @cache
 def _forms(op_type: str) -> Sequence[defs.OpSchema]:
     """The schemas of all versions of an operator."""
-    return [found for version in versions(op_type) if (found := schema_in_force(op_type, version, "")) is not None]
+    return [form for version in versions(op_type) if (form := schema_in_force(op_type, version, "")) is not None]
 
 
 @cache
 def _foreign_attributes(op_type: str, opset: int) -> frozenset[str]:
     """The attributes that only other opset versions have."""
     own = schema_in_force(op_type, opset, "")
-    known = frozenset(name for found in _forms(op_type) for name in found.attributes)
-    return frozenset() if own is None else known - own.attributes.keys() - _WITHOUT_EFFECT
+    names = frozenset(name for form in _forms(op_type) for name in form.attributes)
+    return frozenset() if own is None else names - own.attributes.keys() - _WITHOUT_EFFECT
 
 
 @cache

@@ -103,25 +103,25 @@ class Answers:
         return tuple([self.atoms((place, name, axis)) if size is None else size for axis, size in enumerate(answer)])
 
     def _element_type(self, home: Graph, name: str, value: ValueRecord) -> int:
-        made, stated, found = value.made, value.stated, 0
+        made, stated, element_type = value.made, value.stated, 0
         if stated.element_type or stated.container:
             return stated.element_type
         if made is None:
-            found = in_common("element_type", sources_outside(home, name), self.ask)
+            element_type = in_common("element_type", sources_outside(home, name), self.ask)
         elif (version := home.version(made.domain)) is not None:
             answer = output_element_type(made.node, value.place, version)
-            found = answer if isinstance(answer, int) else self._shared_type(answer, home)
-        if made is not None and not found:
-            found = in_common("element_type", self._sources_inside(value, home), self.ask)
-            found = found or self._listed_type(value, home) or self._inferred(value, home).element_type
-        return found or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
+            element_type = answer if isinstance(answer, int) else self._shared_type(answer, home)
+        if made is not None and not element_type:
+            element_type = in_common("element_type", self._sources_inside(value, home), self.ask)
+            element_type = element_type or self._listed_type(value, home) or self._inferred(value, home).element_type
+        return element_type or element_type_by_readers(home, name, partial(self.ask, home, "element_type"))
 
     def _shared_type(self, names: Sequence[str], home: Graph) -> int:
         """The element type that values share; if one is a constant, nothing need be resolved for the others."""
         for name in names:
-            held = home.home(name).held(name)
-            if isinstance(held, Constant):
-                return held.element_type
+            constant = home.home(name).held(name)
+            if isinstance(constant, Constant):
+                return constant.element_type
         return next(filter(None, (self.ask(home, "element_type", name) for name in names)), 0)
 
     def _listed_type(self, value: ValueRecord, home: Graph) -> int:

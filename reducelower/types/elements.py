@@ -38,14 +38,14 @@ def _gathered_elements(call: Call) -> Elements:
 
 
 def _concatenated_elements(call: Call) -> Elements:
-    found: list[Size | None] = []
+    joined: list[Size | None] = []
     for index in range(len(call.node.input)):
         length = call.length(index)
         if length > LONGEST:
             raise UnknownError
         elements = call.elements_if_known(index)
-        found += [None] * length if elements is None else elements
-    return tuple(found)
+        joined += [None] * length if elements is None else elements
+    return tuple(joined)
 
 
 _Number: TypeAlias = "Callable[[Call, Size, Size], Size | None]"

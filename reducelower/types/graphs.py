@@ -90,8 +90,8 @@ class Graph:
     @cached_property
     def _sparse(self) -> Mapping[str, TypeProto]:
         """The types of sparse initializers by name."""
-        found = self.holder.sparse_initializer if isinstance(self.holder, GraphProto) else ()
-        dense = (TensorProto(name=each.values.name, data_type=each.values.data_type, dims=each.dims) for each in found)
+        sparse = self.holder.sparse_initializer if isinstance(self.holder, GraphProto) else ()
+        dense = (TensorProto(name=each.values.name, data_type=each.values.data_type, dims=each.dims) for each in sparse)
         return {tensor.name: tensor_type(tensor) for tensor in dense}
 
     @cached_property
@@ -134,19 +134,19 @@ class Graph:
 
     @cached_property
     def _readers(self) -> Mapping[str, Sequence[NodeProto]]:
-        found: dict[str, list[NodeProto]] = {}
+        readers: dict[str, list[NodeProto]] = {}
         for node in self.holder.node:
             for name in node.input:
-                found.setdefault(name, []).append(node)
-        return found
+                readers.setdefault(name, []).append(node)
+        return readers
 
     @cached_property
     def read(self) -> Collection[str]:
         """The names that nodes and outputs of this graph and its subgraphs read."""
-        found = set(read_outside_nodes(self.holder))
+        names = set(read_outside_nodes(self.holder))
         for node in self.holder.node:
-            found.update(read_by(node) if may_hold_graphs(node) else node.input)
-        return found
+            names.update(read_by(node) if may_hold_graphs(node) else node.input)
+        return names
 
     # Constants
 

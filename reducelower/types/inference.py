@@ -184,7 +184,7 @@ def _states_all(graph: GraphProto) -> bool:
         if may_hold_graphs(node):
             return False
         for name in filter(None, node.output):
-            known = types.get(name, NOTHING_STATED)
-            if not known.element_type or known.sizes is None or None in known.sizes:
+            stated = types.get(name, NOTHING_STATED)
+            if not stated.element_type or stated.sizes is None or None in stated.sizes:
                 return False
     return True

@@ -17,21 +17,21 @@ def element_type_by_readers(home: Graph, name: str, element_type: Callable[[str]
     `element_type` returns the element type of another value of the graph.
     """
     for reader in home.readers(name):
-        taken = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None
-        formal = None if taken is None else formal_at(taken.inputs, list(reader.input).index(name))
-        if taken is None or formal is None:
+        operator = schema(reader.op_type, home.opset) if reader.domain in DEFAULT_DOMAINS else None
+        formal = None if operator is None else formal_at(operator.inputs, list(reader.input).index(name))
+        if operator is None or formal is None:
             continue
-        if only := only_element_type(taken, formal):
+        if only := only_element_type(formal):
             return only
         if formal.type_str.startswith(("seq", "optional")):
             continue  # such a variable says nothing about tensors
         formals = [
-            *((other, formal_at(taken.inputs, at)) for at, other in enumerate(reader.input)),
-            *((other, formal_at(taken.outputs, at)) for at, other in enumerate(reader.output)),
+            *((other, formal_at(operator.inputs, at)) for at, other in enumerate(reader.input)),
+            *((other, formal_at(operator.outputs, at)) for at, other in enumerate(reader.output)),
         ]
         for other, alike in formals:
             is_alike = other not in ("", name) and alike is not None and alike.type_str == formal.type_str
-            found = element_type(other) if is_alike else 0
-            if found:
-                return found
+            answer = element_type(other) if is_alike else 0
+            if answer:
+                return answer
     return 0

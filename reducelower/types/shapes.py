@@ -28,24 +28,24 @@ def broadcast(*shapes: Shape) -> Shape:
     if not wide or wide.count(wide[0]) == len(wide):
         return wide[0] if wide else ()
     rank = max(map(len, wide))
-    found: list[Size | None] = []
+    result: list[Size | None] = []
     for axis in range(-rank, 0):
         sizes = {shape[axis] for shape in wide if len(shape) >= -axis} - {1}
         numbers = [size for size in sizes if isinstance(size, int)]
         # A size that broadcasts with a number is that number or 1.
-        found.append(numbers[0] if numbers else 1 if not sizes else sizes.pop() if len(sizes) == 1 else None)
-    return tuple(found)
+        result.append(numbers[0] if numbers else 1 if not sizes else sizes.pop() if len(sizes) == 1 else None)
+    return tuple(result)
 
 
 def _reshaped(call: Call) -> Shape:
-    given = call.attribute("shape")
-    target: Elements | None = tuple(given) if given is not None else call.elements_if_known(1)
+    shape = call.attribute("shape")
+    target: Elements | None = tuple(shape) if shape is not None else call.elements_if_known(1)
     if target is None:
         return (None,) * call.length(1)
     keeps_zeros = call.attribute("allowzero", 0)
     takes_data = -1 in target or (0 in target and not keeps_zeros)
     data = call.shape_if_known(0) if takes_data else None
-    found: list[Size | None] = []
+    result: list[Size | None] = []
     open_at = -1
     for axis, size in enumerate(target):
         if size == 0 and not keeps_zeros:
@@ -54,11 +54,11 @@ def _reshaped(call: Call) -> Shape:
             open_at, size = axis, None
         elif size is not None and not is_never_negative(size):
             size = None  # it may turn out to be -1
-        found.append(size)
-    others = [size for axis, size in enumerate(found) if axis != open_at]
+        result.append(size)
+    others = [size for axis, size in enumerate(result) if axis != open_at]
     if open_at >= 0 and data is not None and None not in others:
-        found[open_at] = over(prod(data), prod(size for size in others if size is not None))
-    return tuple(found)
+        result[open_at] = over(prod(data), prod(size for size in others if size is not None))
+    return tuple(result)
 
 
 def _broadcast(call: Call) -> Shape:
@@ -121,10 +121,10 @@ def _reduced(call: Call) -> Shape:
 
 def _from_front(axes: Sequence[int], rank: int) -> frozenset[int]:
     """Axes counted from the front, each once."""
-    found = frozenset(axis % rank for axis in axes if -rank <= axis < rank)
-    if len(found) < len(axes):
+    positive = frozenset(axis % rank for axis in axes if -rank <= axis < rank)
+    if len(positive) < len(axes):
         raise UnknownError
-    return found
+    return positive
 
 
 def _flattened(call: Call) -> Shape:
@@ -135,28 +135,28 @@ def _flattened(call: Call) -> Shape:
 def _concatenated(call: Call) -> Shape:
     shapes = [call.shape(index) for index in range(len(call.node.input))]
     at = call.axis()
-    found: list[Size | None] = []
+    result: list[Size | None] = []
     for axis in range(len(shapes[0])):
         sizes = [shape[axis] for shape in shapes]
         if axis == at:
-            found.append(sum(sizes))
+            result.append(sum(sizes))
         else:
-            found.append(next((size for size in sizes if isinstance(size, int)), sizes[0]))
-    return tuple(found)
+            result.append(next((size for size in sizes if isinstance(size, int)), sizes[0]))
+    return tuple(result)
 
 
 def _sliced(call: Call) -> Shape:
-    found: list[Size | None] = list(call.shape(0))
+    result: list[Size | None] = list(call.shape(0))
     for axis, start, end, step in call.bounds():
-        size = found[axis]
+        size = result[axis]
         is_to_end = size is not None and (end == size or (isinstance(end, int) and end >= _END))
         if start == 0 and step == 1 and is_to_end:
             continue
         if isinstance(size, int) and isinstance(start, int) and isinstance(end, int) and step >= 1:
-            found[axis] = len(range(size)[start:end:step])
+            result[axis] = len(range(size)[start:end:step])
         else:
-            found[axis] = None
-    return tuple(found)
+            result[axis] = None
+    return tuple(result)
 
 
 def _window(call: Call) -> Shape:
@@ -172,14 +172,14 @@ def _window(call: Call) -> Shape:
     if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         raise UnknownError
     strides, dilations = (call.attribute(name) or [1] * count for name in ("strides", "dilations"))
-    found = [data[0], call.shape(1)[0] if is_convolution else data[1]]
+    result = [data[0], call.shape(1)[0] if is_convolution else data[1]]
     for axis, size in enumerate(sizes):
         spare = data[axis + 2] + (pads[axis] + pads[axis + count] - dilations[axis] * (size - 1) - 1)
         steps = quotient(spare, strides[axis], call.atom)
         if steps is None:
             raise UnknownError
-        found.append(steps + 1)
-    return tuple(found)
+        result.append(steps + 1)
+    return tuple(result)
 
 
 def _padded(call: Call) -> Shape:

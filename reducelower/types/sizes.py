@@ -123,10 +123,10 @@ def _terms(size: Size) -> _Terms:
 
 
 def _collected(terms: Iterable[tuple[_Monomial, int]]) -> Size:
-    found: dict[_Monomial, int] = {}
+    coefficients: dict[_Monomial, int] = {}
     for monomial, coefficient in terms:
-        found[monomial] = found.get(monomial, 0) + coefficient
-    made = tuple(sorted((monomial, coefficient) for monomial, coefficient in found.items() if coefficient))
+        coefficients[monomial] = coefficients.get(monomial, 0) + coefficient
+    made = tuple(sorted((monomial, coefficient) for monomial, coefficient in coefficients.items() if coefficient))
     return Polynomial(made) if any(monomial for monomial, _ in made) else sum(coefficient for _, coefficient in made)
 
 
@@ -143,7 +143,7 @@ def over(left: Size, right: Size) -> Size | None:
     if len(terms) != 1:
         return None
     ((divisor, coefficient),) = terms
-    found = []
+    terms_of_quotient = []
     for monomial, own in _terms(left):
         rest = list(monomial)
         for atom in divisor:
@@ -152,8 +152,8 @@ def over(left: Size, right: Size) -> Size | None:
             rest.remove(atom)
         if own % coefficient:
             return None
-        found.append((tuple(rest), own // coefficient))
-    return _collected(found)
+        terms_of_quotient.append((tuple(rest), own // coefficient))
+    return _collected(terms_of_quotient)
 
 
 def is_never_negative(size: Size) -> bool:
@@ -213,8 +213,8 @@ def of_text(text: str, atom: Callable[[Hashable], Size]) -> Size:
     if text.isidentifier():
         return atom(text)
     parsed = _parsed(text) if " - " in text or "-" not in text else None
-    found = None if parsed is None else _evaluated(parsed, atom)
-    return atom(text) if found is None else found
+    size = None if parsed is None else _evaluated(parsed, atom)
+    return atom(text) if size is None else size
 
 
 @cache

@@ -83,14 +83,14 @@ def names_in(model: ModelProto) -> set[str]:
 def _types_in(holder: GraphProto | FunctionProto) -> dict[str, tuple[int | None, int | None]]:
     """Stated element type and rank by name."""
     stated = list(holder.value_info)
-    found: dict[str, tuple[int | None, int | None]] = {}
+    types: dict[str, tuple[int | None, int | None]] = {}
     if isinstance(holder, GraphProto):
         stated += [*holder.output, *holder.input]
-        found = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in holder.initializer}
+        types = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in holder.initializer}
     for value in stated:
-        known = stated_type(value.type)
-        found[value.name] = (known.element_type or None, None if known.sizes is None else len(known.sizes))
-    return found
+        contents = stated_type(value.type)
+        types[value.name] = (contents.element_type or None, None if contents.sizes is None else len(contents.sizes))
+    return types
 
 
 def _defined_in(holder: GraphProto | FunctionProto) -> Iterator[str]:
