@@ -1,4 +1,4 @@
-"""Rewrites as data: a node with placeholders, the answers about it, and the nodes that replace it."""
+"""Rewrites as data: a node in blanks, the answers about it, and the nodes that replace it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Applied", "Entry", "Step"]
 class Entry:
     """One kind of rewrite: for all inputs that fit the answers, the node equals its replacement.
 
-    Both sides have placeholders for operands, such as ``⟦0⟧``.
+    Both sides have blanks for operands, such as ``⟦0⟧``.
 
     Attributes:
         node: the node, at its opset version.
@@ -49,8 +49,8 @@ class Applied:
     Attributes:
         graph: graph path.
         index: position of the node in its graph.
-        entry: its rewrite; None for a node with subgraphs, which has no placeholders.
-        names: the node's names by placeholder.
+        entry: its rewrite; None for a node with subgraphs, which is not written in blanks.
+        names: the node's names by blank.
     """
 
     graph: str

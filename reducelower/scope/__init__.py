@@ -1,1 +1,1 @@
-"""What a rule may know about the surroundings of a node, and how it adds values to the graph."""
+"""How a rule asks about the surroundings of a node, and adds values to the graph."""

@@ -1,4 +1,4 @@
-"""Placeholders for names in replacement nodes, and the constants that rules add for these nodes."""
+"""Blanks, which stand for names in replacement nodes, and the constants that rules add for these nodes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["ALL_OPERANDS", "Added", "blank", "blanks"]
 
 
 def blank(what: int | str) -> str:
-    """The placeholder for a name: of an operand by its number, of the node (``n``), of an added constant (``c0``)."""
+    """The blank for a name: of an operand by its number, of the node (``n``), of the first added constant (``c0``)."""
     return f"⟦{what}⟧"
 
 
 @cache
 def blanks(operands: int) -> tuple[str, ...]:
-    """The placeholders for this many operands."""
+    """The blanks for this many operands."""
     return tuple(map(blank, range(operands)))
 
 

@@ -1,6 +1,6 @@
 """The scope of one node of the model, which records every question of a rule with its answer.
 
-Rules see placeholders instead of operand names, such as ``⟦0⟧`` for the first input. A rule never learns the name of a
+Rules see blanks instead of operand names, such as ``⟦0⟧`` for the first input. A rule never learns the name of a
 value, so its result is right for every node with the same answers to the same questions.
 """
 
@@ -59,7 +59,7 @@ class NodeScope(Scope):
     Attributes:
         trail: every question with its answer.
         is_repeatable: whether the trail has every question.
-        added: added constants by their placeholders.
+        added: added constants by their blanks.
         released: numbers of the operands that the node no longer reads.
         stated: operand numbers with the types that the graph must state for them.
         adopted: operand numbers with the tensors that become their values.
@@ -74,7 +74,7 @@ class NodeScope(Scope):
     def __init__(self, graph: GraphScope, operands: Mapping[str, tuple[int, str]] | None) -> None:
         """Open the scope of a node.
 
-        `operands` maps each placeholder in the node to the operand's number and name. It is None if the node uses the
+        `operands` maps each blank in the node to the operand's number and name. It is None if the node uses the
         names of the model, as nodes with subgraphs do.
         """
         self.graph = graph

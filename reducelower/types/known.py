@@ -60,7 +60,7 @@ UNKNOWN: Mapping[Question, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known about a tensor.
+    """The facts about a value.
 
     Attributes:
         element_type: `TensorProto.DataType`; 0 if unknown.
