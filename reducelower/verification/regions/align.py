@@ -13,7 +13,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, numpy_helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, REDUCTIONS
@@ -83,8 +83,7 @@ class _Aligner:
         """Number both sides and make the claims; `outputs` leads from outputs on the right to those on the left."""
         left, right = level.left, level.right
         for node in left.holder.node:
-            numbers = self._numbers(node, level.left_numbers, left, self._functions[0])
-            level.left_numbers.update((name, number) for name, number in zip(node.output, numbers, strict=True) if name)
+            self._table.add(node, level.left_numbers, left.opsets, self._functions[0])
         self._found.levels.append(level)
         sites = self._sites_of(level)
         guesses = self._guesses(level, outputs)
@@ -117,26 +116,12 @@ class _Aligner:
             if level.left_numbers[counterpart] != level.right_numbers[name]:
                 self._found.claims.append(Claim(level, [(counterpart, name)], is_output=True))
 
-    def _numbers(self, node: NodeProto, numbers: Numbers, place: Place, functions: Functions) -> Sequence[int]:
-        """The numbers of what a node yields; integers that follow from known sizes count as constants.
-
-        Optimizers write them so. A conversion computes what it needs, and its record says so.
-        """
-        found = self._table.outputs(node, numbers, place.opsets, functions)
-        if self._rewrites.are_known or not all(place.is_of_sizes(name) for name in node.output):
-            return found
-        values = map(place.evaluated, node.output)
-        return [
-            number if value is None else self._table.constant(numpy_helper.from_array(value))
-            for number, value in zip(found, values, strict=True)
-        ]
-
     def _differing(
         self, level: Level, node: NodeProto, guesses: Mapping[str, str], sites: Mapping[str, Site]
     ) -> list[tuple[str, str]]:
         """Number the outputs of a node of the second model; return those computed differently, with counterparts."""
         differing: list[tuple[str, str]] = []
-        numbers = self._numbers(node, level.right_numbers, level.right, self._functions[1])
+        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
         for name, number in zip(node.output, numbers, strict=True):
             if not name:
                 continue
