@@ -149,9 +149,9 @@ class Place:
         found = set(values)
         for node in self.holder.node:
             given = [operand for operand in node.input if operand]
-            repeats = node.op_type not in RANDOM and not any(True for _ in subgraphs(node))
-            follows = given and repeats and all(name in found or is_around(name) for name in given)
-            if follows or node.op_type in sources:
+            follows = given and all(name in found or is_around(name) for name in given)
+            repeats = follows and node.op_type not in RANDOM and not any(True for _ in subgraphs(node))
+            if repeats or node.op_type in sources:
                 found.update(name for name in node.output if name)
         return found
 
