@@ -6,12 +6,12 @@ import numpy as np
 import onnx.checker
 import pytest
 
-from reducelower.model.schemas import opset_of
+from reducelower.model.schemas import REDUCTIONS, opset_of
 from tools.fuzz.case import all_nodes
 from tools.fuzz.drawing import NotDrawableError
-from tools.fuzz.generating import generate, operator_versions
+from tools.fuzz.generating import generate, node_case, operator_versions
 from tools.fuzz.graphs import random_graphs
-from tools.fuzz.judging import FINDINGS
+from tools.fuzz.judging import FINDINGS, judge
 from tools.fuzz.nodes import draw_until_valid
 from tools.fuzz.processes import results
 from tools.fuzz.versions import measured
@@ -25,6 +25,18 @@ def test_no_case_is_converted_wrongly(kind: str, seed: int, count: int) -> None:
     assert len(found) == count
     assert [f"{one.kind}: {one.name}: {one.detail}\n{one.text}" for one in found if one.kind in FINDINGS] == []
     assert sum(one.kind == "equal" for one in found) > count // 3
+
+
+@measured
+@pytest.mark.parametrize("op_type", REDUCTIONS)
+def test_no_reduction_is_converted_wrongly(op_type: str) -> None:
+    kinds = []
+    for number, opset in enumerate((9, 12, 17, 18, 22)):
+        case = node_case(np.random.default_rng(number), op_type, opset, str(number))
+        verdict = judge(case)
+        assert not verdict.is_finding, f"{verdict.kind}: {case.name}: {verdict.detail}"
+        kinds.append(verdict.kind)
+    assert kinds.count("equal") > 2
 
 
 @measured

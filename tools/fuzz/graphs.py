@@ -1,8 +1,9 @@
 """Random graphs of 5 to 40 nodes. Each node is run when it is added, so that the graph is valid.
 
 Cases that are hard for conversions are drawn more often: nodes like earlier ones on data of another rank; the same axes
-as an initializer of their own, a shared initializer or a Constant in any form; values after operators without a schema;
-types, shapes and ranks that are stated in some places and left out in others.
+as an initializer of their own, a shared or overridable initializer, a Constant in any form, or computed from one;
+values after operators without a schema; odd names; types, shapes and ranks that are stated in some places and left out
+in others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ __all__ = ["draw_graph", "random_graphs"]
 
 _LARGEST = 2000
 """How many elements a value may have."""
+
+_ODD_NAMES = (
+    "axes_0", "y/ReduceL2/square", "a b", "é", "1", "one", "then_branch", "\N{SNOWMAN}", "quote'\"", "back\\slash",
+    "%s{}", "n" * 300,
+)  # fmt: skip
+"""Unusual names, and names like those that conversions give."""
 
 
 @dataclass
@@ -183,7 +190,8 @@ def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
         for name, given in zip(names, node.inputs, strict=True)
     ]
     number = len(graph.drawn)
-    outputs = [f"v{number}_{at}" for at in range(len(arrays))]
+    stem = f"{graph.pick(_ODD_NAMES)}_" if graph.rng.random() < 0.1 else "v"
+    outputs = [f"{stem}{number}_{at}" for at in range(len(arrays))]
     proto = node.written(written, outputs, f"n{number}" if graph.placed.flip(0.7) else "")
     place_inside(graph.placed, proto, outputs, [spelt for spelt in node.output_types if spelt])
     graph.read |= set(written)
@@ -231,6 +239,11 @@ def _constant(graph: Growing, value: Any) -> str:
         graph.placed.nodes.append(constant_node(graph.rng, value, name, graph.placed.opset))
     else:
         graph.placed.initializers.append(numpy_helper.from_array(value, name))
+        if graph.rng.random() < 0.05:
+            graph.placed.overridable.append(name)
+    if value.dtype == np.int64 and value.ndim and graph.rng.random() < 0.05:
+        graph.placed.nodes.append(helper.make_node("Identity", [name], [f"{name}_computed"]))
+        name = f"{name}_computed"
     graph.constants[key] = name
     return name
 

@@ -42,6 +42,7 @@ class Placed:
     functions: list[FunctionProto] = field(default_factory=list)
     feeds: dict[str, Any] = field(default_factory=dict)
     shapes: list[tuple[int, ...] | None] = field(default_factory=list)
+    overridable: list[str] = field(default_factory=list)
 
     def flip(self, chance: float = 0.5) -> bool:
         """True with this probability."""
@@ -182,7 +183,7 @@ def finish(placed: Placed) -> ModelProto:
     oldest = helper.find_min_ir_version_for(imports, ignore_unknown=True)
     model: ModelProto = helper.make_model(graph, opset_imports=imports, functions=placed.functions)
     model.ir_version = max(oldest, 8 if placed.functions else 3 if placed.flip(0.3) else 4)
-    if model.ir_version < 4:  # initializers must be inputs as well
-        for tensor in placed.initializers:
+    for tensor in placed.initializers:
+        if model.ir_version < 4 or tensor.name in placed.overridable:  # below 4, initializers must be inputs as well
             model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     return model
