@@ -29,20 +29,20 @@ def is_plain(line: str) -> bool:
     return sys.platform == "linux" and re.fullmatch(r"reducelower [^|&;<>*?$`~#()\[\]]*", line) is not None
 
 
-def reducelower(words: Sequence[str], folder: Path, given: Path = Path(os.devnull)) -> subprocess.CompletedProcess[str]:
-    """What reducelower says and how it ends in a folder, with a file on standard input."""
+def reducelower(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """What reducelower says and how it ends in a folder."""
 
     def run_there() -> int:
         os.chdir(folder)
         return _run(words)
 
-    return said(run_there, given)
+    return said(run_there)
 
 
-def said(work: Callable[[], int], given: Path = Path(os.devnull)) -> subprocess.CompletedProcess[str]:
-    """What a fork says that does some work, and how it ends, with a file on standard input."""
+def said(work: Callable[[], int]) -> subprocess.CompletedProcess[str]:
+    """What a fork says that does some work, and how it ends."""
     prepare()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, given.open("rb") as taken:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open("rb") as taken:
         status = ended(forked(work, (taken.fileno(), out.fileno(), err.fileno())))
         texts = []
         for file in (out, err):

@@ -14,7 +14,6 @@ from typing import Any
 
 from reducelower import __version__
 from reducelower.failures import SettingError
-from reducelower.files.remote import is_url
 from reducelower.options import Settings
 
 __all__ = ["PATIENCE", "anchored", "anchored_settings", "check_workers", "dask_executor"]
@@ -69,7 +68,7 @@ async def _identity(address: str) -> Any:
 
 
 def anchored(names: Iterable[str]) -> list[str]:
-    """Absolute paths, for workers in other folders; URLs and empty names are not changed."""
+    """Absolute paths, for workers in other folders; empty names are not changed."""
     return [_absolute(name) for name in names]
 
 
@@ -89,7 +88,7 @@ def anchored_settings(settings: Settings) -> Settings:
 
 
 def _absolute(name: str) -> str:
-    return name if not name or is_url(name) else os.path.abspath(name)  # noqa: PTH100 (resolve() follows links)
+    return os.path.abspath(name) if name else name  # noqa: PTH100 (resolve() follows links)
 
 
 def check_workers(client: Any, address: str) -> None:

@@ -12,7 +12,6 @@ from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
 from reducelower.files.formats import WRITTEN, is_known_extension
-from reducelower.files.remote import is_pattern, is_url
 from reducelower.files.writing import is_there
 from reducelower.pipeline.task import Task
 
@@ -24,7 +23,7 @@ _RECORDS = ".reducelower"
 
 @dataclass(frozen=True)
 class Input:
-    """A model file (path or URL), and its path relative to the folder or pattern that found it."""
+    """A model file, and its path relative to the folder or pattern that found it."""
 
     path: str
     relative: str
@@ -40,11 +39,10 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
 
     Raises:
         SettingError: a folder or pattern has no model.
-        UnreadableModelError: a URL cannot be read.
     """
     by_path: dict[str, Input] = {}
     for argument in arguments:
-        models = _at_url(argument) if is_url(argument) else _local(argument)
+        models = _models(argument)
         if skip and models and not (models := _outside(skip, models)):
             raise SettingError(f"all models of {argument} lie in the folder of the outputs; give another one")
         models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
@@ -65,7 +63,7 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
 
 def _real(path: str) -> str:
     """A path with links in its folder resolved. The file's own link stays: it may have other data beside it."""
-    return path if is_url(path) else str(Path(os.path.realpath(Path(path).parent), Path(path).name))
+    return str(Path(os.path.realpath(Path(path).parent), Path(path).name))
 
 
 def _is_excluded(model: Input, patterns: Sequence[str]) -> bool:
@@ -102,16 +100,12 @@ def _tasks(
         raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
     if (output is not None) + (output_dir is not None) + in_place != 1:
         raise SettingError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
-    if is_url(place := output or output_dir or ""):
-        raise SettingError(f"{place}: outputs are files of this machine; write one, and upload it")
     if output is not None:
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
         _check_name(output, models[0].path)
         return [Task(models[0].path, output)]
     if output_dir is None:
-        if remote := next((model.path for model in models if is_url(model.path)), ""):
-            raise SettingError(f"{remote} cannot be replaced; outputs are files of this machine: give --output-dir DIR")
         return [Task(model.path, model.path) for model in models]
     if os.path.isfile(output_dir):  # noqa: PTH113 (writing reports a name that is too long for Path)
         raise SettingError(f"{output_dir} is a file, and --output-dir names a folder")
@@ -145,23 +139,17 @@ def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
     """
     if len(tasks) < 2:
         return False
-    local = [model for model in models if not is_url(model.path)]
-    found_from = {Path(model.path).parents[model.relative.count("/")] for model in local}
+    found_from = {Path(model.path).parents[model.relative.count("/")] for model in models}
     roots = {os.path.abspath(folder) for folder in found_from}  # noqa: PTH100 (resolve() would follow links)
     return len(roots) > 1 or any(Path(task.output).is_symlink() for task in tasks)
 
 
 def _refuse_shared_data(tasks: Iterable[Task]) -> None:
-    """Refuse to write different external data to one place: one model would read the data of the other.
-
-    Models behind URLs are not examined, since they would have to be fetched.
-    """
+    """Refuse to write different external data to one place: one model would read the data of the other."""
     owners: dict[str, tuple[str, ExternalFile | None]] = {
         os.path.realpath(task.output): (task.source, None) for task in tasks
     }
     for task in tasks:
-        if is_url(task.source):
-            continue
         try:
             files = read_model(task.source).external
         except UnreadableModelError:
@@ -176,13 +164,7 @@ def _refuse_shared_data(tasks: Iterable[Task]) -> None:
                 )
 
 
-def _at_url(url: str) -> list[Input]:
-    from reducelower.files.remote import find
-
-    return [Input(model, relative, model != url) for model, relative in find(url)]
-
-
-def _local(argument: str) -> list[Input]:
+def _models(argument: str) -> list[Input]:
     path = Path(argument)
     if path.is_dir():
         # In some repositories, a folder has the name of the model in it.
@@ -201,6 +183,11 @@ def _matches(pattern: str) -> list[Input]:
     return [Input(str(match), match.relative_to(fixed).as_posix(), True) for match in matches if match.is_file()]
 
 
+def is_pattern(name: str) -> bool:
+    """Whether a name has wildcards."""
+    return any(letter in name for letter in "*?[")
+
+
 def folder_of(path: str) -> Path:
     """The folder of a file; for a link, the folder of its target."""
     place = Path(path)
@@ -214,7 +201,5 @@ def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
     return [
         model
         for model in models
-        if not model.found
-        or is_url(model.path)
-        or not Path(os.path.realpath(folder_of(model.path))).is_relative_to(real)
+        if not model.found or not Path(os.path.realpath(folder_of(model.path))).is_relative_to(real)
     ]

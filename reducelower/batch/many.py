@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.failures import SettingError
 from reducelower.files.pending import sync_folder
-from reducelower.files.remote import fetched, renamed
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
 from reducelower.pipeline.checking import check_here
@@ -166,18 +165,16 @@ def convert_file(
         from reducelower.batch.records import convert_unless_done as convert
     else:
         convert = convert_here
-    return _on_local_copy(task.source, lambda path: convert(replace(task, source=path), settings, on_step=on_step))
+    return _timed(task.source, partial(convert, task, settings, on_step=on_step))
 
 
-def _on_local_copy(name: str, work: Callable[[str], Outcome]) -> Outcome:
-    """Work on a model, or on a local copy if its name is a URL; errors are in the outcome."""
+def _timed(source: str, work: Callable[[], Outcome]) -> Outcome:
+    """Work on a model, and note how long it took; errors are in the outcome."""
     start = time.monotonic()
     try:
-        with fetched(name) as path:
-            outcome = work(path)
-            outcome = replace(outcome, source=name, problems=renamed(outcome.problems, path, name))
+        outcome = work()
     except Exception as error:
-        outcome = failed(name, error)
+        outcome = failed(source, error)
     return replace(outcome, seconds=time.monotonic() - start)
 
 
@@ -194,8 +191,7 @@ def convert_files(
     """Convert model files into a folder, each verified unless ``verify=False``.
 
     Args:
-        paths: files, folders (searched for ``*.onnx`` at every depth) and glob patterns, and URLs of them where fsspec
-            is installed.
+        paths: files, folders (searched for ``*.onnx`` at every depth) and glob patterns.
         target: what the models have to fit, or just an opset version.
         output_dir: folder for the outputs; models from a folder keep their relative paths.
         jobs: the number of processes, if there is no executor.
@@ -259,5 +255,5 @@ def crashed(job: Task | str, why: str) -> Outcome:
 
 
 def check_file(path: str, settings: Settings) -> Outcome:
-    """Check one model, by path or URL; errors are in the outcome. Nothing is written."""
-    return _on_local_copy(path, partial(check_here, settings=settings))
+    """Check one model; errors are in the outcome. Nothing is written."""
+    return _timed(path, partial(check_here, path, settings))

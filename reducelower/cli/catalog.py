@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.console import data_result, problem, result
+from reducelower.cli.console import problem, result
 from reducelower.cli.options import JSON_OPTION, option
 from reducelower.cli.text import columns
 from reducelower.cli.types import OPERATOR, RULES, RUNTIME
@@ -69,9 +69,9 @@ def rules(operator: str | None, book_name: str, folder: str | None, as_json: boo
         from reducelower.report.plain import rule_line
 
         for rule in shown_rules:
-            data_result(rule_line(rule))
+            result(rule_line(rule))
         for each in at_boundaries:
-            data_result(json.dumps({"operator": operator, **asdict(each)}))
+            result(json.dumps({"operator": operator, **asdict(each)}))
         return 0
     if operator is None:
         for line in columns((rule.name, rule.element_types, rule.identity) for rule in shown_rules):
@@ -103,7 +103,7 @@ def _try(book: RuleBook, operator: str | None, *, as_json: bool) -> int:
     trials = list(_trials(book, operator))
     if as_json:
         for each in trials:
-            data_result(json.dumps(asdict(each)))
+            result(json.dumps(asdict(each)))
     else:
         for line in columns((each.rule, each.tried, each.outcome) for each in trials):
             result(line)
@@ -148,7 +148,7 @@ def targets(runtime: Any, as_json: bool) -> int:
         from reducelower.report.plain import runtime_line
 
         for each in [runtime] if runtime is not None else map(load_runtime, shipped_names()):
-            data_result(runtime_line(each))
+            result(runtime_line(each))
         return 0
     if runtime is None:
         for line in columns(_row(load_runtime(name)) for name in shipped_names()):

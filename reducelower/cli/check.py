@@ -80,21 +80,18 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     from reducelower.batch.many import check_file, crashed
     from reducelower.cli.conversion import outcomes_of
     from reducelower.cli.reports import check_report_paths
-    from reducelower.cli.streams import on_standard_output, staged
 
     if options["scheduler"]:
         from reducelower.batch.cluster import anchored, anchored_settings
 
         models, settings = anchored(models), anchored_settings(settings)
-    on_standard_output(options)
-    with staged(models, None) as files:
-        paths = [model.path for model in find_models(files.models, exclude=options["exclude"])]
-        check_report_paths(options["reports"], paths)
-        work = partial(check_file, settings=settings)
+    paths = [model.path for model in find_models(models, exclude=options["exclude"])]
+    check_report_paths(options["reports"], paths)
 
-        def text(outcome: Outcome) -> str:
-            is_shown = options["verbose"] or len(paths) == 1 or outcome.verdict != "fits"
-            return full_text(outcome, verbose=options["verbose"]) if is_shown and outcome.plan is not None else ""
+    def text(outcome: Outcome) -> str:
+        is_shown = options["verbose"] or len(paths) == 1 or outcome.verdict != "fits"
+        return full_text(outcome, verbose=options["verbose"]) if is_shown and outcome.plan is not None else ""
 
-        with closing(outcomes_of(paths, options, work=work, crashed=crashed)) as outcomes:
-            return tell("check", map(files.named, outcomes), len(paths), options, text)
+    work = partial(check_file, settings=settings)
+    with closing(outcomes_of(paths, options, work=work, crashed=crashed)) as outcomes:
+        return tell("check", outcomes, len(paths), options, text)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -72,31 +71,21 @@ def verify(before: str, after: str | None, **options: Any) -> int:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
     from reducelower.batch.many import crashed, run_all
     from reducelower.cli.progress import steps
+    from reducelower.cli.reports import check_report_paths
     from reducelower.pipeline.task import FORKS
     from reducelower.pipeline.verifying import require_runtimes
 
-    with _models(filter(None, (before, after)), options) as (names, paths):
-        settings = settings_of(Target(assume_nonempty=options["assume_nonempty"]), options)
-        require_runtimes(settings)
-        work = partial(_guarded, partial(_compare, settings=settings, options=options), names)
-        again = partial(work, is_isolating=FORKS)  # another process, if possible, since onnxruntime may crash
-        with steps(quiet=options["quiet"]) as on_step:
-            (outcome,) = run_all(
-                work, [paths], 1, lambda _, why: crashed(names[0], why), again=again, is_apart=FORKS, on_step=on_step
-            )
-        return tell("verify", [outcome], 1, options, partial(_text, verbose=options["verbose"]))
-
-
-@contextmanager
-def _models(given: Iterable[str], options: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Models as the user names them, and local files of them, once it is clear that results have a place."""
-    from reducelower.cli.reports import check_report_paths
-    from reducelower.cli.streams import at_hand, on_standard_output
-
-    on_standard_output(options)
-    with at_hand(list(given)) as (names, paths):
-        check_report_paths(options["reports"], names)
-        yield names, paths
+    paths = [before] if after is None else [before, after]
+    check_report_paths(options["reports"], paths)
+    settings = settings_of(Target(assume_nonempty=options["assume_nonempty"]), options)
+    require_runtimes(settings)
+    work = partial(_guarded, partial(_compare, settings=settings, options=options))
+    again = partial(work, is_isolating=FORKS)  # another process, if possible, since onnxruntime may crash
+    with steps(quiet=options["quiet"]) as on_step:
+        (outcome,) = run_all(
+            work, [paths], 1, lambda _, why: crashed(before, why), again=again, is_apart=FORKS, on_step=on_step
+        )
+    return tell("verify", [outcome], 1, options, partial(_text, verbose=options["verbose"]))
 
 
 def _text(outcome: Outcome, *, verbose: bool) -> str:
@@ -105,14 +94,12 @@ def _text(outcome: Outcome, *, verbose: bool) -> str:
 
 def _guarded(
     work: Callable[[Sequence[str], OnStep], Outcome],
-    names: Sequence[str],
     paths: Sequence[str],
     *,
     on_step: OnStep | None = None,
     is_isolating: bool = False,
 ) -> Outcome:
-    """The outcome of a comparison of local models, by the names that the user gave; errors are in it."""
-    from reducelower.files.remote import renamed
+    """The outcome of a comparison; errors are in it."""
     from reducelower.verification.running.conditions import under
 
     try:
@@ -120,10 +107,8 @@ def _guarded(
             outcome = work(paths, on_step or (lambda step, done, total: None))
     except Exception as error:
         problems, status = describe(error)
-        for path, name in zip(paths, names, strict=True):
-            problems = renamed(problems, path, name)
         outcome = Outcome("", stopped(status), problems=problems)
-    return replace(outcome, source=names[0], output="".join(names[1:]))
+    return replace(outcome, source=paths[0], output="".join(paths[1:]))
 
 
 def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, options: Mapping[str, Any]) -> Outcome:
@@ -180,9 +165,11 @@ def diff(before: str, after: str, **options: Any) -> int:
       reducelower diff model.onnx model13.onnx
       reducelower diff model.onnx model13.onnx --report diff.html
     """
-    with _models([before, after], options) as (names, paths):
-        outcome = _guarded(partial(_structure, options=options), names, paths)
-        return tell("diff", [outcome], 1, options, partial(_text, verbose=True))
+    from reducelower.cli.reports import check_report_paths
+
+    check_report_paths(options["reports"], [before, after])
+    outcome = _guarded(partial(_structure, options=options), [before, after])
+    return tell("diff", [outcome], 1, options, partial(_text, verbose=True))
 
 
 def _structure(paths: Sequence[str], _: OnStep, *, options: Mapping[str, Any]) -> Outcome:

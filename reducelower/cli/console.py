@@ -15,10 +15,7 @@ from reducelower.lines import Tone
 from reducelower.model.text import shown
 
 __all__ = [
-    "binary_result",
-    "data_result",
     "finish",
-    "keep_standard_output_free",
     "message",
     "own_standard_output",
     "prepare",
@@ -35,8 +32,6 @@ _ELSEWHERE = 80
 """Columns for text without a terminal."""
 
 _COLOURS: Mapping[Tone, str] = {"good": "green", "warning": "yellow", "bad": "red"}
-_is_free = False
-_is_closed = False
 _lost = ""
 """Why results could not be written to standard output."""
 
@@ -44,8 +39,8 @@ _lost = ""
 def prepare() -> None:
     """Make output safe: escape characters that the terminal lacks, and replace streams that were closed at the
     start."""
-    global _is_free, _is_closed, _lost
-    _is_free, _is_closed, _lost = False, sys.stdout is None, ""
+    global _lost
+    _lost = ""
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
@@ -71,35 +66,9 @@ def _nowhere() -> TextIO:
     return Path(os.devnull).open("w")
 
 
-def keep_standard_output_free() -> None:
-    """Send results for people to standard error, since standard output gets a model, a report or JSON.
-
-    Raises:
-        click.UsageError: standard output was closed at the start, so the output would be lost.
-    """
-    global _is_free
-    if _is_closed:
-        raise click.UsageError("standard output is closed, so nothing can be written to it")
-    _is_free = True
-
-
 def result(text: str) -> None:
-    """Print a result for people."""
-    _print(text, sys.stderr if _is_free else sys.stdout)
-
-
-def data_result(text: str) -> None:
-    """Print a result for programs to standard output, without wrapping lines."""
-    with _discarding(sys.stdout):
-        sys.stdout.write(text + "\n")
-
-
-def binary_result(data: bytes) -> None:
-    """Write bytes to standard output."""
-    with _discarding(sys.stdout):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    """Print a result."""
+    _print(text, sys.stdout)
 
 
 def width() -> int:
@@ -117,8 +86,8 @@ def _columns(terminal: TextIO) -> int:
 
 
 def styled(text: str, tone: Tone) -> str:
-    """A result for people in the colour of its tone, if its stream shows colours."""
-    return _coloured(text, tone, sys.stderr if _is_free else sys.stdout)
+    """A result in the colour of its tone, if standard output shows colours."""
+    return _coloured(text, tone, sys.stdout)
 
 
 def _coloured(text: str, tone: Tone, stream: TextIO) -> str:

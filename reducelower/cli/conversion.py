@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
 from reducelower.cli.progress import progress, steps
-from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
 from reducelower.cli.telling import tell
 from reducelower.cli.text import full_text, short_text
 from reducelower.failures import SettingError
@@ -28,29 +27,8 @@ def convert_all(
     command: ConversionCommand, models: Sequence[str], settings: Settings, options: Mapping[str, Any]
 ) -> int:
     """Convert the models, report, and return the exit status."""
-    if STREAM in models and settings.in_place:
-        raise SettingError("standard input cannot be replaced; give -o OUT")
-    models, output = _with_output(models, options)
-    if output == STREAM:  # standard output has no folder for external data
-        settings = replace(settings, external_data="keep")
-    on_standard_output(options)
-    with staged(models, output) as files:
-        return _convert_all(command, files, replace(settings, details=bool(options["reports"])), options)
-
-
-def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
-    """The models and the output: if the second of two models does not exist, it is the output of the first."""
-    has_output = options["output"] or options["output_dir"] or options["in_place"]
-    if has_output or len(models) != 2 or not models[1].endswith(".onnx"):
-        return models, options["output"]
-    if os.path.lexists(models[1]):
-        raise SettingError(f"{models[1]} is there: -o {models[1]} --force replaces it, --output-dir DIR is for both")
-    return models[:1], models[1]
-
-
-def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, options: Mapping[str, Any]) -> int:
     verbose: bool = options["verbose"]
-    tasks, settings = _planned(files, settings, options)
+    tasks, settings = _planned(models, replace(settings, details=bool(options["reports"])), options)
     if settings.verify and not options["scheduler"]:  # a cluster has its own packages
         from reducelower.pipeline.verifying import require_runtimes
 
@@ -67,12 +45,22 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
         return full_text(outcome, verbose=verbose) if in_full else short_text(outcome)
 
     with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as outcomes:
-        return tell(command, map(files.named, outcomes), len(tasks), options, text)
+        return tell(command, outcomes, len(tasks), options, text)
 
 
-def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
+def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
+    """The models and the output: if the second of two models does not exist, it is the output of the first."""
+    has_output = options["output"] or options["output_dir"] or options["in_place"]
+    if has_output or len(models) != 2 or not models[1].endswith(".onnx"):
+        return models, options["output"]
+    if os.path.lexists(models[1]):
+        raise SettingError(f"{models[1]} is there: -o {models[1]} --force replaces it, --output-dir DIR is for both")
+    return models[:1], models[1]
+
+
+def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
     """The tasks and settings, with paths that the workers can use."""
-    models = files.models
+    models, output = _with_output(models, options)
     output_dir: str | None = options["output_dir"]
     scheduler: str | None = options["scheduler"]
     if scheduler:
@@ -82,7 +70,7 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
         output_dir = output_dir and anchored([output_dir])[0]
     tasks = plan_outputs(
         find_models(models, skip=output_dir or "", exclude=options["exclude"]),
-        output=files.output,
+        output=output,
         output_dir=output_dir,
         in_place=settings.in_place,
         # A lost worker may have written its output; a record shows the next worker that it is ours.

@@ -55,7 +55,7 @@ def _operators(text: str) -> Option:
 def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Convert models to another opset version or for a runtime, and verify them.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     Normalizations (LayerNormalization, RMSNormalization, Softmax ...), which are made of reductions as well, are
     replaced where --op names them.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     LpNormalization, Softmax, LogSoftmax and Gelu, if the model's opset version has them. What only looks like one of
     them is left as it is, with the reason.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
 
     \b
     Examples:
@@ -158,7 +158,7 @@ def repair(models: tuple[str, ...], **options: Any) -> int:
     Puts nodes in order, adds missing opset imports, makes the IR version fit, and drops stated types that contradict
     what the nodes yield. It lists what it did. What the model computes stays the same.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -48,8 +48,8 @@ _KINDS = {
 def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and on which runtimes it runs.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed; - is
-    standard input. The exit status is 0, or 1 for a model that is not valid, or 2 for one that cannot be read.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0, or 1 for a model that is
+    not valid, or 2 for one that cannot be read.
 
     \b
     Examples:
@@ -66,28 +66,23 @@ def inspect(models: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> i
     import json
 
     from reducelower.batch.inputs import find_models
-    from reducelower.cli.streams import staged
-    from reducelower.files.remote import fetched
     from reducelower.pipeline.inspection import inspect_file
 
     status = DONE
-    with staged(models, None) as files:
-        for model in find_models(files.models):
-            shown_path = files.names.get(model.path, model.path)
-            try:
-                with fetched(model.path) as local:
-                    inspected = replace(inspect_file(local, runtimes=names or None), path=shown_path)
-            except Exception as error:  # a bad model must not stop the others
-                problems, worst = describe(error, model.path)
-                for problem in problems:
-                    console.problem(problem.replace(model.path, shown_path))
-                status = max(status, worst)
-                continue
-            if as_json:
-                console.data_result(json.dumps(asdict(inspected), allow_nan=False))  # `$defs/inspected` of the schema
-            else:
-                console.result(full_text(inspected, reasons=bool(names)))
-            status = max(status, REFUSED if inspected.problem else DONE)
+    for model in find_models(models):
+        try:
+            inspected = inspect_file(model.path, runtimes=names or None)
+        except Exception as error:  # a bad model must not stop the others
+            problems, worst = describe(error, model.path)
+            for problem in problems:
+                console.problem(problem)
+            status = max(status, worst)
+            continue
+        if as_json:
+            console.result(json.dumps(asdict(inspected), allow_nan=False))  # `$defs/inspected` of the schema
+        else:
+            console.result(full_text(inspected, reasons=bool(names)))
+        status = max(status, REFUSED if inspected.problem else DONE)
     return status
 
 

@@ -241,8 +241,7 @@ IR_VERSION_OPTION: Option = option(
 
 REPORT_OPTION: Option = option(
     "--report reports",
-    "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; - is JSON on standard "
-    "output. Repeatable.",
+    "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; repeatable.",
     type=FILE,
     metavar="FILE",
     multiple=True,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.console import data_result, message, result
+from reducelower.cli.console import message, result
 from reducelower.cli.options import JSON_OPTION, option
 from reducelower.cli.types import FILE, OPERATOR, Number
 from reducelower.failures import DONE, SettingError
@@ -114,7 +114,7 @@ def command(**options: Any) -> int:
         raise SettingError(str(error)) from None
     _write_target(distilled, output, overwrite=options["force"])
     if options["as_json"]:
-        data_result(runtime_line(distilled.runtime))
+        result(runtime_line(distilled.runtime))
     elif not options["quiet"]:
         result(text)
         message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import click
 
-from reducelower.cli import console
-from reducelower.cli.streams import STREAM
 from reducelower.failures import SettingError
-from reducelower.report import FORMATS, Outcome, Report, render, write_report
+from reducelower.report import FORMATS, Outcome, Report, write_report
 from reducelower.report.writing import Command
 
 __all__ = ["check_place", "check_report_paths", "write_reports"]
@@ -22,15 +20,13 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
     taken = {os.path.realpath(model) for model in models if model}
     places: set[str] = set()
     for path in paths:
-        place = path if path == STREAM else os.path.realpath(path)
+        place = os.path.realpath(path)
         if place in places:
             raise SettingError(f"{path}: two reports would be written there; give each a place of its own")
         places.add(place)
-        if path == STREAM:
-            continue
         if Path(path).suffix.lower() not in FORMATS:
             raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
-        if os.path.realpath(path) in taken:
+        if place in taken:
             raise SettingError(f"{path}: the report would replace a model")
         check_place(path)
 
@@ -52,10 +48,7 @@ def write_reports(command: Command, models: Sequence[Outcome], paths: Sequence[s
     """Write the reports of a command."""
     report = Report(command, tuple(models), _run_facts() if paths else ())
     for path in paths:
-        if path == STREAM:
-            console.data_result(render(report, ".json").rstrip("\n"))
-        else:
-            write_report(report, path)
+        write_report(report, path)
 
 
 def _run_facts() -> tuple[tuple[str, str], ...]:

@@ -26,7 +26,8 @@ def tell(
 
     `text` gives the text for people about one outcome; an empty text is not printed.
     """
-    as_json, quiet, as_text = options["as_json"], options["quiet"], options.get("form", "text") == "text"
+    as_json, quiet = options["as_json"], options["quiet"]
+    as_text = as_json or options.get("form", "text") == "text"
     for_people = as_text and not quiet and not as_json
     reported: list[Outcome] = []
     for outcome in outcomes:
@@ -34,7 +35,7 @@ def tell(
         if as_json:
             from reducelower.report.plain import json_line
 
-            console.data_result(json_line(outcome))
+            console.result(json_line(outcome))
         if as_text:
             for problem in outcome.problems:
                 console.problem(problem)
@@ -46,7 +47,7 @@ def tell(
     if for_people and count > 1:
         console.result(summary(reported))
     if not as_text and (annotations := github_annotations(reported)):
-        console.data_result(annotations)
+        console.result(annotations)
     if options["reports"]:
         from reducelower.cli.reports import write_reports
 

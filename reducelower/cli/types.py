@@ -45,7 +45,8 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
 class _Name(ParamType):
     """The name of a file or folder, which is opened later and which the shell completes.
 
-    An empty name, as from an unset variable of a script, is refused: it would mean the current folder.
+    An empty name, as from an unset variable of a script, would mean the current folder. Standard streams and URLs would
+    become files of that name.
     """
 
     def __init__(self, kind: str) -> None:
@@ -54,6 +55,8 @@ class _Name(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not str(value):
             self.fail("the name is empty; write . for the current folder", param, ctx)
+        if value == "-" or "://" in str(value):
+            self.fail(f"{value} is no file; models are read from files and written to files", param, ctx)
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -261,4 +264,4 @@ def beside(kind: click.ParamType[Any], text: str, folder: Path) -> str:
     if kind is INPUT_FILE:
         name, equals, path = text.rpartition("=")
         return f"{name}{equals}{folder / path}"
-    return str(folder / text) if kind in (FILE, FOLDER) and text not in ("", "-") else text
+    return str(folder / text) if kind in (FILE, FOLDER) and text else text

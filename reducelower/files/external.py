@@ -25,7 +25,7 @@ _WITHOUT_TENSORS = frozenset(
     getattr(AttributeProto, name) for name in ("FLOAT", "FLOATS", "INT", "INTS", "STRING", "STRINGS")
 )
 
-__all__ = ["DataFolder", "ExternalFile", "all_tensors", "bytes_of", "external_files", "external_tensors", "locations"]
+__all__ = ["DataFolder", "ExternalFile", "all_tensors", "bytes_of", "external_files", "external_tensors"]
 
 
 @dataclass(frozen=True)
@@ -132,20 +132,6 @@ def external_files(
         if not is_inline(tensor):
             folder.find(tensor, f"{path}: ", files)
     return tuple(files.values())
-
-
-def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The locations of a model's external data, relative to its folder; the files need not exist.
-
-    Raises:
-        UnreadableModelError: a location is absolute or leaves the folder.
-    """
-    checked: dict[str, None] = {}
-    for tensor in external_tensors(model):
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        _check_location(location, _message_start(f"{os.fspath(path)}: ", tensor, location))
-        checked[location] = None
-    return tuple(checked)
 
 
 def _message_start(source: str, tensor: TensorProto, location: str) -> str:

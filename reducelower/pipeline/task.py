@@ -21,7 +21,7 @@ OnStep: TypeAlias = Callable[[Step, int, int], None]
 
 @dataclass(frozen=True)
 class Task:
-    """A model and its output, each a path or URL.
+    """The paths of a model and of its output.
 
     Attributes:
         record: file with the origin of the output, for runs that resume; empty if none is kept.

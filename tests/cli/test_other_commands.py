@@ -127,25 +127,6 @@ def test_the_module_runs_and_a_reader_that_leaves_is_no_fault(models: Path) -> N
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "closed"),
-    [
-        ("convert - -o {out} --opset 15", "<&-"),
-        ("convert {model} -o - --opset 15", ">&-"),
-        ("convert {model} -o {out} --opset 15 --json", ">&-"),
-    ],
-)
-def test_a_stream_that_is_closed_is_no_place_for_a_result(
-    models: Path, tmp_path: Path, arguments: str, closed: str
-) -> None:
-    words = arguments.format(model=f"'{models}/mlp_21.onnx'", out=f"'{tmp_path}/out.onnx'")
-    command = f"'{sys.executable}' -m reducelower {words} {closed}"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: standard ")
-    assert done.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_path: Path, closed: str) -> None:
     model, output = models / "skl_gnb_13.onnx", tmp_path / "out.onnx"
@@ -162,7 +143,6 @@ def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_p
 @pytest.mark.parametrize(
     "arguments",
     [
-        "convert {model} -o - --opset 15 --no-verify",
         "convert {model} -o {out} --opset 15 --no-verify",
         "check {model} --opset 15 --json",
         "inspect {model}",

@@ -23,8 +23,7 @@ What a row begins with:
 
 The fields of a step, which may change what is there like a row:
 
-- ``run``: what is typed behind ``reducelower``; ``status``: how it ends, or it is 0; ``piped``: the file that is
-  standard input.
+- ``run``: what is typed behind ``reducelower``; ``status``: how it ends, or it is 0.
 - ``says`` and ``err``: parts of standard output and standard error, however these are wrapped; ``unsaid``: parts of
   neither.
 - ``out``: all of standard output. Without ``err`` a run of status 0 says nothing on standard error. One of status 2 is
@@ -44,7 +43,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from string import Template
@@ -61,7 +59,6 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import opset_of
 from tests.conftest import Ran
 from tests.files.external_models import external
-from tests.forked import reducelower
 from tests.report.made import json_schema
 from tests.table import VOCABULARY, Row, combinations, rows
 
@@ -69,7 +66,7 @@ Cli = Callable[..., Ran]
 
 PLACED = ("models", "files", "data", "links", "ages", "gone")
 STEP = {
-    "run", "piped", "status", "sentences", "says", "err", "unsaid", "out", "opset", "has", "lacks", "written",
+    "run", "status", "sentences", "says", "err", "unsaid", "out", "opset", "has", "lacks", "written",
     "unwritten", "keeps", "same", "holds", "schema", *PLACED,
 }  # fmt: skip
 ROWS = rows(*Path(__file__).parent.glob("*.toml"), fields=STEP | {"each", "then"})
@@ -143,7 +140,7 @@ def _take(step: Row, chosen: Mapping[str, Any], cli: Cli) -> str:
 
     around = _content()
     words = shlex.split(_filled(step["run"], chosen))
-    ran = _forked(words, step["piped"]) if "piped" in step else cli(*words)
+    ran = cli(*words)
     status = step.get("status", 0)
     said, problems = " ".join(ran.out.split()), " ".join(ran.err.split())
     assert ran.status == status, ran
@@ -182,13 +179,6 @@ def _take(step: Row, chosen: Mapping[str, Any], cli: Cli) -> str:
     return ran.out
 
 
-def _forked(words: list[str], given: str) -> Ran:
-    if sys.platform != "linux":
-        pytest.skip("standard input is given to a fork")
-    ran = reducelower(words, Path(), Path(given))
-    return Ran(ran.returncode, ran.stdout, ran.stderr)
-
-
 def _text(name: str) -> str:
     return Path(name).read_text("utf-8")
 
@@ -222,7 +212,6 @@ NAMES = {
     "from_list": onnx.numpy_helper.from_list,
     "from_optional": onnx.numpy_helper.from_optional,
     "load": onnx.load,
-    "load_from_string": onnx.load_from_string,
     "model": _model,
     "ran": _ran,
     "re": re,

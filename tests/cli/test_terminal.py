@@ -173,11 +173,6 @@ def test_elsewhere_lines_stay_whole_and_no_steps_are_shown(
     assert any(40 < len(line) <= 80 for line in out.read_text().splitlines() if "onnx" not in line)
 
 
-def test_a_terminal_gets_no_model(models: Path) -> None:
-    seen = on_a_terminal("convert", models / "skl_gmm_20.onnx", "-o", "-", "--opset", 13)
-    assert "a terminal shows no models; give -o FILE" in seen
-
-
 def test_the_width_is_that_of_the_terminal_itself(models: Path, tmp_path: Path) -> None:
     import fcntl
     import pty
