@@ -21,6 +21,7 @@ SHARED = {
     "__init__",
     "__main__",
     "arguments",
+    "child",
     "errors",
     "failures",
     "given",

@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
+from reducelower.child import FORKS
 from reducelower.failures import SettingError
 from reducelower.files.pending import sync_folder
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
 from reducelower.pipeline.checking import check_here
 from reducelower.pipeline.conversion import convert_here, failed
-from reducelower.pipeline.task import FORKS
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

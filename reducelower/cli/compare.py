@@ -70,9 +70,9 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     if after is None and not options["runtimes"]:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
     from reducelower.batch.many import crashed, run_all
+    from reducelower.child import FORKS
     from reducelower.cli.progress import steps
     from reducelower.cli.reports import check_report_paths
-    from reducelower.pipeline.task import FORKS
     from reducelower.pipeline.verifying import require_runtimes
 
     paths = [before] if after is None else [before, after]

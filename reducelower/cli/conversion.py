@@ -10,13 +10,14 @@ from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
+from reducelower.child import FORKS
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.telling import tell
 from reducelower.cli.text import full_text, short_text
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
-from reducelower.pipeline.task import FORKS, Task
+from reducelower.pipeline.task import Task
 
 __all__ = ["convert_all", "outcomes_of"]
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from onnx import helper
 
+from reducelower.child import Child
 from reducelower.conformance import worker
 from reducelower.conformance.case import Array
 from reducelower.conformance.runtimes import adapter
 
-__all__ = ["Answer", "Subject", "UnusableError", "Worker", "status_text"]
+__all__ = ["Answer", "Subject", "UnusableError", "Worker"]
 
 _STARTING = 120.0
 """Seconds that a worker may take to import its runtime; compilers of several gigabytes take that long."""
+
+_LONGEST = 1e6
+"""Seconds for which the system waits at most."""
 
 
 class UnusableError(Exception):
@@ -85,8 +84,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     def __init__(self, subject: Subject, time_limit: float) -> None:
         self._subject = subject
         self._time_limit = time_limit
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stderr: IO[bytes] | None = None
+        self._child: Child | None = None
         self.name = subject.name
         self.version = ""
         self.tolerance = 0.0
@@ -100,22 +98,13 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         Raises:
             UnusableError: the interpreter does not start, or the runtime cannot be imported in it.
         """
-        if self._process is not None:
+        if self._child is not None:
             return
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
-        command = [self._subject.interpreter, worker.__file__, *self._subject.arguments]
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-                start_new_session=True,
-                env={**os.environ, "PYTHONHASHSEED": "0"},
-            )
+            self._child = Child.of_command([self._subject.interpreter, worker.__file__, *self._subject.arguments])
         except OSError as error:
             raise UnusableError(f"{self._subject.interpreter} does not start: {error.strerror}") from None
-        answer = self._exchange(None, _STARTING)
+        answer = self._answer(self._child, _STARTING)
         if isinstance(answer, Answer):
             raise UnusableError(f"{self._subject.name} does not start: {answer.text or answer.kind}")
         if "unusable" in answer:
@@ -131,9 +120,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             UnusableError: the process does not start.
         """
         self.start()
+        assert self._child is not None
         request: dict[str, Any] = {"model": np.frombuffer(model, np.uint8)}
         request.update((f"input:{name}", value) for name, value in inputs.items())
-        answer = self._exchange(request, self._time_limit if time_limit is None else time_limit)
+        with contextlib.suppress(OSError):  # it died; reading from the pipe will show this
+            self._child.pipe.send_bytes(worker.pack(request))
+        answer = self._answer(self._child, self._time_limit if time_limit is None else time_limit)
         if isinstance(answer, Answer):
             return answer
         if "error" in answer:
@@ -141,81 +133,21 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         outputs = [_with_type(answer, f"output:{at}") for at in range(len(answer)) if f"output:{at}" in answer]
         return Answer("outputs", tuple(outputs))
 
-    def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any] | Answer:
-        """Send a request, if any, and read one message; end a process that does not answer."""
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            _kill(process)
-
-        timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
-        timer.start()
+    def _answer(self, child: Child, seconds: float) -> dict[str, Any] | Answer:
+        """Read one message; end a process that does not send it."""
         try:
-            if request is not None:
-                worker.send_message(process.stdin, dict(request))
-            message = worker.read_message(process.stdout)
-        except OSError:  # it closed its end
-            message = None
-        finally:
-            timer.cancel()
-        if message is not None and not late.is_set():
-            return message
-        # Its output may be closed some time before it ends.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1.0)
-        status, last_error = process.poll(), self._last_error()
+            if child.pipe.poll(min(seconds, _LONGEST)):
+                return worker.unpack(child.pipe.recv_bytes())
+        except (EOFError, OSError):
+            self._child, death = None, child.death()
+            return Answer("crash", text=death.text)
         self._end()
-        if late.is_set():
-            return Answer("hang", text=f"no answer within {seconds:g} s")
-        return Answer("crash", text=": ".join(filter(None, (status_text(status), last_error))))
-
-    def _last_error(self) -> str:
-        """The last line that the process printed."""
-        assert self._stderr is not None
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(size - 4000, 0))
-        lines = [line for line in self._stderr.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        errors = [line for line in lines if "error" in line.lower() or "assert" in line.lower()]
-        return (errors or lines or [""])[-1].strip()
+        return Answer("hang", text=f"no answer within {seconds:g} s")
 
     def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            _kill(process)
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-        if self._stderr is not None:
-            self._stderr.close()
-            self._stderr = None
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a worker and, if the system has process groups, everything it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def status_text(status: int | None) -> str:
-    """How a process ended, from its status in `subprocess`; None if it has not ended."""
-    if status is None:
-        return "it stopped answering"
-    if status >= 0:
-        return f"it ended with exit status {status}"
-    try:
-        return f"it was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"it was ended by signal {-status}"
+        child, self._child = self._child, None
+        if child is not None:
+            child.end()
 
 
 def _with_type(answer: Mapping[str, Any], name: str) -> Array:

@@ -1,14 +1,14 @@
 """Run models in a separate process, so that a runtime that crashes does not end the parent.
 
-    PYTHON worker.py --adapter FILE
-    PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER]
-    PYTHON worker.py --command 'runner {model} {inputs} {outputs}'
+    PYTHON worker.py --adapter FILE PIPE
+    PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER] PIPE
+    PYTHON worker.py --command 'runner {model} {inputs} {outputs}' PIPE
 
 This file is run by its path, in the Python (3.8 or newer) that has the runtime. It needs only numpy.
 
-Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version`` and
-``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with one ``output:N``
-for each output or with ``error``. The output of libraries goes to stderr, so that it does not mix with messages.
+PIPE is the file descriptor of a `multiprocessing` connection. Messages are .npz archives. At the start the worker sends
+``version`` and ``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with
+one ``output:N`` for each output or with ``error``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import argparse
 import importlib
 import importlib.util
 import io
-import os
 import shlex
 import subprocess
 import sys
 import tempfile
+from multiprocessing import connection
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, List  # noqa: UP035
+from typing import Any, Callable, Dict, List  # noqa: UP035
 
 import numpy as np
 
-__all__ = ["pack", "read_message", "send_message", "unpack"]
+__all__ = ["pack", "unpack"]
 
 # Python 3.8, which the oldest runtimes need, evaluates these and knows no list[...].
 Arrays = Dict[str, Any]  # noqa: UP006
@@ -54,23 +54,6 @@ def unpack(data: bytes) -> Arrays:
     """The inverse of `pack`."""
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def send_message(stream: IO[bytes], entries: Arrays) -> None:
-    """Write one message."""
-    data = pack(entries)
-    stream.write(len(data).to_bytes(8, "big") + data)
-    stream.flush()
-
-
-def read_message(stream: IO[bytes]) -> Arrays | None:
-    """Read one message; None at the end of the stream."""
-    head = stream.read(8)
-    if len(head) < 8:
-        return None
-    size = int.from_bytes(head, "big")
-    data = stream.read(size)
-    return unpack(data) if len(data) == size else None
 
 
 def _of_adapter(path: Path) -> tuple[Runner, str, float]:
@@ -140,16 +123,17 @@ def _runner(arguments: argparse.Namespace) -> tuple[Runner, str, float]:
     return run, version, 0.0
 
 
-def _serve(requests: IO[bytes], answers: IO[bytes], arguments: argparse.Namespace) -> None:
+def _serve(pipe: Any, arguments: argparse.Namespace) -> None:
     try:
         run, version, tolerance = _runner(arguments)
     except Exception as error:
-        send_message(answers, {"unusable": _error_text(error)})
+        pipe.send_bytes(pack({"unusable": _error_text(error)}))
         return
-    send_message(answers, {"version": version, "tolerance": tolerance})
+    pipe.send_bytes(pack({"version": version, "tolerance": tolerance}))
     while True:
-        request = read_message(requests)
-        if request is None:
+        try:
+            request = unpack(pipe.recv_bytes())
+        except (EOFError, OSError):  # the parent is gone
             return
         model = request["model"].tobytes()
         inputs = {name[len("input:") :]: value for name, value in request.items() if name.startswith("input:")}
@@ -164,27 +148,24 @@ def _serve(requests: IO[bytes], answers: IO[bytes], arguments: argparse.Namespac
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
             answer = {"error": np.array(_error_text(error))}
-        send_message(answers, answer)
+        pipe.send_bytes(pack(answer))
 
 
 def main() -> None:
-    """Serve requests on the standard streams until they end."""
+    """Serve requests until the other end of the pipe is closed."""
     parser = argparse.ArgumentParser()
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--adapter")
     kind.add_argument("--python")
     kind.add_argument("--command")
     parser.add_argument("--path")
+    parser.add_argument("pipe", type=int)
     arguments = parser.parse_args()
     here = Path(__file__).resolve().parent
     # A runtime must not import this folder's modules in place of its own modules of the same name.
     sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    requests = os.fdopen(os.dup(0), "rb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    _serve(requests, answers, arguments)
+    connect = getattr(connection, "PipeConnection", connection.Connection)  # the former on Windows
+    _serve(connect(arguments.pipe), arguments)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["FORKS", "OnStep", "Step", "Task"]
-
-FORKS = sys.platform == "linux"
-"""Whether workers are forked, which saves importing onnx again; this is only safe on Linux."""
+__all__ = ["OnStep", "Step", "Task"]
 
 Step = Literal["read", "rewrite", "check", "verify", "write"]
 """The steps of a conversion, in order."""

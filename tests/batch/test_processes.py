@@ -176,7 +176,7 @@ def test_what_killed_a_process_is_done_otherwise_the_second_time() -> None:
 
 def test_how_a_process_died_is_told_with_its_last_words() -> None:
     (told,) = run_all(_die, [1], 1, lambda job, why: why, is_apart=True)
-    assert "SIGABRT (terminate called)" in told
+    assert "SIGABRT: terminate called" in told
 
 
 def test_warnings_of_a_process_are_passed_on(capsys: pytest.CaptureFixture[str]) -> None:

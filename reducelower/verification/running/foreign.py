@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +53,6 @@ class _ForeignSession:
         self._runtime = runtime
         self._model = source.complete().SerializeToString()
         self._worker = runtime.worker(_TIME_LIMIT)
-        weakref.finalize(self, self._worker.__exit__)
         self._types = [value.type.tensor_type.elem_type for value in source.proto.graph.output]
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
