@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Runtime
 
-__all__ = ["NAMED", "Book", "IrVersion", "Options", "Settings", "Target", "check_names"]
+__all__ = ["Book", "IrVersion", "Options", "Settings", "Target", "check_names"]
 
 Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 """A rule book: ``spec``, ``stable``, ``core``, a folder, or a book made in Python."""
 
 IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
-
-NAMED = frozenset({"dims", "inputs", "set_sizes", "element_types", "ranks"})
-"""The settings that name values or sizes of a model."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +150,6 @@ class Settings:
         in_place: outputs replace their inputs.
         external_data: how external data gets to another folder.
         details: outcomes have what a report shows about a model besides the plan.
-        optional: those of `dims`, `inputs`, `set_sizes`, `element_types` and `ranks` that may name what a model does
-            not have, as in a configuration file. In the others, a name that a model does not have is an error.
     """
 
     target: Target = Target()
@@ -187,7 +182,6 @@ class Settings:
     in_place: bool = False
     external_data: str = "copy"
     details: bool = False
-    optional: frozenset[str] = frozenset()
 
     def for_engine(self) -> Mapping[str, Any]:
         """The settings that `reducelower.legalize` and `check` accept, by the names of their arguments."""

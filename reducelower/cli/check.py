@@ -20,7 +20,6 @@ from reducelower.cli.options import (
     REPORT_OPTION,
     WITHOUT_OPTION,
     WORKERS_OPTIONS,
-    Command,
     conversion_options,
     option,
     settings_of,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 
-@click.command("check", cls=Command)
+@click.command("check")
 @with_options(
     MODELS,
     option("--opset", "Opset version that the models should have.  [default: the model's own]", type=OPSET),

@@ -15,7 +15,6 @@ from reducelower.cli.options import (
     QUIET_OPTION,
     REPORT_OPTION,
     VERIFICATION_OPTIONS,
-    Command,
     option,
     settings_of,
     with_options,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["diff", "verify"]
 
 
-@click.command("verify", cls=Command)
+@click.command("verify")
 @click.argument("before", type=FILE, metavar="MODEL")
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @with_options(
@@ -113,12 +112,10 @@ def _guarded(
 
 def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, options: Mapping[str, Any]) -> Outcome:
     from reducelower.files import read_model
-    from reducelower.pipeline.named import for_model
     from reducelower.pipeline.verifying import read_data_sets, verify_models
 
     on_step("read", 0, 0)
     source, *others = map(read_model, paths)
-    settings = for_model(settings, source.document)
     data_sets = read_data_sets(settings, source.model)
     on_step("verify", 0, 0)
     result, counted = next(iter(others), None), partial(on_step, "verify")
@@ -146,7 +143,7 @@ def _compare(paths: Sequence[str], on_step: OnStep, *, settings: Settings, optio
     return Outcome("", verdict, verification=found, details=details)
 
 
-@click.command("diff", cls=Command)
+@click.command("diff")
 @click.argument("before", type=FILE, metavar="A")
 @click.argument("after", type=FILE, metavar="B")
 @JSON_OPTION

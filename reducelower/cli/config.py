@@ -1,4 +1,4 @@
-"""Defaults of options from a file: `reducelower.toml`, or `[tool.reducelower]` in `pyproject.toml`."""
+"""Defaults of options: `[tool.reducelower]` in the `pyproject.toml` of the current folder."""
 
 from __future__ import annotations
 
@@ -8,132 +8,88 @@ from typing import Any
 
 import click
 
-from reducelower.cli.types import beside
 from reducelower.failures import SettingError
 from reducelower.model.text import did_you_mean
 
-__all__ = ["NEVER", "defaults", "find", "find_here"]
+__all__ = ["FILE", "NEVER", "defaults"]
 
-_OWN, _SHARED = "reducelower.toml", "pyproject.toml"
-NEVER = frozenset({"in_place", "overwrite", "output"})
-"""Parameters that a file cannot set: the user has to give them each time, since they replace files."""
-
-
-def find_here() -> tuple[Path, Mapping[str, Any]] | None:
-    """The configuration file for the working directory; None if that was removed. See `find`."""
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:
-        return None
-    return find(folder)
+FILE = "pyproject.toml"
+NEVER = frozenset(
+    {
+        *("in_place", "overwrite", "output", "output_dir"),
+        *("quiet", "verbose", "form", "as_json"),
+        *("dims", "inputs", "set_sizes", "element_types", "ranks"),
+    }
+)
+"""Parameters that a file cannot set: where outputs go, what is printed, and the names of a single model."""
 
 
-def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """The nearest configuration file in a folder or one above it, and its content; None if there is none.
-
-    Raises:
-        SettingError: a file cannot be read or is not TOML.
-    """
-    for place in (folder, *folder.parents):
-        for name in (_OWN, _SHARED):
-            path = place / name
-            if path.is_file() and (content := _read(path)) is not None:
-                return path, content
-    return None
-
-
-def _read(path: Path) -> Mapping[str, Any] | None:
-    try:
-        text = path.read_text("utf-8")
-        # Most projects do not mention reducelower, and parsing TOML takes longer than a search for the name.
-        if path.name == _SHARED and not ("tool" in text and "reducelower" in text):
-            return None
-        import tomllib
-
-        content = tomllib.loads(text)
-    except (OSError, ValueError) as error:
-        raise SettingError(f"{path}: {error}") from None
-    if path.name == _OWN:
-        return content
-    for place in ("tool", "tool.reducelower"):
-        inner = content.get(place.rpartition(".")[2])
-        if inner is None:
-            return None
-        if not isinstance(inner, dict):
-            raise SettingError(
-                f"{path}: {place} must be a table, and it is {inner!r}; write options under [tool.reducelower]"
-            )
-        content = inner
-    return content
-
-
-def defaults(
-    path: Path, options: Mapping[str, Any], commands: Mapping[str, click.Command]
-) -> dict[str, dict[str, Any]]:
-    """The defaults from a configuration: for each command, values by parameter name.
+def defaults(commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:
+    """The defaults: for each command, values by parameter name, as texts that click reads like the command line.
 
     A key is the name of an option without its dashes, such as ``opset`` or ``without-type``. It applies to every
     command with that option or, in a table such as ``[tool.reducelower.convert]``, only to that command.
 
     Raises:
-        SettingError: an option does not exist, cannot be set by a file, or has the wrong kind of value.
+        SettingError: the file is no TOML; an option does not exist, cannot be set by a file, or takes one value.
     """
     by_command: dict[str, dict[str, Any]] = {name: {} for name in commands}
-    for key, value in options.items():
+    for key, value in _table().items():
         if key in commands and isinstance(value, dict):
             for inner, its_value in value.items():
-                _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, by_command)
+                _set(f"{key}.{inner}", inner, its_value, {key: commands[key]}, by_command)
         else:
-            _set(path, key, key, value, commands, by_command)
+            _set(key, key, value, commands, by_command)
     return by_command
 
 
+def _table() -> Mapping[str, Any]:
+    path = Path(FILE)
+    try:
+        # Most projects do not mention reducelower, and parsing TOML takes longer than a search for the name.
+        if not path.is_file() or "reducelower" not in (text := path.read_text("utf-8")):
+            return {}
+        import tomllib
+
+        tools = tomllib.loads(text).get("tool")
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{FILE}: {error}") from None
+    table = tools.get("reducelower", {}) if isinstance(tools, dict) else {}
+    if not isinstance(table, dict):
+        raise SettingError(f"{FILE}: tool.reducelower must be a table, and it is {table!r}")
+    return table
+
+
 def _set(
-    path: Path,
-    place: str,
-    key: str,
-    value: Any,
-    commands: Mapping[str, click.Command],
-    by_command: dict[str, dict[str, Any]],
+    place: str, key: str, value: Any, commands: Mapping[str, click.Command], by_command: dict[str, dict[str, Any]]
 ) -> None:
-    flag = f"--{key.replace('_', '-')}"
-    exists = is_accepted = False
-    for name, option in _options(commands):
-        if flag not in option.opts:
-            continue
-        exists = True
-        if option.name in NEVER:
-            raise SettingError(f"{path}: {place} cannot be set by a file; give {flag} on the command line")
-        converted = _value(value, option, path.parent)
-        if isinstance(converted, list) and not option.multiple:
-            continue  # another command may take several
-        is_accepted = True
-        if option.is_flag and not isinstance(converted, bool | str):
-            raise SettingError(f"{path}: {place} is either true or false, and not {converted}")
+    takers = [(name, option) for name, option in _options(commands) if f"--{key.replace('_', '-')}" in option.opts]
+    if not takers:
+        known = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
+        raise SettingError(f"{FILE}: there is no option {place!r}{did_you_mean(key, known)}")
+    if takers[0][1].name in NEVER:
+        raise SettingError(f"{FILE}: {place} cannot be set by a file; give it on the command line")
+    texts = _texts(value)
+    # Two commands may have an option of one name, of which one takes several values.
+    takers = [(name, option) for name, option in takers if option.multiple or isinstance(texts, str)]
+    if not takers:
+        raise SettingError(f"{FILE}: {place} takes one value, not several")
+    for name, option in takers:
         assert option.name is not None
-        by_command[name][option.name] = converted
-    if exists and not is_accepted:
-        raise SettingError(f"{path}: {place} takes one value, not several")
-    # If a command and an option have the same name, the option is meant.
-    if not exists and key in commands:
-        raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
-    if not exists:
-        flags = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
-        raise SettingError(f"{path}: there is no option {place!r}{did_you_mean(key, flags)}")
+        by_command[name][option.name] = [texts] if option.multiple and isinstance(texts, str) else texts
 
 
-def _value(value: Any, option: click.Option, folder: Path) -> Any:
-    """A value as the option reads it: a table becomes pairs, and a single value of a repeatable option a list."""
+def _texts(value: Any) -> str | list[str]:
+    """A value as the command line would have it: a table becomes pairs."""
     if isinstance(value, dict):
-        value = [f"{name}={item}" for name, item in value.items()]
-    several = value if isinstance(value, list) else [value]
-    if folder != Path.cwd():
-        several = [beside(option.type, each, folder) if isinstance(each, str) else each for each in several]
-    return several if option.multiple or isinstance(value, list) else several[0]
+        return [f"{name}={item}" for name, item in value.items()]
+    return [str(item) for item in value] if isinstance(value, list) else str(value)
 
 
 def _options(commands: Mapping[str, click.Command]) -> Iterator[tuple[str, click.Option]]:
-    for name, command in commands.items():
-        for option in command.params:
-            if isinstance(option, click.Option):
-                yield name, option
+    return (
+        (name, option)
+        for name, command in commands.items()
+        for option in command.params
+        if isinstance(option, click.Option)
+    )

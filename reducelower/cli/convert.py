@@ -17,7 +17,6 @@ from reducelower.cli.options import (
     REPORT_OPTION,
     VERIFICATION_OPTIONS,
     WITHOUT_OPTION,
-    Command,
     Option,
     conversion_options,
     option,
@@ -36,7 +35,7 @@ def _operators(text: str) -> Option:
     return option("--op operators", text, type=OPERATOR, multiple=True)
 
 
-@click.command("convert", cls=Command)
+@click.command("convert")
 @with_options(
     MODELS,
     option("--opset", "Opset version to convert to.  [default with --for: whichever suits it]", type=OPSET),
@@ -77,7 +76,7 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     return convert_all("convert", models, settings, options)
 
 
-@click.command("expand", cls=Command)
+@click.command("expand")
 @with_options(
     MODELS,
     _operators("Operator to replace; repeatable.  [default: the composite Reduce operators]"),
@@ -110,7 +109,7 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
 
 
-@click.command("raise", cls=Command)
+@click.command("raise")
 @with_options(
     MODELS,
     _operators("Operator to raise to; repeatable.  [default: all that there are forms for]"),
@@ -150,7 +149,7 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     return convert_all("raise", models, settings, options)
 
 
-@click.command("repair", cls=Command)
+@click.command("repair")
 @with_options(MODELS, OUTPUT_OPTIONS, MODEL_OPTIONS, VERIFICATION_OPTIONS, REPORT_OPTION)
 def repair(models: tuple[str, ...], **options: Any) -> int:
     """Repair models that runtimes accept and the ONNX checker rejects, at their own opset version.

@@ -35,9 +35,6 @@ _COMMANDS = {
 }
 """By name: the module, its function, and the line in `--help`."""
 
-_LOOKUPS = ("targets", "rules")
-"""Commands that work even with an invalid configuration file."""
-
 
 class _Commands(click.Group):
     """A group whose commands are imported when they run; listing them imports none."""
@@ -46,11 +43,7 @@ class _Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, name, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"reducelower.cli.{module}"), name)
-        return command
+        return _command(cmd_name) if cmd_name in _COMMANDS else None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``help convert`` is ``convert --help``."""
@@ -68,6 +61,12 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+
+
+def _command(name: str) -> click.Command:
+    module, function, _ = _COMMANDS[name]
+    command: click.Command = getattr(import_module(f"reducelower.cli.{module}"), function)
+    return command
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -100,24 +99,21 @@ def app(ctx: click.Context) -> None:
     Exit status: 0 done, 1 refused or not equivalent (check: work found), 2 bad usage or unreadable input,
     3 a fault of reducelower itself.
 
-    Defaults of options come from reducelower.toml or [tool.reducelower] in pyproject.toml, here or in a folder above.
+    Defaults of options come from [tool.reducelower] in the pyproject.toml of the current folder.
 
     \b
     In ~/.bashrc or ~/.zshrc (with zsh_source) this makes the shell complete commands, options, operators and files:
       eval "$(_REDUCELOWER_COMPLETE=bash_source reducelower)"
     """
-    from reducelower.cli.config import defaults, find_here
+    from reducelower.cli.config import FILE, defaults
 
+    if not os.path.lexists(FILE):  # most often; then commands that do not run need no import
+        return
     try:
-        configuration = find_here()
-        if configuration is not None and isinstance(ctx.command, click.Group):
-            by_name = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
-            commands = {name: command for name, command in by_name.items() if command is not None}
-            ctx.default_map = defaults(*configuration, commands)
+        ctx.default_map = defaults({name: _command(name) for name in _COMMANDS})
     except SettingError:
         # Help must work, since the user may need it to correct that file.
-        asks_for_help = not {"-h", "--help"}.isdisjoint(ctx.obj or ())
-        if not asks_for_help and ctx.invoked_subcommand not in _LOOKUPS:
+        if {"-h", "--help"}.isdisjoint(ctx.obj or ()):
             raise
 
 
@@ -226,11 +222,10 @@ def _sentence(error: click.UsageError) -> str:
 
 
 def _place(error: click.UsageError) -> str:
-    """The configuration file that a value comes from, if any."""
-    from reducelower.cli.config import find_here
+    """The configuration file, if a value comes from it."""
+    from reducelower.cli.config import FILE
 
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return ""
     source = error.ctx.get_parameter_source(error.param.name or "")
-    configuration = find_here() if source is click.core.ParameterSource.DEFAULT_MAP else None
-    return f"{configuration[0]}: " if configuration is not None else ""
+    return f"{FILE}: " if source is click.core.ParameterSource.DEFAULT_MAP else ""

@@ -45,7 +45,6 @@ __all__ = [
     "VERIFICATION_OPTIONS",
     "WITHOUT_OPTION",
     "WORKERS_OPTIONS",
-    "Command",
     "Option",
     "conversion_options",
     "option",
@@ -57,30 +56,6 @@ __all__ = [
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Any], Any]
 """What `click.option` and `click.argument` return."""
-
-
-_REPLACED: Sequence[tuple[str, object, Sequence[str]]] = (
-    ("quiet", False, ("verbose",)),
-    ("as_json", False, ("verbose", "form")),
-    ("output_dir", None, ("output", "in_place")),
-)
-"""Options that do not hold if only a file sets them and the command line has one of the others; what they are then."""
-
-
-class Command(click.Command):
-    """A command whose options on the command line take the place of those in a configuration file that they contradict.
-
-    On the command line itself, --quiet and --json have precedence over --verbose.
-    """
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Reset what only a file says."""
-        for name, otherwise, others in _REPLACED:
-            is_from_file = ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP
-            given = map(ctx.get_parameter_source, others)
-            if is_from_file and click.core.ParameterSource.COMMANDLINE in given:
-                ctx.params[name] = otherwise
-        return super().invoke(ctx)
 
 
 def option(flags: str, text: str, **how: Any) -> Option:
@@ -213,22 +188,18 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
 
 
 def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
-    """The settings from the options of the same names that were given; those of a file hold where a model has names."""
-    from reducelower.options import NAMED, Settings
+    """The settings from the options of the same names that were given."""
+    from reducelower.options import Settings
 
     names = {field.name for field in fields(Settings)} & options.keys()
     said = {name: options[name] for name in names if options[name] is not None}
     if not said.get("runtimes", True):
         del said["runtimes"]
-    source = click.get_current_context().get_parameter_source
-    if (
-        not said.get("verify", True)
-        and said.get("strict")
-        and source("strict") is click.core.ParameterSource.COMMANDLINE
-    ):
-        raise click.UsageError("--verify-strict asks for what --no-verify leaves out; give one of them")
-    defaults = frozenset(name for name in names if source(name) is click.core.ParameterSource.DEFAULT_MAP)
-    return Settings(target, optional=defaults & NAMED, **said)
+    if not said.get("verify", True) and said.get("strict"):
+        source = click.get_current_context().get_parameter_source("strict")
+        if source is click.core.ParameterSource.COMMANDLINE:  # a file says it for runs that verify
+            raise click.UsageError("--verify-strict asks for what --no-verify leaves out; give one of them")
+    return Settings(target, **said)
 
 
 IR_VERSION_OPTION: Option = option(

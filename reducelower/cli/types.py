@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,7 +28,6 @@ __all__ = [
     "Number",
     "Pairs",
     "ParamType",
-    "beside",
 ]
 
 if TYPE_CHECKING:
@@ -107,11 +105,10 @@ class _Parsed(ParamType):
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # A configuration file may give other types, and click may pass in a value that is already parsed.
-        if not isinstance(value, str | int | float | list | dict):
+        if not isinstance(value, str):  # already parsed
             return value
         try:
-            return self._parse(str(value))
+            return self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -255,13 +252,3 @@ TOLERANCE = _Parsed("TOLERANCE", _tolerance)
 FILE = _Name("file")
 FOLDER = _Name("dir")
 RULES = _Rules("dir")
-
-
-def beside(kind: click.ParamType[Any], text: str, folder: Path) -> str:
-    """A value from a configuration file: paths in it are relative to the file's folder."""
-    if kind in (RULES, RUNTIME):  # it may also be the name of a shipped one
-        return str(folder / text) if (folder / text).exists() else text
-    if kind is INPUT_FILE:
-        name, equals, path = text.rpartition("=")
-        return f"{name}{equals}{folder / path}"
-    return str(folder / text) if kind in (FILE, FOLDER) and text else text

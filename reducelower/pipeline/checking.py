@@ -9,7 +9,6 @@ from reducelower.files import read_model
 from reducelower.options import Settings
 from reducelower.outcome import Outcome, Verdict
 from reducelower.pipeline.conversion import failed, refused
-from reducelower.pipeline.named import for_model
 from reducelower.pipeline.soundness import sound
 
 __all__ = ["check_here"]
@@ -20,7 +19,6 @@ def check_here(path: str, settings: Settings) -> Outcome:
     source = None
     try:
         source = read_model(path)
-        settings = for_model(settings, source.document)
         source, notes, defect = sound(source)
         if defect:
             return refused(path, defect)

@@ -17,7 +17,6 @@ from reducelower.model.validate import find_defect
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.pipeline.diagnosis import what_is_wrong, what_is_wrong_with_source
-from reducelower.pipeline.named import for_model
 from reducelower.pipeline.raising import legalized_and_raised
 from reducelower.pipeline.soundness import repaired, what_would_help, without_dead
 from reducelower.pipeline.task import OnStep, Task
@@ -46,7 +45,7 @@ def convert_here(
     try:
         begin("read", 0, 0)
         source = read_model(task.source)
-        return _convert(task, for_model(settings, source.document), source, begin, on_complete)
+        return _convert(task, settings, source, begin, on_complete)
     except Exception as error:
         return failed(task.source, error, source)
 

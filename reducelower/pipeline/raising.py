@@ -8,8 +8,8 @@ from dataclasses import replace
 from reducelower.api import check, legalized
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
+from reducelower.model.inference.declared import names_in
 from reducelower.options import Book, Settings, Target
-from reducelower.pipeline.named import for_model
 from reducelower.plan import Plan
 
 __all__ = ["legalized_and_raised"]
@@ -34,14 +34,12 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     from reducelower.recompose import known_operators
 
     operators = set(settings.raised or known_operators(_books(settings))) - target.without
-    # Legalizing may have removed values that settings declare.
-    settings = replace(settings, optional=settings.optional | {"element_types", "ranks"})
-    settings = for_model(settings, document)
+    settings = _of_values_in(document, settings)
     raised, plan = _raised(document, settings, sorted(operators))
     # Without an operator, parts of its form may match others; only operators of the first attempt are reported.
     notes, not_raised = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
-        options = {**for_model(settings, raised).for_engine(), "target": target}
+        options = {**_of_values_in(raised, settings).for_engine(), "target": target}
         check_plan = check(raised.message, **options, base_dir=settings.base_dir)
         unfit = {site.op_type: f"on {target.runtime}: {site.because}" for site in check_plan.sites}
         unfit |= {refusal.operator: refusal.reason for refusal in check_plan.refusals}
@@ -52,6 +50,14 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
         raised, plan = _raised(document, settings, sorted(operators - not_raised.keys()))
     notes += [f"{name} was not raised: {why}" for name, why in sorted(not_raised.items())]
     return raised, replace(plan, notes=tuple(notes))
+
+
+def _of_values_in(document: Document, settings: Settings) -> Settings:
+    """The settings, without declarations of values that legalizing or raising removed."""
+    names = names_in(document.message) if settings.element_types or settings.ranks else ()
+    types = {name: value for name, value in (settings.element_types or {}).items() if name in names}
+    ranks = {name: value for name, value in (settings.ranks or {}).items() if name in names}
+    return replace(settings, element_types=types, ranks=ranks)
 
 
 def _books(settings: Settings) -> tuple[Book, ...]:

@@ -142,17 +142,15 @@ def _read_inputs(settings: Settings, model: ModelProto) -> dict[str, Any]:
         return {}
     from reducelower.verification import load_arrays, load_value
 
-    kinds, is_optional = {value.name: value.type for value in model.graph.input}, "inputs" in settings.optional
+    kinds = {value.name: value.type for value in model.graph.input}
     names = list(kinds)
     arrays: dict[str, Any] = {}
     for name, path in settings.inputs.items():
         if name == path:
             arrays |= load_arrays(path)
-        elif name in names or not is_optional:
+        else:
             _check_names([name], names, "input")
             arrays[name] = load_value(path, kinds[name], name)
-    if is_optional:
-        return {name: value for name, value in arrays.items() if name in names}
     _check_names(arrays, names, "input")
     return arrays
 

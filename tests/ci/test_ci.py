@@ -295,7 +295,7 @@ def test_a_hook_that_checks_fails_without_a_target(workspace: Path) -> None:
 
 
 def test_a_hook_takes_its_target_from_a_configuration_file(workspace: Path) -> None:
-    (workspace / "reducelower.toml").write_text("[check]\nopset = 13\n")
+    (workspace / "pyproject.toml").write_text("[tool.reducelower.check]\nopset = 13\n")
     assert run_hook("reducelower-check", [], STAGED, workspace).returncode == 1
 
 

@@ -107,38 +107,3 @@ def test_a_declared_rank_is_the_rank_that_is_tried(cli: Cli, folder: Path, targe
     ran = cli("convert", "in.onnx", "-o", "out.onnx", "--opset", target, "--rank", "x=2")
     assert ran.status == 0, ran.err
     assert "verified" in ran.out
-
-
-RULE = """<domain: "book", opset_import: ["" : 18]>
-ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
-{
-  m = Abs (data)
-  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (m, axes)
-}
-"""
-
-CONFIGURATION = """opset = 13
-without = "ReduceL1"
-rules = "book"
-report = ["report.md"]
-input = { x = "x.npy" }
-"""
-
-
-def test_paths_in_a_configuration_begin_at_its_folder(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    onnx.save(onnx.parser.parse_model(TEXT.replace("ReduceL2", "ReduceL1")), tmp_path / "model.onnx")
-    (tmp_path / "reducelower.toml").write_text(CONFIGURATION)
-    (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "ReduceL1.onnxtxt").write_text(RULE)
-    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
-    for place in (tmp_path, tmp_path / "below"):
-        place.mkdir(exist_ok=True)
-        monkeypatch.chdir(place)
-        ran = cli("convert", tmp_path / "model.onnx", "-o", "out.onnx", "-v")
-        assert ran.status == 0
-        assert "by book/ReduceL1" in ran.out
-        assert "equal on 1 set of inputs" in ran.out
-        (tmp_path / "report.md").unlink()
-    assert cli("convert", tmp_path / "model.onnx", "-o", "more.onnx", "--rules", "book").status == 2
