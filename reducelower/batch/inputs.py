@@ -11,7 +11,7 @@ from pathlib import Path
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
-from reducelower.files.formats import WRITTEN, is_known_extension
+from reducelower.files.formats import WRITTEN
 from reducelower.files.writing import is_there
 from reducelower.pipeline.task import Task
 
@@ -122,11 +122,11 @@ def _tasks(
 
 
 def _check_name(output: str, source: str) -> None:
-    """Refuse the name of a folder, and an unknown extension that the input does not have."""
+    """Refuse the name of a folder, and an extension that neither models nor the input have."""
     if output.endswith(("/", os.sep)):
         raise SettingError(f"{output} is the name of a folder; name a file in it, or give --output-dir {output}")
     suffix = Path(output).suffix
-    if suffix and suffix != Path(source).suffix and not is_known_extension(output):
+    if suffix and suffix != Path(source).suffix and suffix.lower() not in WRITTEN:
         known = ", ".join(WRITTEN)
         raise SettingError(f"{output}: no format of models has the extension {suffix}; a model ends in one of {known}")
 

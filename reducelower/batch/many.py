@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reducelower.batch.inputs import find_models, folder_of, plan_outputs
+from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.child import FORKS
 from reducelower.failures import SettingError
-from reducelower.files.pending import sync_folder
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome
 from reducelower.pipeline.checking import check_here
@@ -32,7 +31,6 @@ __all__ = [
     "converting",
     "crashed",
     "run_all",
-    "with_names_on_disk",
     "workers",
 ]
 
@@ -152,9 +150,8 @@ def convert_file(
 ) -> Outcome:
     """Convert one model; errors are in the outcome, and then there is no output.
 
-    The output is flushed to disk before it gets its name; a caller with many models flushes the folders too. `on_step`
-    is called at the start of a step, and with (done, total) verified rewrites or copied bytes. With `is_isolating`,
-    onnxruntime runs in separate processes, since it may crash.
+    The output is flushed to disk before it gets its name. `on_step` is called at the start of a step, and with (done,
+    total) verified rewrites. With `is_isolating`, onnxruntime runs in separate processes, since it may crash.
     """
     if is_isolating:
         from reducelower.verification.running.conditions import under
@@ -213,8 +210,7 @@ def convert_files(
     tasks = plan_outputs(
         models, output=None, output_dir=folder, in_place=False, resume=resume, external_data=options.external_data
     )
-    outcomes = run_all(jobs=tasks, processes=jobs, executor=executor, **converting(options))
-    return with_names_on_disk(outcomes, tasks)
+    return run_all(jobs=tasks, processes=jobs, executor=executor, **converting(options))
 
 
 def check_files(
@@ -229,23 +225,6 @@ def check_files(
     goal = target if isinstance(target, Target) else Target(target)
     files = [model.path for model in find_models(os.fspath(path) for path in paths)]
     return run_all(partial(check_file, settings=Settings(goal, **settings)), files, jobs, crashed, executor=executor)
-
-
-def with_names_on_disk(
-    outcomes: Generator[Outcome, None, None], tasks: Iterable[Task]
-) -> Generator[Outcome, None, None]:
-    """Pass on outcomes and flush the folders of outputs at the end, each only once.
-
-    Closing this generator closes `outcomes`, which stops the work.
-    """
-    with ExitStack() as stack:
-        stack.callback(_sync_folders, tasks)
-        yield from stack.enter_context(closing(outcomes))
-
-
-def _sync_folders(tasks: Iterable[Task]) -> None:
-    for folder in dict.fromkeys(folder_of(task.output) for task in tasks):
-        sync_folder(folder)
 
 
 def crashed(job: Task | str, why: str) -> Outcome:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
+from reducelower.batch.many import converting, run_all, workers
 from reducelower.child import FORKS
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.telling import tell
@@ -45,7 +45,7 @@ def convert_all(
         in_full = (verbose or len(tasks) == 1) and not outcome.kept
         return full_text(outcome, verbose=verbose) if in_full else short_text(outcome)
 
-    with closing(with_names_on_disk(_outcomes(tasks, settings, options), tasks)) as outcomes:
+    with closing(_outcomes(tasks, settings, options)) as outcomes:
         return tell(command, outcomes, len(tasks), options, text)
 
 

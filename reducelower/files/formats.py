@@ -13,7 +13,7 @@ from onnx import ModelProto
 from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
 
-__all__ = ["LARGEST_MESSAGE", "WRITTEN", "check_writable", "is_known_extension", "parse", "refuse_size", "serialize"]
+__all__ = ["LARGEST_MESSAGE", "WRITTEN", "parse", "refuse_size", "serialize"]
 
 LARGEST_MESSAGE = 2**31 - 1
 """Size in bytes of the largest protobuf message, and so of the largest model file."""
@@ -24,7 +24,6 @@ WRITTEN = (".onnx", ".pb")
 _TEXT = frozenset({".textproto", ".prototxt", ".pbtxt", ".txtpb", ".json", ".onnxjson", ".onnxtxt", ".onnxtext"})
 """Extensions of models as text, which onnx reads and writes, but no runtime."""
 
-_COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
 _PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
 _NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
@@ -37,11 +36,6 @@ _NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
     (4, b"ORTM", "is in onnxruntime's own format; give the ONNX model it was made from"),
     (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model; convert it with tf2onnx first"),
 )
-
-
-def is_known_extension(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's extension is that of models, or one that `check_writable` refuses with a reason."""
-    return Path(path).suffix.lower() in (*WRITTEN, *_COMPRESSED, *_TEXT)
 
 
 def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
@@ -72,18 +66,6 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
     if not model.HasField("graph") or not (model.opset_import or model.graph.node or model.graph.output):
         raise UnreadableModelError(f"{name} is not an ONNX model: it holds no graph")
     return Document(model, data)
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse the extensions of compressed files and of text, which runtimes do not read.
-
-    Raises:
-        UnreadableModelError: the extension is refused.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix in _COMPRESSED or suffix in _TEXT:
-        what = "compressed; write .onnx, and compress that" if suffix in _COMPRESSED else "as text; write .onnx"
-        raise UnreadableModelError(f"cannot write {os.fspath(path)}: models are not written {what}")
 
 
 def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:

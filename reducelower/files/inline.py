@@ -11,7 +11,6 @@ read, so no model can contain such a reference.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 from typing import TypeAlias
@@ -22,7 +21,7 @@ from reducelower.files.external import external_tensors
 from reducelower.model.weights import with_initializers
 from reducelower.model.wire import LENGTH, Field, Window, varint
 
-__all__ = ["InlineWeights", "Piece", "length_of", "lift", "splice"]
+__all__ = ["InlineWeights", "Piece", "lift", "splice"]
 
 _LARGE = 1 << 19
 """Initializers of at least this many bytes stay in the file; the engine reads smaller ones, such as axes."""
@@ -144,8 +143,3 @@ def _with_values(model: ModelProto, weights: InlineWeights) -> ModelProto:
             tensor.ClearField("data_location")
             tensor.raw_data = window.read(weight.start, weight.stop)
     return copy
-
-
-def length_of(pieces: Iterable[Piece]) -> int:
-    """The total size of the pieces in bytes."""
-    return sum(map(len, pieces))

@@ -8,9 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PendingFile", "sync_folder", "write_whole"]
+__all__ = ["PendingFile", "write_whole"]
 
 _DESCRIPTORS = Path("/proc/self/fd")
+_KERNEL_CHUNK = 1 << 26
+_CHUNK = 1 << 20
 
 
 class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
@@ -23,28 +25,8 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     def __init__(self, destination: Path, system: Any = os) -> None:
         self.destination = destination
         self._system = system
-        self._temporary: Path | None = None
+        self._hidden: Path | None = None
         self.descriptor = self._open()
-
-    def publish(self, *, overwrite: bool) -> None:
-        """Flush the file to disk, then give it its name.
-
-        With `overwrite`, an existing file is replaced and its permissions are kept; otherwise FileExistsError is
-        raised. If the disk fails, the old file is unchanged.
-        """
-        if not (overwrite and self.destination.exists()):
-            self._system.fsync(self.descriptor)
-            try:
-                self._link(self.destination)
-            except FileExistsError:
-                if not overwrite:
-                    raise
-            else:
-                self.close()
-                return
-        # The file exists, possibly because another process was faster.
-        self._replace()
-        self.close()
 
     def write(self, data: bytes) -> None:
         """Append to the file; a system call writes at most 2 GiB, and less if interrupted."""
@@ -52,28 +34,56 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
         while rest:
             rest = rest[self._system.write(self.descriptor, rest) :]
 
-    def close(self) -> None:
-        """Close the file; it disappears if it has no name."""
-        self._close_descriptor()
-        if self._temporary is not None:
-            with contextlib.suppress(OSError):
-                self._temporary.unlink()
-            self._temporary = None
+    def copy(self, origin: int, start: int, end: int) -> None:
+        """Append a range of an open file; they share blocks if the file system can (Python's `shutil` does not).
+
+        Raises:
+            OSError: the range no longer exists, or the file cannot take it.
+        """
+        while start < end:
+            try:
+                copied = self._system.copy_file_range(origin, self.descriptor, min(_KERNEL_CHUNK, end - start), start)
+            except (AttributeError, OSError):  # the system or the file systems cannot; a full disk is found here too
+                os.lseek(origin, start, os.SEEK_SET)
+                data = os.read(origin, min(_CHUNK, end - start))
+                self.write(data)
+                copied = len(data)
+            if not copied:
+                raise OSError(errno.EIO, "the file became shorter while it was copied")
+            start += copied
+
+    def publish(self, *, overwrite: bool) -> None:
+        """Flush the file to disk, then give it its name.
+
+        With `overwrite`, an existing file is replaced and its permissions are kept; otherwise FileExistsError is
+        raised. If the disk fails, the old file is unchanged.
+        """
+        if self.destination.exists():
+            if not overwrite:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.destination))
+            self._take_permissions()
+        self._system.fsync(self.descriptor)
+        if self._hidden is None:
+            try:
+                self._link(self.destination)
+            except FileExistsError:
+                if not overwrite:  # another process was faster
+                    raise
+            else:
+                return
+            hidden = self._hidden_name()
+            self._link(hidden)
+            self._hidden = hidden
+        self._close_descriptor()  # Windows does not rename an open file
+        self._system.replace(self._hidden, self.destination)
+        self._hidden = None
 
     def __exit__(self, *error: object) -> None:
         """Discard the file unless it was published."""
-        self.close()
-
-    def _replace(self) -> None:
-        self._take_permissions()
-        self._system.fsync(self.descriptor)
-        if self._temporary is None:
-            temporary = self._temporary_name()
-            self._link(temporary)
-            self._temporary = temporary
         self._close_descriptor()
-        self._system.replace(self._temporary, self.destination)
-        self._temporary = None
+        if self._hidden is not None:
+            with contextlib.suppress(OSError):
+                self._hidden.unlink()
 
     def _close_descriptor(self) -> None:
         if self.descriptor >= 0:
@@ -81,37 +91,25 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
             self.descriptor = -1
 
     def _open(self) -> int:
-        folder = self.destination.parent
         nameless = getattr(self._system, "O_TMPFILE", 0)
         if nameless and _DESCRIPTORS.is_dir():
             try:
-                return os.open(folder, nameless | os.O_RDWR | os.O_CLOEXEC, 0o666)
+                return os.open(self.destination.parent, nameless | os.O_RDWR | os.O_CLOEXEC, 0o666)
             except OSError as error:
                 if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS):
                     raise
-        temporary = self._temporary_name()
+        hidden = self._hidden_name()
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(temporary, flags, 0o666)
-        self._temporary = temporary
+        descriptor = os.open(hidden, flags, 0o666)
+        self._hidden = hidden
         return descriptor
 
-    def _temporary_name(self) -> Path:
+    def _hidden_name(self) -> Path:
         return self.destination.parent / f".reducelower-{os.urandom(8).hex()}.tmp"
 
     def _link(self, name: Path) -> None:
-        if self._temporary is None:
-            # With any `src_dir_fd`, Python calls linkat, which follows the link under /proc.
-            self._system.link(_DESCRIPTORS / str(self.descriptor), name, src_dir_fd=0, follow_symlinks=True)
-            return
-        try:
-            self._system.link(self._temporary, name)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            if name.exists():
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name)) from None
-            self._system.replace(self._temporary, name)
-            self._temporary = None
+        """Give the nameless file a name; only with a `src_dir_fd` does Python follow the link in /proc."""
+        self._system.link(_DESCRIPTORS / str(self.descriptor), name, src_dir_fd=0, follow_symlinks=True)
 
     def _take_permissions(self) -> None:
         status = self.destination.stat()
@@ -138,15 +136,3 @@ def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
             file.publish(overwrite=overwrite)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries, but not the files, to disk if the system supports this."""
-    if os.name != "posix":
-        return
-    with contextlib.suppress(OSError):  # a network file system may not support it, and a cluster's folder is not here
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

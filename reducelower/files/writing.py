@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
-from reducelower.files.formats import LARGEST_MESSAGE, check_writable, refuse_size, serialize
+from reducelower.files.formats import LARGEST_MESSAGE, refuse_size, serialize
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
-from reducelower.files.transfer import copy_range, fill
 from reducelower.model.document import Document
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ def resolve_destination(
     Raises:
         UnreadableModelError: a file must not or cannot be written there.
     """
-    check_writable(destination)
     path = Path(destination)
     try:
         real = Path(os.path.realpath(path))
@@ -77,13 +74,12 @@ def write_model(
 
     Returns the path of the file, with links resolved.
 
-    All content is on disk before the output has its name; `sync_folder` flushes the name, once for many outputs. An
-    error leaves everything unchanged, with one exception: external data gets its names before the output. If giving the
-    output its name fails, external data that was overwritten stays overwritten.
+    All content is on disk before the output has its name. An error leaves files unchanged, with one exception: external
+    data gets its names before the output, so if giving the output its name fails, the data is there, and complete.
 
     Args:
         document: the model.
-        destination: the output file; see `check_writable`.
+        destination: the output file.
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
         in_place: the output may be the input itself.
@@ -100,17 +96,14 @@ def write_model(
     real = resolve_destination(destination, source=source, overwrite=overwrite, in_place=in_place)
     content = _content(document, destination, source.inline)
     try:
-        with ExitStack() as stack:
-            undo = stack.enter_context(ExitStack())
-            _make_folders(real.parent, undo)
-            output = stack.enter_context(PendingFile(real, system))
+        real.parent.mkdir(parents=True, exist_ok=True)
+        with PendingFile(real, system) as output:
             _write(output, content, source)
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
-                _copy_data(_places(source.external, real.parent), overwrite, undo, system)
+                _copy_data(_places(source.external, real.parent), overwrite, system)
             output.publish(overwrite=overwrite or in_place)
-            undo.pop_all()
     except FileExistsError:  # another process was faster
         raise UnreadableModelError(f"{destination} exists already; --force replaces it") from None
     except OSError as error:
@@ -122,10 +115,10 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     """The pieces of the file: bytes, and weights to copy from the source file."""
     if inline is None:
         return [serialize(document, destination)]
-    from reducelower.files.inline import length_of, splice  # most models are small and need none of this
+    from reducelower.files.inline import splice  # most models are small and need none of this
 
     pieces = splice(document.data, inline)
-    if length_of(pieces) > LARGEST_MESSAGE:
+    if sum(map(len, pieces)) > LARGEST_MESSAGE:
         refuse_size(destination)
     return pieces
 
@@ -136,7 +129,7 @@ def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -
             output.write(piece)
         else:
             assert source.inline is not None
-            copy_range(source.inline.descriptor, output.descriptor, piece.start, piece.stop)
+            output.copy(source.inline.descriptor, piece.start, piece.stop)
     if source.inline is not None and not source.inline.is_unchanged():
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
@@ -146,7 +139,7 @@ def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalF
     return {folder / file.location: file for file in files}
 
 
-def _copy_data(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitStack, system: Any) -> None:
+def _copy_data(places: Mapping[Path, ExternalFile], overwrite: bool, system: Any) -> None:
     """Copy external data to its places; every file is complete before the first gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
@@ -155,13 +148,15 @@ def _copy_data(places: Mapping[Path, ExternalFile], overwrite: bool, undo: ExitS
                 continue
             if target.exists() and not overwrite:
                 raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
-            _make_folders(target.parent, undo)
+            target.parent.mkdir(parents=True, exist_ok=True)
             pending = stack.enter_context(PendingFile(target, system))
-            fill(pending.descriptor, file.path, system)
+            with file.path.open("rb", buffering=0) as origin:
+                status = os.fstat(origin.fileno())
+                pending.copy(origin.fileno(), 0, status.st_size)
+            if os.utime in os.supports_fd:  # by size and time, a later run sees that it is there
+                os.utime(pending.descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
             complete.append(pending)
         for pending in complete:
-            if not pending.destination.exists():
-                undo.callback(_remove_quietly, pending.destination.unlink)
             pending.publish(overwrite=overwrite)
 
 
@@ -173,15 +168,3 @@ def is_there(file: ExternalFile, target: Path) -> bool:
         return True
     here, there = file.path.stat(), target.stat()
     return (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)
-
-
-def _make_folders(folder: Path, undo: ExitStack) -> None:
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    for parent in reversed(missing):
-        parent.mkdir(exist_ok=True)
-        undo.callback(_remove_quietly, parent.rmdir)
-
-
-def _remove_quietly(remove: Callable[[], object]) -> None:
-    with contextlib.suppress(OSError):
-        remove()

@@ -253,10 +253,10 @@ from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from batch.test_processes import _hanging
-from reducelower.batch.many import run_all, with_names_on_disk
+from reducelower.batch.many import run_all
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = Path(sys.argv[2])
-for result in with_names_on_disk(run_all(partial(_hanging, folder=folder), range(3), 3, abs), []):
+for result in run_all(partial(_hanging, folder=folder), range(3), 3, abs):
     while len(list(folder.iterdir())) < 3:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
