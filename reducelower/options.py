@@ -66,14 +66,13 @@ class Target:
 
     def __post_init__(self) -> None:
         """Check arguments that a caller may confuse. A collection of names becomes a set, and a name the runtime."""
-        from reducelower.arguments import domain_versions, integer, name_set
+        from reducelower.arguments import check_arguments, domain_versions, name_set
 
         if isinstance(self.runtime, str):
             from reducelower.runtimes import load_runtime
 
             object.__setattr__(self, "runtime", load_runtime(self.runtime))
-        if self.opset is not None:
-            integer("opset", self.opset, 13)
+        check_arguments(opset=self.opset)
         object.__setattr__(self, "without", name_set("without", self.without))
         object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
         object.__setattr__(self, "domains", domain_versions(self.domains))

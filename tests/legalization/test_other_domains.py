@@ -114,9 +114,9 @@ def test_a_rule_for_a_domain_that_writes_what_is_not_valid_is_to_blame(rules: Pa
     [
         ({"": 13}, ValueError, "ONNX's own"),
         ({"ai.onnx.ml": 3}, ValueError, "ONNX's own"),
-        ({"com.vendor": -1}, ValueError, "or 0 for none"),
-        ({"com.vendor": "1"}, TypeError, "must be an int"),
-        ({1: 1}, TypeError, "must name domains"),
+        ({"com.vendor": -1}, ValueError, "or 0 for no node"),
+        ({"com.vendor": "1"}, TypeError, "must be a version"),
+        ({1: 1}, TypeError, "each domain must be a string"),
         ("com.vendor", TypeError, "must map domains to versions"),
         (1, TypeError, "must map domains to versions"),
     ],
