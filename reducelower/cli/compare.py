@@ -19,9 +19,9 @@ from reducelower.cli.options import (
     settings_of,
     with_options,
 )
-from reducelower.cli.telling import tell
+from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text
-from reducelower.cli.types import FILE, FOLDER, Integer
+from reducelower.cli.types import FILE
 from reducelower.failures import describe
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
@@ -39,13 +39,13 @@ __all__ = ["diff", "verify"]
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @with_options(
     (*VERIFICATION_OPTIONS, NONEMPTY_OPTION, REPORT_OPTION),
-    option("--seed", "Seed for the values of the inputs.", type=Integer(min=0), default=0),
+    option("--seed", "Seed for the values of the inputs.", type=click.IntRange(min=0), default=0, metavar="N"),
     JSON_OPTION,
 )
 @option(
     "--keep-failing",
     "Write the smallest part of the models that shows their first difference to this folder, with what it is fed.",
-    type=FOLDER,
+    type=FILE,
     metavar="DIR",
 )
 @option("--allow-not-shown", "Exit with status 0 even if not everything could be compared, as long as nothing differs.")
@@ -71,7 +71,6 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     from reducelower.batch.many import crashed, run_all
     from reducelower.child import FORKS
     from reducelower.cli.progress import steps
-    from reducelower.cli.reports import check_report_paths
     from reducelower.pipeline.verifying import require_runtimes
 
     paths = [before] if after is None else [before, after]
@@ -162,7 +161,6 @@ def diff(before: str, after: str, **options: Any) -> int:
       reducelower diff model.onnx model13.onnx
       reducelower diff model.onnx model13.onnx --report diff.html
     """
-    from reducelower.cli.reports import check_report_paths
 
     check_report_paths(options["reports"], [before, after])
     outcome = _guarded(partial(_structure, options=options), [before, after])

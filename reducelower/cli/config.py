@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ NEVER = frozenset(
 """Parameters that a file cannot set: where outputs go, what is printed, and the names of a single model."""
 
 
-def defaults(commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:
+def defaults(all_commands: Callable[[], Mapping[str, click.Command]]) -> dict[str, dict[str, Any]]:
     """The defaults: for each command, values by parameter name, as texts that click reads like the command line.
 
     A key is the name of an option without its dashes, such as ``opset`` or ``without-type``. It applies to every
@@ -33,8 +33,12 @@ def defaults(commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]
     Raises:
         SettingError: the file is no TOML; an option does not exist, cannot be set by a file, or takes one value.
     """
+    table = _table()
+    if not table:  # so commands that do not run need not be imported
+        return {}
+    commands = all_commands()
     by_command: dict[str, dict[str, Any]] = {name: {} for name in commands}
-    for key, value in _table().items():
+    for key, value in table.items():
         if key in commands and isinstance(value, dict):
             for inner, its_value in value.items():
                 _set(f"{key}.{inner}", inner, its_value, {key: commands[key]}, by_command)

@@ -1,4 +1,4 @@
-"""The common part of `convert`, `expand`, `raise` and `repair`: many models, one set of settings, one report."""
+"""Conversions and checks of many models: one set of settings, one report."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import converting, run_all, workers
+from reducelower.batch.many import check_file, converting, crashed, run_all, workers
 from reducelower.child import FORKS
 from reducelower.cli.progress import progress, steps
-from reducelower.cli.telling import tell
+from reducelower.cli.telling import check_report_paths, tell
 from reducelower.cli.text import full_text, short_text
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
 from reducelower.pipeline.task import Task
 
-__all__ = ["convert_all", "outcomes_of"]
+__all__ = ["check_all", "convert_all"]
 
 ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 
@@ -34,10 +35,7 @@ def convert_all(
         from reducelower.pipeline.verifying import require_runtimes
 
         require_runtimes(settings)
-    if options["reports"]:
-        from reducelower.cli.reports import check_report_paths
-
-        check_report_paths(options["reports"], [path for task in tasks for path in (task.source, task.output)])
+    check_report_paths(options["reports"], [path for task in tasks for path in (task.source, task.output)])
 
     def text(outcome: Outcome) -> str:
         if not (outcome.output and not outcome.problems) and not (verbose and outcome.plan is not None):
@@ -47,6 +45,24 @@ def convert_all(
 
     with closing(_outcomes(tasks, settings, options)) as outcomes:
         return tell(command, outcomes, len(tasks), options, text)
+
+
+def check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:
+    """Check the models, report, and return the exit status."""
+    if options["scheduler"]:
+        from reducelower.batch.cluster import anchored, anchored_settings
+
+        models, settings = anchored(models), anchored_settings(settings)
+    paths = [model.path for model in find_models(models, exclude=options["exclude"])]
+    check_report_paths(options["reports"], paths)
+
+    def text(outcome: Outcome) -> str:
+        is_shown = options["verbose"] or len(paths) == 1 or outcome.verdict != "fits"
+        return full_text(outcome, verbose=options["verbose"]) if is_shown and outcome.plan is not None else ""
+
+    work = partial(check_file, settings=settings)
+    with closing(_outcomes_of_many(paths, options, work=work, crashed=crashed)) as outcomes:
+        return tell("check", outcomes, len(paths), options, text)
 
 
 def _with_output(models: Sequence[str], options: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
@@ -90,10 +106,10 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
             outcomes = list(run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how))
         yield from outcomes  # after the steps have disappeared from the terminal
     else:
-        yield from outcomes_of(tasks, options, **how)
+        yield from _outcomes_of_many(tasks, options, **how)
 
 
-def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Generator[Outcome, None, None]:
+def _outcomes_of_many(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Generator[Outcome, None, None]:
     """Run each job with the workers of the options and a progress bar; `how` has more arguments of `run_all`.
 
     Even a single worker is a separate process, since libraries may crash.

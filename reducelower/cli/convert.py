@@ -1,4 +1,4 @@
-"""`reducelower convert`, `expand`, `raise` and `repair`: their options; `conversion` runs them."""
+"""`reducelower convert`, `expand`, `raise`, `repair` and `check`: their options; `conversion` runs them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Any
 import click
 
 from reducelower.cli.options import (
+    EXCLUDE_OPTION,
     FOR_OPTION,
+    FORMAT_OPTION,
     IR_VERSION_OPTION,
+    JSON_OPTION,
     MODEL_OPTIONS,
     MODELS,
     OUTPUT_OPTIONS,
+    QUIET_OPTION,
     REPAIR_OPTION,
     REPORT_OPTION,
     VERIFICATION_OPTIONS,
     WITHOUT_OPTION,
+    WORKERS_OPTIONS,
     Option,
     conversion_options,
     option,
@@ -28,7 +33,7 @@ from reducelower.cli.types import OPERATOR, OPSET, RULES
 from reducelower.model.text import did_you_mean
 from reducelower.options import Target
 
-__all__ = ["convert", "expand", "raise_", "repair"]
+__all__ = ["check", "convert", "expand", "raise_", "repair"]
 
 
 def _operators(text: str) -> Option:
@@ -168,3 +173,41 @@ def repair(models: tuple[str, ...], **options: Any) -> int:
 
     settings = replace(settings_of(Target(), options), ir_version="keep", repair=True)
     return convert_all("repair", models, settings, options)
+
+
+@click.command("check")
+@with_options(
+    MODELS,
+    option("--opset", "Opset version that the models should have.  [default: the model's own]", type=OPSET),
+    FOR_OPTION,
+    WITHOUT_OPTION,
+    FORMAT_OPTION,
+    conversion_options("stable"),
+    (IR_VERSION_OPTION, REPORT_OPTION, EXCLUDE_OPTION, *WORKERS_OPTIONS),
+    JSON_OPTION,
+    QUIET_OPTION,
+    option("-v --verbose", "List every node that would be rewritten."),
+)
+@click.pass_context
+def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
+    """Say what a conversion would rewrite and what it would refuse; nothing is written.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 if every model fits
+    as it is, 1 if one is not, 2 if one cannot be read. Where a model can go says inspect.
+
+    \b
+    Examples:
+      reducelower check models/ --opset 13 --format github
+      reducelower check model.onnx --for openvino
+    """
+    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without", "domains"))
+    if asks_nothing and options["ir_version"] in ("auto", "keep"):
+        raise click.UsageError(
+            "say what to check for: --opset N, --for NAME, --without OPERATOR or several; "
+            "inspect says where models can go",
+            ctx,
+        )
+    from reducelower.cli.conversion import check_all
+
+    settings = settings_of(target_of(options, ctx), options)
+    return check_all(models, settings, options)

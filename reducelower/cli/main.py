@@ -25,7 +25,7 @@ _COMMANDS = {
     "expand": ("convert", "expand", "Replace composite Reduce operators by simpler ones."),
     "raise": ("convert", "raise_", "Fold primitive forms into composite operators."),
     "repair": ("convert", "repair", "Repair what runtimes accept and the ONNX checker rejects."),
-    "check": ("check", "check", "Say what a conversion would change; for CI."),
+    "check": ("convert", "check", "Say what a conversion would change; for CI."),
     "inspect": ("inspection", "inspect", "Say what is in a model, and where it can go."),
     "verify": ("compare", "verify", "Run two models and compare every output."),
     "diff": ("compare", "diff", "Say what differs between two models by structure."),
@@ -102,15 +102,13 @@ def app(ctx: click.Context) -> None:
     Defaults of options come from [tool.reducelower] in the pyproject.toml of the current folder.
 
     \b
-    In ~/.bashrc or ~/.zshrc (with zsh_source) this makes the shell complete commands, options, operators and files:
+    In ~/.bashrc or ~/.zshrc (with zsh_source) this makes the shell complete commands, options and files:
       eval "$(_REDUCELOWER_COMPLETE=bash_source reducelower)"
     """
-    from reducelower.cli.config import FILE, defaults
+    from reducelower.cli.config import defaults
 
-    if not os.path.lexists(FILE):  # most often; then commands that do not run need no import
-        return
     try:
-        ctx.default_map = defaults({name: _command(name) for name in _COMMANDS})
+        ctx.default_map = defaults(lambda: {name: _command(name) for name in _COMMANDS})
     except SettingError:
         # Help must work, since the user may need it to correct that file.
         if {"-h", "--help"}.isdisjoint(ctx.obj or ()):

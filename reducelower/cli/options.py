@@ -13,19 +13,16 @@ from reducelower.arguments import LARGEST_RANK
 from reducelower.cli.types import (
     ELEMENT_TYPE,
     FILE,
-    FOLDER,
     INPUT_FILE,
     IR_VERSION,
     OPERATOR,
+    POSITIVE,
     RULES,
+    RUNNER,
     RUNTIME,
-    TOLERANCE,
-    Integer,
-    Number,
+    TOLERANCES,
     Pairs,
-    ParamType,
 )
-from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.options import Settings, Target
@@ -38,6 +35,7 @@ __all__ = [
     "JSON_OPTION",
     "MODELS",
     "MODEL_OPTIONS",
+    "NONEMPTY_OPTION",
     "OUTPUT_OPTIONS",
     "QUIET_OPTION",
     "REPAIR_OPTION",
@@ -57,6 +55,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Any], Any]
 """What `click.option` and `click.argument` return."""
 
+_COUNT = click.IntRange(min=0)
+
 
 def option(flags: str, text: str, **how: Any) -> Option:
     """An option by its flags, and the name of its parameter if that is another, with spaces between them.
@@ -67,32 +67,11 @@ def option(flags: str, text: str, **how: Any) -> Option:
     return click.option(*flags.split(), help=text, **said)
 
 
-def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
-    return dict(pairs)
+def _pairs(flags: str, text: str, pairs: Pairs) -> Option:
+    def mapping(ctx: click.Context, param: click.Parameter, given: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+        return dict(given)
 
-
-def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
-    return {ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
-
-
-def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
-    """The runtimes; one that is not installed is a usage error, since it cannot verify."""
-    for name in runtimes:
-        if name in ("onnxruntime", "reference"):
-            continue
-        from reducelower.verification.running.foreign import ADAPTERS, is_foreign, why_unusable
-
-        if not is_foreign(name):
-            known = sorted({"onnxruntime", "reference", *ADAPTERS})
-            near = did_you_mean(name, known) or f"; there are {', '.join(known)}"
-            raise click.UsageError(f"no runtime is called {name!r}{near}", ctx)
-        if reason := why_unusable(name):
-            raise click.UsageError(f"{reason}; install it, or say {name.partition(':')[0]}:PYTHON", ctx)
-    return runtimes
-
-
-def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Option:
-    return option(f"{flag} {name}", text, type=Pairs(value, meta), metavar=meta, multiple=True, callback=_mapping)
+    return option(flags, text, type=pairs, multiple=True, callback=mapping)
 
 
 def with_options(*groups: Option | Sequence[Option]) -> Callable[[Decorated], Decorated]:
@@ -101,15 +80,75 @@ def with_options(*groups: Option | Sequence[Option]) -> Callable[[Decorated], De
     return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(each), function)
 
 
-MODELS: Option = click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+MODELS = click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+WITHOUT_OPTION = option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True)
+FOR_OPTION = option(
+    "--for for_runtimes",
+    "Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
+    "repeat for a model that is right on all of them.",
+    type=RUNTIME,
+    multiple=True,
+)
+NONEMPTY_OPTION = option(
+    "--assume-nonempty",
+    "No dimension is 0 when the model runs: write nothing that asks for it, and try no such inputs.",
+)
+REPAIR_OPTION = option(
+    "--repair", "First repair what runtimes accept and the checker rejects, as the command repair does."
+)
+IR_VERSION_OPTION = option(
+    "--ir-version",
+    "IR version of the output; auto is the one that goes with the opset version.",
+    type=IR_VERSION,
+    default="auto",
+)
+REPORT_OPTION = option(
+    "--report reports",
+    "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; repeatable.",
+    type=FILE,
+    multiple=True,
+)
+QUIET_OPTION = option("-q --quiet", "Print errors only; the exit status gives the answer.")
+JSON_OPTION = option(
+    "--json as_json",
+    "Print JSON on standard output, an object per model (or runtime, or rule), as the report's schema describes it.",
+)
+FORMAT_OPTION = option(
+    "--format form",
+    "Report for people, or problems as GitHub annotations.",
+    type=click.Choice(["text", "github"]),
+    default="text",
+)
+EXCLUDE_OPTION = option(
+    "--exclude exclude",
+    "Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
+    metavar="GLOB",
+    multiple=True,
+)
 
-WITHOUT_OPTION: Option = option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True)
+WORKERS_OPTIONS: Sequence[Option] = (
+    option("--jobs", "Processes for many models.", type=click.IntRange(min=1), default=1, metavar="N"),
+    option(
+        "--scheduler",
+        "Dask cluster that does the work; its workers must see the same files.",
+        metavar="tcp://HOST:PORT",
+    ),
+)
+"""Options for who does the work."""
 
 MODEL_OPTIONS: Sequence[Option] = (
-    _pairs("--set-size", "set_sizes", Integer(min=0), "NAME=N", "Size that takes the place of its name in the model."),
+    _pairs("--set-size set_sizes", "Size that takes the place of its name in the model.", Pairs("NAME=N", _COUNT)),
     option("--freeze-defaults", "Treat initializers that are also graph inputs as constants."),
-    _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
-    _pairs("--rank", "ranks", Integer(min=0, max=LARGEST_RANK), "NAME=N", "Rank of a value, if the model states none."),
+    _pairs(
+        "--type element_types",
+        "Element type of a value, if the model states none.",
+        Pairs("NAME=TYPE", ELEMENT_TYPE),
+    ),
+    _pairs(
+        "--rank ranks",
+        "Rank of a value, if the model states none.",
+        Pairs("NAME=N", click.IntRange(min=0, max=LARGEST_RANK)),
+    ),
 )
 """Options for what the model does not state itself."""
 
@@ -123,43 +162,91 @@ def conversion_options(default_rules: str) -> Sequence[Option]:
             type=ELEMENT_TYPE,
             multiple=True,
         ),
-        option(
-            "--rules",
-            "Rule book that bodies come from.",
-            type=RULES,
-            default=default_rules,
-            metavar="spec|stable|core|DIR",
-        ),
+        option("--rules", "Rule book that bodies come from.", type=RULES, default=default_rules),
         _pairs(
-            "--domain",
-            "domains",
-            Integer(min=0),
-            "NAME=N",
+            "--domain domains",
             "Version that another domain comes to by rules of your own; 0 for no node of it.",
+            Pairs("NAME=N", _COUNT),
         ),
         NONEMPTY_OPTION,
         *MODEL_OPTIONS,
     )
 
 
-NONEMPTY_OPTION: Option = option(
-    "--assume-nonempty",
-    "No dimension is 0 when the model runs: write nothing that asks for it, and try no such inputs.",
+VERIFICATION_OPTIONS: Sequence[Option] = (
+    _pairs("--dim dims", "Size of a symbolic dimension for verification.", Pairs("NAME=N", _COUNT)),
+    _pairs("--input inputs", "Value of an input for verification, or a file of values by name.", INPUT_FILE),
+    option(
+        "--test-data test_data",
+        "Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
+        type=FILE,
+        metavar="DIR",
+    ),
+    option(
+        "--runtime runtimes",
+        "What runs the model: onnxruntime, reference, or another runtime, which may be installed for another "
+        "Python; repeatable.  [default: onnxruntime, and what --for names]",
+        type=RUNNER,
+        multiple=True,
+    ),
+    option(
+        "--provider",
+        "Execution provider of onnxruntime, such as cuda, if the installed build has it.  [default: cpu]",
+        metavar="NAME",
+        default="",
+    ),
+    _pairs(
+        "--tolerance tolerances",
+        "What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
+        TOLERANCES,
+    ),
+    option(
+        "--verify-budget budget",
+        "Time for running regions and models.",
+        type=POSITIVE,
+        default=60.0,
+        metavar="SECONDS",
+    ),
+    option(
+        "--verify-memory memory",
+        "Memory that running and comparing models may take; weights are not counted in.",
+        type=POSITIVE,
+        default=1.0,
+        metavar="GB",
+    ),
+    click.option(
+        "--cache/--no-cache",
+        default=True,
+        help="Keep what held in the user's cache folder, or in $REDUCELOWER_CACHE, for later runs.  [default: cache]",
+    ),
+    option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
 )
+"""Options for verification."""
 
-
-REPAIR_OPTION: Option = option(
-    "--repair", "First repair what runtimes accept and the checker rejects, as the command repair does."
+OUTPUT_OPTIONS: Sequence[Option] = (
+    option("-o --output", "Output file.", type=FILE, metavar="OUT"),
+    option("--output-dir", "Folder for the outputs of many models.", type=FILE, metavar="DIR"),
+    option("--in-place", "Replace the inputs."),
+    EXCLUDE_OPTION,
+    option("--force overwrite", "Replace existing outputs."),
+    option(
+        "--external-data",
+        "How external data comes to another folder: as a copy that shares blocks where the file system can, or not at "
+        "all (keep).",
+        type=click.Choice(["copy", "keep"]),
+        default="copy",
+    ),
+    click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
+    *WORKERS_OPTIONS,
+    option(
+        "--resume", "Keep records beside the outputs, and skip what an earlier run made of the same model and options."
+    ),
+    FORMAT_OPTION,
+    JSON_OPTION,
+    option("-q --quiet", "Print errors only."),
+    option("-v --verbose", "List every rewritten node."),
 )
-
-
-FOR_OPTION: Option = option(
-    "--for for_runtimes",
-    "Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
-    "repeat for a model that is right on all of them.",
-    type=RUNTIME,
-    multiple=True,
-)
+"""Options for outputs and messages."""
 
 
 def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
@@ -200,141 +287,3 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
         if source is click.core.ParameterSource.COMMANDLINE:  # a file says it for runs that verify
             raise click.UsageError("--verify-strict asks for what --no-verify leaves out; give one of them")
     return Settings(target, **said)
-
-
-IR_VERSION_OPTION: Option = option(
-    "--ir-version",
-    "IR version of the output; auto is the one that goes with the opset version.",
-    type=IR_VERSION,
-    default="auto",
-)
-
-
-REPORT_OPTION: Option = option(
-    "--report reports",
-    "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; repeatable.",
-    type=FILE,
-    metavar="FILE",
-    multiple=True,
-)
-
-
-VERIFICATION_OPTIONS: Sequence[Option] = (
-    _pairs("--dim", "dims", Integer(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
-    option(
-        "--input inputs",
-        "Value of an input for verification, or a file of values by name.",
-        type=INPUT_FILE,
-        metavar=INPUT_FILE.name,
-        multiple=True,
-        callback=_mapping,
-    ),
-    option(
-        "--test-data test_data",
-        "Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
-        type=FOLDER,
-        metavar="DIR",
-    ),
-    option(
-        "--runtime runtimes",
-        "What runs the model: onnxruntime, reference, or another runtime, which may be installed for another "
-        "Python; repeatable.  [default: onnxruntime, and what --for names]",
-        metavar="NAME[:PYTHON]",
-        multiple=True,
-        callback=_installed,
-    ),
-    option(
-        "--provider",
-        "Execution provider of onnxruntime, such as cuda, if the installed build has it.  [default: cpu]",
-        metavar="NAME",
-        default="",
-    ),
-    option(
-        "--tolerance tolerances",
-        "What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
-        type=Pairs(TOLERANCE, "TYPE=TOLERANCE"),
-        metavar="TYPE=TOLERANCE",
-        multiple=True,
-        callback=_by_element_type,
-    ),
-    option(
-        "--verify-budget budget",
-        "Time for running regions and models.",
-        type=Number(min=0, min_open=True),
-        default=60.0,
-        metavar="SECONDS",
-    ),
-    option(
-        "--verify-memory memory",
-        "Memory that running and comparing models may take; weights are not counted in.",
-        type=Number(min=0, min_open=True),
-        default=1.0,
-        metavar="GB",
-    ),
-    click.option(
-        "--cache/--no-cache",
-        default=True,
-        help="Keep what held in the user's cache folder, or in $REDUCELOWER_CACHE, for later runs.  [default: cache]",
-    ),
-    option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
-)
-"""Options for verification."""
-
-
-QUIET_OPTION: Option = option("-q --quiet", "Print errors only; the exit status gives the answer.")
-
-JSON_OPTION: Option = option(
-    "--json as_json",
-    "Print JSON on standard output, an object per model (or runtime, or rule), as the report's schema describes it.",
-)
-
-FORMAT_OPTION: Option = option(
-    "--format form",
-    "Report for people, or problems as GitHub annotations.",
-    type=click.Choice(["text", "github"]),
-    default="text",
-)
-
-EXCLUDE_OPTION: Option = option(
-    "--exclude exclude",
-    "Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
-    metavar="GLOB",
-    multiple=True,
-)
-
-
-WORKERS_OPTIONS: Sequence[Option] = (
-    option("--jobs", "Processes for many models.", type=Integer(min=1), default=1),
-    option(
-        "--scheduler",
-        "Dask cluster that does the work; its workers must see the same files.",
-        metavar="tcp://HOST:PORT",
-    ),
-)
-"""Options for who does the work."""
-
-
-OUTPUT_OPTIONS: Sequence[Option] = (
-    option("-o --output", "Output file.", type=FILE, metavar="OUT"),
-    option("--output-dir", "Folder for the outputs of many models.", type=FOLDER, metavar="DIR"),
-    option("--in-place", "Replace the inputs."),
-    EXCLUDE_OPTION,
-    option("--force overwrite", "Replace existing outputs."),
-    option(
-        "--external-data",
-        "How external data comes to another folder: as a copy that shares blocks where the file system can, or not at "
-        "all (keep).",
-        type=click.Choice(["copy", "keep"]),
-        default="copy",
-    ),
-    click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
-    *WORKERS_OPTIONS,
-    option(
-        "--resume", "Keep records beside the outputs, and skip what an earlier run made of the same model and options."
-    ),
-    FORMAT_OPTION,
-    JSON_OPTION,
-    option("-q --quiet", "Print errors only."),
-    option("-v --verbose", "List every rewritten node."),
-)
-"""Options for outputs and messages."""

@@ -13,7 +13,7 @@ import click
 
 from reducelower.cli.console import message, result
 from reducelower.cli.options import JSON_OPTION, option
-from reducelower.cli.types import FILE, OPERATOR, Number
+from reducelower.cli.types import FILE, OPERATOR, POSITIVE
 from reducelower.failures import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
 
@@ -58,14 +58,14 @@ __all__ = ["command"]
 @option(
     "--time-limit",
     "Time for one model; taking longer is a finding.",
-    type=Number(min=0, min_open=True),
+    type=POSITIVE,
     default=60.0,
     metavar="SECONDS",
 )
 @option(
     "--tolerance",
     "How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
-    type=Number(min=0, max=1),
+    type=POSITIVE,
     metavar="RELATIVE",
 )
 @option("--force", "Replace an existing target file.")
@@ -268,7 +268,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
 
 def _check_paths(options: Mapping[str, Any], output: Path) -> None:
     """Check before any work that the results can be written."""
-    from reducelower.cli.reports import check_place
+    from reducelower.cli.telling import check_place
 
     if output.suffix != ".toml":
         raise SettingError(f"{output}: a target file ends in .toml")

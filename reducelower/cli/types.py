@@ -1,11 +1,9 @@
-"""The types of option values: how they are parsed, and how a shell completes them."""
+"""The types of option values: what a text means, and what is said about a wrong one."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,18 +14,17 @@ from reducelower.model.text import did_you_mean
 __all__ = [
     "ELEMENT_TYPE",
     "FILE",
-    "FOLDER",
     "INPUT_FILE",
     "IR_VERSION",
     "OPERATOR",
     "OPSET",
+    "POSITIVE",
     "RULES",
+    "RUNNER",
     "RUNTIME",
-    "TOLERANCE",
-    "Integer",
-    "Number",
+    "TOLERANCES",
     "Pairs",
-    "ParamType",
+    "Parsed",
 ]
 
 if TYPE_CHECKING:
@@ -36,90 +33,99 @@ else:
     ParamType = click.ParamType  # generic only from click 8.4 on
 
 
-def _starting(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in sorted(names) if name.lower().startswith(incomplete.lower())]
-
-
-class _Name(ParamType):
-    """The name of a file or folder, which is opened later and which the shell completes.
-
-    An empty name, as from an unset variable of a script, would mean the current folder. Standard streams and URLs would
-    become files of that name.
-    """
-
-    def __init__(self, kind: str) -> None:
-        self.name = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not str(value):
-            self.fail("the name is empty; write . for the current folder", param, ctx)
-        if value == "-" or "://" in str(value):
-            self.fail(f"{value} is no file; models are read from files and written to files", param, ctx)
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(incomplete, type=self.name)]
-
-
-class _Rules(_Name):
-    """A rule book by its name, or a folder of rules."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        # The default needs no check.
-        if param is not None and value == param.default:
-            return str(value)
-        from reducelower.rulebook import RuleError, load_book, shipped_books
-        from reducelower.rulebook.boundaries import boundaries_of
-        from reducelower.rulebook.boundary_validation import check_boundaries
-
-        # Check now whether a folder has valid rules: a model that needs none of them would not show it.
-        if value not in shipped_books():
-            try:
-                book = load_book(value)
-                book.check()
-                own = boundaries_of(book.directory)
-                if own is not None:
-                    check_boundaries(own)
-            except RuleError as error:
-                self.fail(str(error), param, ctx)
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from reducelower.rulebook import shipped_books
-
-        return _starting(incomplete, shipped_books()) or super().shell_complete(ctx, param, incomplete)
-
-
-class _Parsed(ParamType):
+class Parsed(ParamType):
     """A value parsed by a function; the text of its ValueError is the error message."""
 
-    def __init__(
-        self, name: str, parse: Callable[[str], Any], known: Callable[[], Iterable[str]] = tuple, *, file: bool = False
-    ) -> None:
-        """Store the name in help, the parser, and what a shell offers: known names, or files."""
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
-        self._parse, self._known, self._file = parse, known, file
+        self._parse = parse
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """The unchanged name: click would write it in capitals, but auto is literal, and files end in .toml."""
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):  # already parsed
+        """Parse a text; click may pass in a value that is already parsed."""
+        if not isinstance(value, str):
             return value
         try:
             return self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
+
+class _File(Parsed):
+    """A value that the shell completes as the name of a file."""
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        files = [CompletionItem(incomplete, type="file")] if self._file else []
-        return _starting(incomplete, self._known()) or files
+        return [CompletionItem(incomplete, type="file")]
 
 
-def _from(module: str, name: str) -> Callable[..., Any]:
-    """A function of one of our modules, which is imported on the first call."""
-    return lambda *given: getattr(import_module(f"reducelower.{module}"), name)(*given)
+class Pairs(Parsed):
+    """``NAME=VALUE``, split at the last ``=``, since names may contain one."""
+
+    def __init__(self, name: str, value: Callable[[str], Any], key: Callable[[str], Any] = str) -> None:
+        super().__init__(name, self._pair)
+        self._value, self._key = value, key
+
+    def _pair(self, text: str) -> tuple[Any, Any]:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value:
+            raise ValueError(f"{text!r} is not of the form {self.name}")
+        return self._key(name), self._value(value)
+
+
+class _InputFile(Pairs):
+    """``NAME=FILE``, or a ``.npz`` file with arrays by name, which has its own path as its name."""
+
+    def _pair(self, text: str) -> tuple[str, str]:
+        return (text, text) if text.endswith(".npz") and "=" not in text else super()._pair(text)
+
+
+def _file(text: str) -> str:
+    """The name of a file or folder; an empty one, as from an unset variable, would mean the current folder."""
+    if not text:
+        raise ValueError("the name is empty; write . for the current folder")
+    if text == "-" or "://" in text:
+        raise ValueError(f"{text} is no file; models are read from files and written to files")
+    return text
+
+
+def _rules(text: str) -> str:
+    """A rule book by its name, or a folder of rules, which is checked now: a model may need none of them."""
+    from reducelower.rulebook import load_book, shipped_books
+    from reducelower.rulebook.boundaries import boundaries_of
+    from reducelower.rulebook.boundary_validation import check_boundaries
+
+    if text not in shipped_books():
+        book = load_book(_file(text))
+        book.check()
+        own = boundaries_of(book.directory)
+        if own is not None:
+            check_boundaries(own)
+    return text
+
+
+def _runtime(text: str) -> Any:
+    """A target runtime, by its name or file."""
+    from reducelower.runtimes import load_runtime
+
+    return load_runtime(text)
+
+
+def _runner(text: str) -> str:
+    """A runtime that can run models here."""
+    if text in ("onnxruntime", "reference"):
+        return text
+    from reducelower.verification.running.foreign import ADAPTERS, is_foreign, why_unusable
+
+    if not is_foreign(text):
+        known = sorted({"onnxruntime", "reference", *ADAPTERS})
+        hint = did_you_mean(text, known) or f"; there are {', '.join(known)}"
+        raise ValueError(f"no runtime is called {text!r}{hint}")
+    if reason := why_unusable(text):
+        raise ValueError(f"{reason}; install it, or say {text.partition(':')[0]}:PYTHON")
+    return text
 
 
 def _integer(text: str, message: str) -> int:
@@ -193,62 +199,25 @@ def _ir_version(text: str) -> str | int:
     return number
 
 
-class Integer(click.IntRange):
-    """An integer in a range."""
-
-    name = "integer"
-
-
-class Number(click.FloatRange):
-    """A number in a range, but not NaN, which click accepts in every range."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read a number and refuse NaN."""
-        number = float(super().convert(value, param, ctx))
-        if math.isnan(number):
-            self.fail(f"{number} is not a number", param, ctx)
-        return number
+def _positive(text: str) -> float:
+    """A number above 0; click's own range takes NaN."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not number > 0:
+        raise ValueError(f"{text!r} is not a number above 0")
+    return number
 
 
-class Pairs(ParamType):
-    """``NAME=VALUE``, where the value has its own type."""
-
-    def __init__(self, value: ParamType | type, meta: str) -> None:
-        self.value = click.types.convert_type(value)
-        self.name = meta
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Split at the last ``=``, since names may contain one."""
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = str(value).rpartition("=")
-        if not equals or not name or not text:
-            self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
-        return name, self.value.convert(text, param, ctx)
-
-
-class _InputFile(Pairs):
-    """``NAME=FILE``, or a ``.npz`` file with an array for each of several inputs."""
-
-    def __init__(self) -> None:
-        super().__init__(str, "NAME=FILE.npy|FILE.npz")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Split at the last ``=``; a file with several arrays has its own path as its name."""
-        if isinstance(value, str) and value.endswith(".npz") and "=" not in value:
-            return value, value
-        return super().convert(value, param, ctx)
-
-
-INPUT_FILE = _InputFile()
-OPSET = _Parsed("N|latest", _opset, lambda: ["latest"])
-OPERATOR = _Parsed("NAME", _operator, _from("model.schemas", "all_operators"))
-RUNTIME = _Parsed("NAME|FILE.toml", _from("runtimes", "load_runtime"), _from("runtimes", "shipped_names"), file=True)
-ELEMENT_TYPE = _Parsed("TYPE", _element_type, _from("model.schemas", "element_type_names"))
-IR_VERSION = _Parsed("auto|keep|N", _ir_version)
-TOLERANCE = _Parsed("TOLERANCE", _tolerance)
-FILE = _Name("file")
-FOLDER = _Name("dir")
-RULES = _Rules("dir")
+FILE = _File("FILE", _file)
+RULES = _File("spec|stable|core|DIR", _rules)
+RUNTIME = _File("NAME|FILE.toml", _runtime)
+RUNNER = Parsed("NAME[:PYTHON]", _runner)
+OPSET = Parsed("N|latest", _opset)
+OPERATOR = Parsed("NAME", _operator)
+ELEMENT_TYPE = Parsed("TYPE", _element_type)
+IR_VERSION = Parsed("auto|keep|N", _ir_version)
+POSITIVE = Parsed("N", _positive)
+INPUT_FILE = _InputFile("NAME=FILE.npy|FILE.npz", str)
+TOLERANCES = Pairs("TYPE=TOLERANCE", _tolerance, _element_type)

@@ -29,7 +29,7 @@ COMMANDS = ("convert", "expand", "raise", "repair", "check", "inspect", "verify"
 )
 def test_help_shows_the_default_of_an_option(cli: Cli, command: str, flag: str, default: str) -> None:
     said = re.sub(r"\s+", " ", cli(command, "--help").out)
-    assert f"[default: {default};" in said.partition(f"{flag} ")[2].partition(" --")[0]
+    assert f"[default: {default}" in said.partition(f"{flag} ")[2].partition(" --")[0]
 
 
 def test_help_lists_the_commands(cli: Cli) -> None:

@@ -146,12 +146,7 @@ def completed(shell: str, words: list[str], folder: Path) -> str:
     [
         (["con"], "convert"),
         (["convert", "--out"], "--output-dir"),
-        (["expand", "--op", "ReduceLogS"], "ReduceLogSumExp"),
         (["check", "--format", "gi"], "github"),
-        (["expand", "--rules", "sta"], "stable"),
-        (["convert", "--without-type", "bfl"], "bfloat16"),
-        (["convert", "--for", "open"], "openvino"),
-        (["rules", "ReduceL2", "--rules", "st"], "stable"),
     ],
 )
 def test_a_shell_completes_names(shell: str, words: list[str], expected: str, shell_folder: Path) -> None:
