@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, parser
 
 OPERATORS = (
     "ReduceL1",
@@ -132,185 +132,136 @@ class Case:
 
 
 class _Builder:
+    """Writes a case in ONNX text."""
+
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.element_type = helper.np_dtype_to_tensor_dtype(np.dtype(case.dtype))
-        self.inner_nodes: list[NodeProto] = []
-        self.outer_nodes: list[NodeProto] = []
-        self.initializers: list[TensorProto] = []
-        self.functions = []
-
-    def value(self, name: str, shape: object = None) -> object:
-        return helper.make_tensor_value_info(name, self.element_type, shape)
+        number = helper.np_dtype_to_tensor_dtype(np.dtype(case.dtype))
+        self.kind = TensorProto.DataType.Name(number).lower()
+        self.held: list[str] = []
 
     def model(self) -> ModelProto:
         case = self.case
-        rank = case.rank()
-        place = getattr(self, "_" + case.place.replace(" ", "_").lower())
-        place(rank)
-        symbols = [f"d{index}" for index in range(len(case.shape))]
-        graph = helper.make_graph(
-            self.outer_nodes,
-            "g",
-            [self.value("x", symbols)],
-            [self.value("y", [f"r{index}" for index in range(rank)])],
-            self.initializers,
-        )
+        nodes, functions = getattr(self, "_" + case.place.replace(" ", "_").lower())(), ""
         imports = [helper.make_opsetid("", case.opset)]
-        if self.functions:
+        if "function" in case.place:
             imports.append(helper.make_opsetid("local", 1))
-        model = helper.make_model(graph, opset_imports=imports, functions=self.functions)
-        model.ir_version = max(8 if self.functions else 4, helper.find_min_ir_version_for(imports, True))
-        return model
+            functions = self._function_body()
+        versions = ", ".join(f'"{each.domain}": {each.version}' for each in imports)
+        ir_version = max(8 if functions else 4, helper.find_min_ir_version_for(imports, True))
+        held = f" <{', '.join(self.held)}>" if self.held else ""
+        return parser.parse_model(
+            f"<ir_version: {ir_version}, opset_import: [{versions}]> "
+            f"g ({self._data('x')}) => ({self._result('y')}){held} {{ {nodes} }} {functions}"
+        )
 
-    def _reduce(
-        self, x: str, y: str, *, suffix: str = "", reference: bool = False, in_function: bool = False
-    ) -> list[NodeProto]:
+    def _data(self, name: str) -> str:
+        return self._value(name, [f"d{axis}" for axis in range(len(self.case.shape))])
+
+    def _result(self, name: str) -> str:
+        return self._value(name, [f"r{axis}" for axis in range(self.case.rank())])
+
+    def _value(self, name: str, sizes: Sequence[str]) -> str:
+        shape = f"[{', '.join(sizes)}]" if sizes else ""
+        return f"{self.kind}{shape} {name}"
+
+    def _reduce(self, x: str, y: str, suffix: str = "") -> str:
+        """The node, behind a Constant where its axes are one."""
         case = self.case
-        nodes: list[NodeProto] = []
-        node = helper.make_node(case.op_type, [x], [y], name=f"reduce{suffix}")
-        name = f"the_axes{suffix}"
-        axes, kind = case.given_axes, FORMS[case.form][0]
-        if reference:
-            for referred in ("keepdims", *(["noop_with_empty_axes"] if case.noop is not None else [])):
-                node.attribute.add(name=referred, type=AttributeProto.INT, ref_attr_name=referred)
-        else:
-            if case.keepdims is not None:
-                node.attribute.append(helper.make_attribute("keepdims", case.keepdims))
-            if case.noop is not None:
-                node.attribute.append(helper.make_attribute("noop_with_empty_axes", case.noop))
+        refers, name = case.place == "function with references", f"the_axes{suffix}"
+        said = [("keepdims", "int", 1 if refers else case.keepdims), ("noop_with_empty_axes", "int", case.noop)]
+        operands, before, kind, axes = x, "", FORMS[case.form][0], case.given_axes
         if kind == "name":
-            node.input.append("")
+            operands = f'{x}, ""'
         elif axes is not None and not axes_are_input(case.op_type, case.opset):
-            if reference:
-                node.attribute.add(name="axes", type=AttributeProto.INTS, ref_attr_name="axes")
-            else:
-                node.attribute.append(helper.make_attribute("axes", list(axes), attr_type=AttributeProto.INTS))
+            said.append(("axes", "ints", list(axes)))
         elif axes is not None:
-            tensor = numpy_helper.from_array(np.array(axes, np.int64), name)
-            node.input.append(name)
-            if reference:
-                constant = helper.make_node("Constant", [], [name])
-                constant.attribute.add(name="value_ints", type=AttributeProto.INTS, ref_attr_name="axes")
-                nodes.append(constant)
-            elif kind == "value_ints":
-                nodes.append(helper.make_node("Constant", [], [name], value_ints=list(axes)))
-            elif kind == "value" or in_function:
-                nodes.append(helper.make_node("Constant", [], [name], value=tensor))
+            operands = f"{x}, {name}"
+            value = f"int64[{len(axes)}] {{{', '.join(map(str, axes))}}}"
+            if refers or kind == "value_ints":
+                before = f"{name} = Constant <value_ints: ints = {'@axes' if refers else list(axes)}> () "
+            elif kind == "value" or x == "a":  # functions have no initializers
+                before = f"{name} = Constant <value = {value}> () "
             else:
-                self.initializers.append(tensor)
-        return [*nodes, node]
+                self.held.append(value.replace("{", f"{name} = {{"))
+        attributes = ", ".join(
+            f"{attribute}: {of} = {f'@{attribute}' if refers else given}"
+            for attribute, of, given in said
+            if given is not None
+        )
+        return f"{before}[reduce{suffix}] {y} = {case.op_type} {f'<{attributes}> ' if attributes else ''}({operands})"
 
-    def _main(self, rank: int) -> None:
-        self.outer_nodes = self._reduce("x", "y")
+    def _main(self) -> str:
+        return self._reduce("x", "y")
 
-    def _choice(self, output: str, rank: int, then_nodes: list[NodeProto], suffix: str) -> NodeProto:
+    def _choice(self, output: str, then: str, nodes: str, suffix: str = "") -> str:
         """An If whose branches do the same: the nodes given, and a Reduce of its own."""
-        shape = [f"r{index}" for index in range(rank)]
-        other = self._reduce("x", f"y_else{suffix}", suffix=f"_else{suffix}")
-        then_output = then_nodes[-1].output[0]
-        graphs = {
-            "then_branch": helper.make_graph(then_nodes, "then", [], [self.value(then_output, shape)]),
-            "else_branch": helper.make_graph(other, "else", [], [self.value(f"y_else{suffix}", shape)]),
-        }
-        return helper.make_node("If", ["c"], [output], name=f"choose{suffix}", **graphs)
-
-    def _add_condition(self) -> None:
-        self.initializers.append(_named(numpy_helper.from_array(np.array(True)), "c"))
-
-    def _if(self, rank: int) -> None:
-        self._add_condition()
-        self.outer_nodes = [self._choice("y", rank, self._reduce("x", "y_then"), "")]
-
-    def _nested_if(self, rank: int) -> None:
-        self._add_condition()
-        inner = self._choice("y_inner", rank, self._reduce("x", "y_then"), "_inner")
-        self.outer_nodes = [self._choice("y", rank, [inner], "")]
-
-    def _loop(self, rank: int) -> None:
-        boolean = helper.make_tensor_value_info("go", TensorProto.BOOL, [])
-        body = helper.make_graph(
-            [*self._reduce("x", "y_step"), helper.make_node("Identity", ["go"], ["go_on"])],
-            "body",
-            [helper.make_tensor_value_info("step", TensorProto.INT64, []), boolean, self.value("y_before")],
-            [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []), self.value("y_step")],
+        other = self._reduce("x", f"y_else{suffix}", f"_else{suffix}")
+        return (
+            f"[choose{suffix}] {output} = If (c) <then_branch = then () => ({self._result(then)}) {{ {nodes} }}, "
+            f"else_branch = else () => ({self._result(f'y_else{suffix}')}) {{ {other} }}>"
         )
-        start = numpy_helper.from_array(np.zeros([1] * rank, self.case.dtype), "start")
-        self.initializers += [_named(numpy_helper.from_array(np.array(2, np.int64)), "count"), start]
-        self.outer_nodes = [helper.make_node("Loop", ["count", "", "start"], ["y"], name="loop", body=body)]
 
-    def _scan(self, rank: int) -> None:
-        # One step over a leading dimension of size 1, dropped again behind the Scan.
-        case = self.case
-        symbols = [f"s{index}" for index in range(len(case.shape))]
-        body = helper.make_graph(
-            self._reduce("slice", "y_slice"),
-            "body",
-            [self.value("slice", symbols)],
-            [self.value("y_slice", [f"q{index}" for index in range(rank)])],
+    def _if(self) -> str:
+        self.held.append("bool c = {1}")
+        return self._choice("y", "y_then", self._reduce("x", "y_then"))
+
+    def _nested_if(self) -> str:
+        self.held.append("bool c = {1}")
+        inner = self._choice("y_inner", "y_then", self._reduce("x", "y_then"), "_inner")
+        return self._choice("y", "y_inner", inner)
+
+    def _function_in_if(self) -> str:
+        self.held.append("bool c = {1}")
+        return self._choice("y", "y_then", self._call("y_then"))
+
+    def _loop(self) -> str:
+        start = self._value("start", ["1"] * self.case.rank())
+        self.held += ["int64 count = {2}", f"{start} = {{0}}"]
+        return (
+            f"[loop] y = Loop (count, , start) <body = body (int64 step, bool go, {self._result('before')}) => "
+            f"(bool go_on, {self._result('y_step')}) {{ {self._reduce('x', 'y_step')} go_on = Identity (go) }}>"
         )
-        zero = numpy_helper.from_array(np.array([0], np.int64), "zero")
-        self.outer_nodes = []
-        if case.opset >= 13:
-            self.initializers.append(zero)
-            self.outer_nodes.append(helper.make_node("Unsqueeze", ["x", "zero"], ["stacked"]))
-        else:
-            self.outer_nodes.append(helper.make_node("Unsqueeze", ["x"], ["stacked"], axes=[0]))
-        self.outer_nodes.append(
-            helper.make_node("Scan", ["stacked"], ["y_stacked"], name="scan", body=body, num_scan_inputs=1)
+
+    def _scan(self) -> str:
+        """One step over a leading dimension of size 1, dropped again behind the Scan."""
+        attribute, operand = " <axes = [0]>", ""
+        if self.case.opset >= 13:
+            self.held.append("int64[1] zero = {0}")
+            attribute, operand = "", ", zero"
+        body = f"({self._data('slice')}) => ({self._result('y_slice')}) {{ {self._reduce('slice', 'y_slice')} }}"
+        return (
+            f"stacked = Unsqueeze{attribute} (x{operand}) "
+            f"[scan] y_stacked = Scan <num_scan_inputs = 1, body = body {body}> (stacked) "
+            f"y = Squeeze{attribute} (y_stacked{operand})"
         )
-        if case.opset >= 13:
-            self.outer_nodes.append(helper.make_node("Squeeze", ["y_stacked", "zero"], ["y"]))
-        else:
-            self.outer_nodes.append(helper.make_node("Squeeze", ["y_stacked"], ["y"], axes=[0]))
 
-    def _function_of(self, *, reference: bool) -> None:
+    def _function(self) -> str:
+        return self._call("y")
+
+    _function_with_references = _function
+
+    def _referred(self) -> dict[str, object]:
+        """The attributes of the function, with what the call gives them."""
         case = self.case
-        attributes = []
-        if reference:
-            attributes = ["keepdims"]
-            if case.noop is not None:
-                attributes.append("noop_with_empty_axes")
-            if case.given_axes is not None and FORMS[case.form][0] != "name":
-                attributes.append("axes")
-        nodes = self._reduce("a", "b", reference=reference, in_function=True)
-        self.initializers = []
-        self.functions = [
-            helper.make_function(
-                "local", "f", ["a"], ["b"], nodes, [helper.make_opsetid("", case.opset)], attributes=attributes
-            )
-        ]
+        if case.place != "function with references":
+            return {}
+        axes = None if case.given_axes is None or FORMS[case.form][0] == "name" else list(case.given_axes)
+        keepdims = 1 if case.keepdims is None else case.keepdims
+        given = {"keepdims: int": keepdims, "noop_with_empty_axes: int": case.noop, "axes: ints": axes}
+        return {name: value for name, value in given.items() if value is not None}
 
-    def _call(self, output: str) -> NodeProto:
-        case = self.case
-        node = helper.make_node("f", ["x"], [output], domain="local", name="call")
-        names = set(self.functions[0].attribute)
-        if "keepdims" in names:
-            node.attribute.append(helper.make_attribute("keepdims", 1 if case.keepdims is None else case.keepdims))
-        if "noop_with_empty_axes" in names:
-            node.attribute.append(helper.make_attribute("noop_with_empty_axes", case.noop))
-        if "axes" in names:
-            node.attribute.append(helper.make_attribute("axes", list(case.given_axes), attr_type=AttributeProto.INTS))
-        return node
+    def _call(self, output: str) -> str:
+        given = ", ".join(f"{name} = {value}" for name, value in self._referred().items())
+        return f"[call] {output} = local.f {f'<{given}> ' if given else ''}(x)"
 
-    def _function(self, rank: int) -> None:
-        self._function_of(reference=False)
-        self.outer_nodes = [self._call("y")]
-
-    def _function_with_references(self, rank: int) -> None:
-        self._function_of(reference=True)
-        self.outer_nodes = [self._call("y")]
-
-    def _function_in_if(self, rank: int) -> None:
-        self._function_of(reference=False)
-        call = self._call("y_then")
-        self._add_condition()
-        self.outer_nodes = [self._choice("y", rank, [call], "")]
-
-
-def _named(tensor: TensorProto, name: str) -> TensorProto:
-    tensor.name = name
-    return tensor
+    def _function_body(self) -> str:
+        names = ", ".join(name.partition(":")[0] for name in self._referred())
+        attributes = f"<{names}> " if names else ""
+        return (
+            f'<domain: "local", opset_import: ["": {self.case.opset}]> f {attributes}(a) => (b) '
+            f"{{ {self._reduce('a', 'b')} }}"
+        )
 
 
 def operators_of(graph: GraphProto) -> set[str]:

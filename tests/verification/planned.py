@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import ModelProto, TensorProto
 
@@ -12,6 +12,8 @@ from reducelower.verification import SiteVerification, verify_regions
 
 from .models import model
 
+__all__ = ["Rewrite", "planned", "rewrite"]
+
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -19,12 +21,22 @@ class Rewrite:
     after: ModelProto
     plan: Plan
 
-    def verified(self) -> tuple[SiteVerification, ...]:
-        return verify_regions(self.before, self.after, self.plan).findings
-
     def finding(self) -> SiteVerification:
-        (found,) = self.verified()
+        (found,) = verify_regions(self.before, self.after, self.plan).findings
         return found
+
+    def as_chosen(self) -> Rewrite:
+        """The same by a rule that a user names."""
+        (site,) = self.plan.sites
+        return replace(self, plan=replace(self.plan, sites=(replace(site, rule="spec/by hand"),)))
+
+
+def planned(before: ModelProto, after: ModelProto, *, graph: str = "graph", count: int = 1) -> Rewrite:
+    """The first node of a graph or function of a model, and so many nodes in its place in another model."""
+    node = (before.functions[0] if graph.startswith("functions") else before.graph).node[0]
+    site = Site(graph, node.name or f"{node.op_type}#0", node.op_type, "by hand", 0, 0, count)
+    old, new = (each.opset_import[0].version for each in (before, after))
+    return Rewrite(before, after, Plan(old, Target(opset=new), (site,)))
 
 
 def rewrite(
@@ -56,6 +68,4 @@ def rewrite(
         # Reductions change the rank, which the text above does not know.
         models[-1].graph.output[0].type.tensor_type.ClearField("shape")
         models[-1].graph.output[0].type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
-    (node,) = models[0].graph.node
-    site = Site("graph", node.name or f"{node.op_type}#0", node.op_type, "by hand", 0, 0, len(models[1].graph.node))
-    return Rewrite(models[0], models[1], Plan(opsets[0], Target(opset=opsets[1]), (site,)))
+    return planned(*models, count=len(models[1].graph.node))

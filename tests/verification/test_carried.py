@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reducelower import Target
-from reducelower.plan import Plan, Site
-from reducelower.verification import verify_regions
 from reducelower.verification.operators import column
 from reducelower.verification.regions.meanings import meaning
 
 from .models import model
+from .planned import planned
 
 
 @pytest.mark.parametrize(
@@ -59,9 +57,7 @@ WORDED_OTHERWISE = {
 def test_versions_that_are_worded_otherwise_compute_the_same(key: tuple[str, int]) -> None:
     """By running both, as where nobody had read their pages; what no runtime takes cannot be said."""
     op_type, version = key
-    before, after = (model(f"g {WORDED_OTHERWISE[key]}", opset) for opset in (version - 1, version))
-    plan = Plan(version - 1, Target(opset=version), (Site("graph", f"{op_type}#0", op_type, "by hand", 0, 0, 1),))
-    (found,) = verify_regions(before, after, plan).findings
+    found = planned(*(model(f"g {WORDED_OTHERWISE[key]}", opset) for opset in (version - 1, version))).finding()
     assert found.op_type == op_type
     assert found.status != "different"
     assert found.status != "not run" or version > 22

@@ -7,10 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from onnx import ModelProto, TensorProto, helper
 
-from reducelower.options import Target
-from reducelower.plan import Plan, Site
 from reducelower.verification import Tolerance, verify_regions
 from reducelower.verification.checking import cache
 from reducelower.verification.checking.checker import Checker
@@ -18,9 +15,7 @@ from reducelower.verification.checking.tally import Tally
 
 from .clocks import Looked
 from .models import model
-from .planned import Rewrite, rewrite
-
-CONSTANTS = ("", "int64[1] axes = {1}")
+from .planned import Rewrite, planned, rewrite
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +32,9 @@ def is_run(given: Rewrite, **options: Any) -> bool:
     return clock.gone > 1
 
 
-def to_input(op_type: str = "ReduceSum", **options: object) -> Rewrite:
-    settings = {"opsets": (12, 18), "constants": CONSTANTS} | options
-    return rewrite(f"y = {op_type} <axes = [1]> (x)", f"y = {op_type} (x, axes)", **settings)
+def to_input(op_type: str = "ReduceSum", said: str = "axes = [1]", after: str = "", **options: Any) -> Rewrite:
+    settings = {"opsets": (12, 18), "constants": ("", "int64[1] axes = {1}")} | options
+    return rewrite(f"y = {op_type} <{said}> (x)", after or f"y = {op_type} (x, axes)", **settings)
 
 
 def renamed() -> Rewrite:
@@ -75,33 +70,28 @@ def of_sizes(*sizes: int) -> Rewrite:
     return given
 
 
-ANOTHER: dict[str, tuple[Rewrite, dict[str, object]]] = {
-    "operator": (to_input("ReduceMax"), {}),
-    "replacement": (
-        rewrite(
-            "y = ReduceSum <axes = [1]> (x)",
-            "a = Neg (x) b = Neg (a) y = ReduceSum (b, axes)",
-            opsets=(12, 18),
-            constants=CONSTANTS,
-        ),
-        {},
-    ),
-    "constant": (to_input(constants=("", "int64[1] axes = {-1}")), {}),
-    "opset": (to_input(opsets=(12, 21)), {}),
-    "element type": (to_input(kind="double"), {}),
-    "rank": (to_input(rank=3), {}),
-    "declared sizes": (of_sizes(3, 4), {}),
-    "IR version": (at_ir(8), {}),
-    "seed": (to_input(), {"seed": 1}),
-    "tolerances": (to_input(), {"tolerances": {"float": Tolerance(ulp=1)}}),
+ANOTHER = {
+    "operator": to_input("ReduceMax"),
+    "replacement": to_input(after="a = Neg (x) b = Neg (a) y = ReduceSum (b, axes)"),
+    "constant": to_input(constants=("", "int64[1] axes = {-1}")),
+    "opset": to_input(opsets=(12, 21)),
+    "element type": to_input(kind="double"),
+    "rank": to_input(rank=3),
+    "declared sizes": of_sizes(3, 4),
+    "IR version": at_ir(8),
 }
 
 
 @pytest.mark.parametrize("what", ANOTHER)
-def test_what_differs_is_run(what: str) -> None:
+def test_another_rewrite_is_run(what: str) -> None:
     assert is_run(to_input())
-    given, options = ANOTHER[what]
-    assert is_run(given, **options)
+    assert is_run(ANOTHER[what])
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"tolerances": {"float": Tolerance(ulp=1)}}], ids=str)
+def test_a_check_of_another_kind_is_run(options: dict[str, Any]) -> None:
+    assert is_run(to_input())
+    assert is_run(to_input(), **options)
 
 
 def test_what_was_assumed_of_the_inputs_of_another_model_is_not_told() -> None:
@@ -116,12 +106,8 @@ def test_what_was_assumed_of_the_inputs_of_another_model_is_not_told() -> None:
 
 
 def test_attributes_are_told_in_the_order_in_which_they_stand() -> None:
-    told = []
-    for attributes in ("axes = [1], keepdims = 1", "keepdims = 1, axes = [1]"):
-        given = rewrite(
-            f"y = ReduceSum <{attributes}> (x)", "y = ReduceSum (x, axes)", opsets=(12, 18), constants=CONSTANTS
-        )
-        told.append(given.finding().signature)
+    orders = ("axes = [1], keepdims = 1", "keepdims = 1, axes = [1]")
+    told = [to_input(said=attributes).finding().signature for attributes in orders]
     assert told[0].index("axes=") < told[0].index("keepdims=")
     assert told[1].index("keepdims=") < told[1].index("axes=")
 
@@ -135,26 +121,18 @@ def test_a_fault_is_found_beside_what_is_remembered() -> None:
         assert is_run(wrong)  # what is wrong is told with the inputs that show it, of each model
 
 
-def by_hand(before: ModelProto, after: ModelProto, count: int) -> str:
-    """The status of one node, called n, and so many in its place."""
-    (node,) = before.graph.node
-    site = Site("graph", "n", node.op_type, "by hand", 0, 0, count)
-    return verify_regions(before, after, Plan(18, Target(opset=18), (site,))).findings[0].status
-
-
-def quantization(zero_point: TensorProto.DataType, name: str) -> ModelProto:
-    node = helper.make_node("QuantizeLinear", ["x", "s", name], ["y"], name="n")
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N"])]
-    outputs = [helper.make_tensor_value_info("y", zero_point, ["N"])]
-    held = [helper.make_tensor("s", TensorProto.FLOAT, [], [1.0]), helper.make_tensor(name, zero_point, [], [0])]
-    graph = helper.make_graph([node], "g", inputs, outputs, held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+def by_hand(before: str, after: str, *, opset: int = 18, **options: Any) -> str:
+    """The status of a node of the graph before, in place of which all others after stand."""
+    return planned(*(model(text, opset, 10) for text in (before, after)), **options).finding().status
 
 
 @pytest.mark.opset(23)
 def test_constants_of_types_that_numpy_keeps_alike() -> None:
-    kinds = (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ)
-    found = [by_hand(quantization(kind, "before"), quantization(kinds[0], "after"), 1) for kind in kinds]
+    graph = "g (float[N] x) => ({0}[N] y) <float s = {{1}}, {0} {1} = {{0}}> {{ y = QuantizeLinear (x, s, {1}) }}"
+    found = [
+        by_hand(graph.format(kind, "before"), graph.format("int4", "after"), opset=23)
+        for kind in ("int4", "uint4", "float8e4m3fn", "float8e5m2fnuz")
+    ]
     assert found == ["equal", "different", "different", "different"]
 
 
@@ -170,8 +148,7 @@ def test_names_that_graphs_inside_read_count() -> None:
 
     def status(constant: str, fed: str, replacement: str) -> str:
         head = f"g (bool c, float[N] {fed}) => (float[N] y) <float {constant} = {{3}}>"
-        before, after = (model(f"{head} {{ {text} }}") for text in (branch("Sub (a, b)"), replacement))
-        return by_hand(before, after, 1)
+        return by_hand(f"{head} {{ {branch('Sub (a, b)')} }}", f"{head} {{ {replacement} }}")
 
     assert status("a", "b", "y = Sub (a, b)") == "equal"
     assert status("b", "a", "y = Sub (b, a)") == "different"
@@ -182,8 +159,7 @@ def test_names_that_a_replacement_gives_to_graphs_inside_count() -> None:
 
     def status(first: str, second: str) -> str:
         replacement = f"{first} = Neg (x) {second} = Abs (x) {branch('Identity (p)')}"
-        before, after = (model(f"{head} {{ {text} }}") for text in (branch("Neg (x)"), replacement))
-        return by_hand(before, after, 3)
+        return by_hand(f"{head} {{ {branch('Neg (x)')} }}", f"{head} {{ {replacement} }}", count=3)
 
     assert status("p", "o") == "equal"
     assert status("o", "p") == "different"
@@ -191,11 +167,11 @@ def test_names_that_a_replacement_gives_to_graphs_inside_count() -> None:
 
 def test_calls_of_functions_are_not_remembered() -> None:
     """The body of a function is no part of the node that calls it."""
+    graph = "g (float[N, M] x) => (float[1, 1] y) {{ y = {} (x) }}"
+    before = model(graph.format("ReduceSum"), ir_version=10)
     for operator, status in (("ReduceSum", "equal"), ("ReduceMax", "different")):
         body = f'<domain: "local", opset_import: ["": 18]> total (a) => (b) {{ b = {operator} (a) }}'
-        given = rewrite("y = ReduceSum (x)", "y = ReduceSum (x)")
-        after = model("g (float[N0, N1] x) => (float[1, 1] y) { y = local.total (x) }", ir_version=10, functions=body)
-        assert replace(given, after=after).finding().status == status
+        assert planned(before, model(graph.format("local.total"), 18, 10, body)).finding().status == status
 
 
 def test_nodes_in_functions_are_not_remembered() -> None:
@@ -203,18 +179,14 @@ def test_nodes_in_functions_are_not_remembered() -> None:
 
     def status(noop_with_empty_axes: int) -> str:
         """Of a replacement that leaves the attribute out."""
-        call = f"local.total <noop_with_empty_axes = {noop_with_empty_axes}> (x)"
+        call = f"y = local.total <noop_with_empty_axes = {noop_with_empty_axes}> (x)"
+        head = '<domain: "local", opset_import: ["": 18]> total <noop_with_empty_axes> (v) => (w)'
+        given = "<noop_with_empty_axes: int = @noop_with_empty_axes>"
         before, after = (
-            model(
-                f"g (float[N, M] x) => (float[K, L] y) {{ y = {call} }}",
-                ir_version=10,
-                functions='<domain: "local", opset_import: ["": 18]> total <noop_with_empty_axes> (v) => (w) '
-                f"{{ w = {node} }}",
-            )
-            for node in ("ReduceSum <noop_with_empty_axes: int = @noop_with_empty_axes> (v)", "ReduceSum (v)")
+            model(f"g (float[N, M] x) => (float[K, L] y) {{ {call} }}", 18, 10, f"{head} {{ w = ReduceSum {how} (v) }}")
+            for how in (given, "")
         )
-        site = Site("functions/local::total", "ReduceSum#0", "ReduceSum", "by hand", 0, 0, 1)
-        return verify_regions(before, after, Plan(18, Target(opset=18), (site,))).findings[0].status
+        return planned(before, after, graph="functions/local::total").finding().status
 
     assert status(0) == "equal"
     assert status(1) == "different"
