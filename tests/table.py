@@ -20,14 +20,15 @@ Its fields:
 - ``graph``: in place of ``nodes``, all that stands behind the name of a graph: inputs, outputs, initializers, nodes.
   ``functions``: functions of the domain local; ``imports``: versions of other domains; ``ir``: the IR version, or it
   is 8; ``unchecked``: true of a graph that the checker refuses and runtimes take.
-- ``options``: further arguments of `legalize`, such as ``options.ranks = { x = 3 }``.
+- ``without``: operators that are not to remain; ``options``: further arguments of `legalize`, such as
+  ``options.ranks = { x = 3 }``.
 - ``facts``: what is true of the runtime that it is fitted to, each as in a target file, or ``runtime``: the name of a
   shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
   two values of different parameters meet, ``to`` among these. One that is called like a field stands for it. Two
   parameters that choose a rewrite together are one, of pairs, so that each pair meets every version.
 - ``let``: names for expressions; ``given``: the values that the nodes read, or of which a graph takes some. Expressions
-  are Python, and have the names of numpy, the parameters, and what stands above.
+  are Python, and have the names of numpy, its narrow types, the parameters, and what stands above.
 - ``constants``: those given that are initializers, not inputs; ``ranked``: inputs of which only the rank is stated;
   ``stated``: the sizes that are stated of others, numbers and names.
 - ``gives``: what is expected of each output. Where it is left out, outputs are to be what the source yields. Where a
@@ -52,15 +53,16 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorShapeProto, defs, helper, numpy_helper, parser
+from onnx import ModelProto, TensorShapeProto, defs, helper, parser
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower import ConversionError, load_runtime
 from reducelower.api import Legalized
-from tests.adapters.models import floats, int64s, model, operators, run
+from tests.models import everywhere, floats, int64s, model, model_of, operators, run
 from tests.pairwise import pairwise
 from tests.runtimes.toaster import runtime
 
@@ -68,6 +70,7 @@ __all__ = ["VOCABULARY", "check", "combinations", "facts_of", "parsed", "rows"]
 
 Row = Mapping[str, Any]
 
+NARROW = ("bfloat16", "float4_e2m1fn", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
 VOCABULARY = {
     **vars(np),
     "bool": bool,
@@ -76,12 +79,13 @@ VOCABULARY = {
     "linalg": np.linalg,
     "math": math,
     "zip": zip,
+    **{name: getattr(ml_dtypes, name) for name in NARROW},
     "floats": floats,
     "int64s": int64s,
 }
 FIELDS = {
-    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "options", "each",
-    "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps",
+    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "without", "options",
+    "each", "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps",
     "functions_left", "noted", "chooses", "holds", "refused", "by", "rtol", "atol",
 }  # fmt: skip
 
@@ -145,12 +149,12 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
         result = legalized.model
         if "nodes" in row or "given" in row:
             _compare(row, source, _yielded(row, result, feeds), wanted or _yielded(row, source, feeds))
-        kinds, everywhere = operators(result), _everywhere(result)
+        kinds, anywhere = operators(result), everywhere(result)
         if "becomes" in row:
             assert kinds == [_filled(kind, chosen) for kind in row["becomes"]], target
         assert len(kinds) <= row.get("most", len(kinds)), (target, kinds)
-        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & everywhere, (target, kinds)
-        assert {_filled(kind, chosen) for kind in row.get("uses", ())} <= everywhere, (target, kinds)
+        assert not {_filled(kind, chosen) for kind in row.get("never", ())} & anywhere, (target, kinds)
+        assert {_filled(kind, chosen) for kind in row.get("uses", ())} <= anywhere, (target, kinds)
         for field, names in (("keeps", result.graph.initializer), ("functions_left", result.functions)):
             if field in row:
                 assert [each.name for each in names] == row[field], (target, field)
@@ -160,19 +164,11 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
         assert [text for text in row.get("holds", ()) if not eval(text, known)] == []
 
 
-def _everywhere(made: ModelProto) -> set[str]:
-    """The operators of all graphs and functions."""
-    found, holders = set(), [made.graph, *made.functions]
-    for holder in holders:
-        found |= {node.op_type for node in holder.node}
-        holders += [given.g for node in holder.node for given in node.attribute if given.HasField("g")]
-    return found
-
-
 def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> Legalized:
     facts = facts_of(row, chosen)
     made_up = runtime(*facts) if facts else None
-    target = reducelower.Target(opset, runtime=load_runtime(row["runtime"]) if "runtime" in row else made_up)
+    without = {_filled(kind, chosen) for kind in row.get("without", ())}
+    target = reducelower.Target(opset, without, runtime=load_runtime(row["runtime"]) if "runtime" in row else made_up)
     legalized = reducelower.legalize(source, target, **row.get("options", {}))
     _check_whole(legalized.model)
     return legalized
@@ -208,7 +204,7 @@ def _source(
         taken = {value.name for value in made.graph.input}
         return made, {name: value for name, value in feeds.items() if name in taken}
     nodes = parser.parse_graph(f"g () => () {{ {_filled(row['nodes'], chosen)} }}").node
-    made = model(nodes, feeds, row["from"], outputs=outputs, constants=constants, ranked=row.get("ranked", ()))
+    made = model_of(nodes, feeds, row["from"], outputs=outputs, constants=constants, ranked=row.get("ranked", ()))
     stated = row.get("stated") or {}
     for value in [*made.graph.input, *made.graph.output] if stated else ():
         sizes = stated.get(value.name, [None] * 9 if value in made.graph.output else ())
@@ -221,11 +217,10 @@ def _source(
 
 def parsed(row: Row, chosen: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> ModelProto:
     """The model of a row that gives a whole graph, with these initializers besides its own."""
-    imports = {"": row["from"], **({"local": 1} if "functions" in row else {}), **row.get("imports", {})}
-    versions = ", ".join(f'"{domain}": {version}' for domain, version in imports.items())
-    head = f"<ir_version: {row.get('ir', 8)}, opset_import: [{versions}]>"
-    made = parser.parse_model(_filled(f"{head} g {row['graph']} {row.get('functions', '')}", chosen))
-    made.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    others = {**({"local": 1} if "functions" in row else {}), **row.get("imports", {})}
+    imports = ", ".join(f'"{domain}": {version}' for domain, version in others.items())
+    graph, functions = (_filled(row.get(name, ""), chosen) for name in ("graph", "functions"))
+    made = model(graph, row["from"], row.get("ir", 8), functions, imports=imports, **constants)
     if not row.get("unchecked"):
         _check_whole(made)
     return made

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from reducelower.verification import verify
-from tests.legalization.running import run
+from tests.models import yields
 from tests.runtimes.toaster import runtime
 from tests.table import VOCABULARY, rows
 
@@ -45,7 +45,7 @@ def test_weights_of_any_length_stay_as_they_are(count: int) -> None:
     made = same_all_ways(given, 11)
     assert made.graph.initializer[0] == given.graph.initializer[0]
     expected = (x.astype(np.float64) * weight).sum(1, keepdims=True)
-    np.testing.assert_allclose(run(made, {"x": x})[0], expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(yields(made, {"x": x})[0], expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("length", [126, 127, 128, 129, 4095, 4096, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1])
@@ -76,7 +76,7 @@ def test_chains_of_any_length_are_rewritten_throughout(count: int) -> None:
     assert all(len(node.input) == 1 for node in made.graph.node)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     sign = -1 if (count + 1) // 2 % 2 else 1
-    np.testing.assert_array_equal(run(made, {"x": x})[0].reshape(2, 3), sign * x)
+    np.testing.assert_array_equal(yields(made, {"x": x})[0].reshape(2, 3), sign * x)
 
 
 @pytest.mark.parametrize("count", [256, 257, 258, 259, 1040, 1041, 4200, 33_000])
@@ -87,7 +87,7 @@ def test_products_of_bytes_are_exact_whatever_is_added_up(count: int) -> None:
     given = model(f"(uint8[2, {count}] x, uint8[{count}, 2] w) => (int32[2, 2] y) {{ y = MatMulInteger (x, w) }}", 10)
     made = reducelower.convert_version(given, 9)
     expected = left.astype(np.int64) @ right.astype(np.int64)
-    np.testing.assert_array_equal(run(made, {"x": left, "w": right})[0], expected)
+    np.testing.assert_array_equal(yields(made, {"x": left, "w": right})[0], expected)
 
 
 @pytest.mark.parametrize("width", [1023, 1024, 1025])
@@ -99,7 +99,7 @@ def test_grids_are_the_same_whether_stored_or_computed(width: int) -> None:
     across, down = ((2 * np.arange(size) + 1) / size - 1 for size in (width, 512))
     base = np.stack([*np.meshgrid(across, down), np.ones((512, width))], axis=-1)
     made = reducelower.convert_version(given, 16)
-    np.testing.assert_allclose(run(made, {"t": theta})[0][0], base @ theta[0].T, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(yields(made, {"t": theta})[0][0], base @ theta[0].T, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("rows", "fits"), [(256, True), (257, False)])
@@ -175,6 +175,6 @@ def test_nodes_are_written_out_up_to_a_size(name: str, beyond: int) -> None:
     x = _RNG.uniform(0.9, 1.1, shape).astype(helper.tensor_dtype_to_np_dtype(fed.elem_type))
     right = eval(row["right"], {**names, "x": x})
     if made.opset_import[0].version >= 7:
-        np.testing.assert_allclose(run(made, {"x": x})[0], right, rtol=1e-5)
+        np.testing.assert_allclose(yields(made, {"x": x})[0], right, rtol=1e-5)
     else:
         np.testing.assert_array_equal(ReferenceEvaluator(made).run(None, {"x": x})[0], right)

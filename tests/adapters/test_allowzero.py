@@ -14,7 +14,7 @@ import pytest
 from onnx import ModelProto, parser
 
 import reducelower
-from tests.adapters.models import run
+from tests.models import run
 
 CASES = tomllib.loads(Path(__file__).with_name("allowzero.toml").read_text(encoding="utf-8"))
 

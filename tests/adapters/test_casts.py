@@ -12,7 +12,7 @@ from onnx import checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
-from tests.adapters.models import converted
+from tests.models import converted
 from tools.fuzz.runtimes import run
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto
 
-from tests.adapters.models import converted, floats, refusal, run
+from tests.models import converted, floats, model, refusal, run
 
 ATTRIBUTES = {"strides": [2, 1], "dilations": [1, 2], "pads": [1, 1, 0, 2]}
 
@@ -42,16 +40,15 @@ def _expected(feeds: dict[str, np.ndarray], groups: int, offset_groups: int) -> 
     return found
 
 
-def _model(
-    feeds: dict[str, np.ndarray], *, batch: Any, height: Any, element_type: int = TensorProto.FLOAT, **attributes: Any
-) -> ModelProto:
-    shapes = {name: list(value.shape) for name, value in feeds.items()}
-    shapes["x"] = [batch, shapes["x"][1], height, shapes["x"][3]]
-    values = [helper.make_tensor_value_info(name, element_type, shape) for name, shape in shapes.items()]
-    result = helper.make_tensor_value_info("y", element_type, [None, 6, 3, 6])
-    node = helper.make_node("DeformConv", list(feeds), ["y"], **ATTRIBUTES, **attributes)
-    graph = helper.make_graph([node], "g", values, [result])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+def _model(offset_groups: int, sizes: str = "N, 4, 6, 5", kind: str = "float") -> ModelProto:
+    attributes = ", ".join(f"{name} = {value}" for name, value in ATTRIBUTES.items())
+    return model(
+        f"""({kind}[{sizes}] x, {kind}[6, 2, 3, 2] w, {kind}[2, {12 * offset_groups}, 3, 6] o, {kind}[6] b,
+            {kind}[2, {6 * offset_groups}, 3, 6] m) => ({kind}[A, 6, 3, 6] y) {{
+            y = DeformConv <{attributes}, group = 2, offset_group = {offset_groups}> (x, w, o, b, m) }}""",
+        19,
+        9,
+    )
 
 
 def _feeds(offset_groups: int) -> dict[str, np.ndarray]:
@@ -68,18 +65,15 @@ def _feeds(offset_groups: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("offset_groups", [1, 2, 4])
 def test_elements_are_taken_where_offsets_point(offset_groups: int, target: int) -> None:
     feeds = _feeds(offset_groups)
-    made = _model(feeds, batch="N", height=6, group=2, offset_group=offset_groups)
-    (result,) = run(converted(made, target), feeds)
+    (result,) = run(converted(_model(offset_groups), target), feeds)
     np.testing.assert_allclose(result, _expected(feeds, 2, offset_groups), rtol=1e-4, atol=1e-4)
 
 
 def test_sums_of_halves_are_rounded_once() -> None:
     feeds = {name: value.astype(np.float16) for name, value in _feeds(2).items()}
-    made = _model(feeds, batch="N", height=6, element_type=TensorProto.FLOAT16, group=2, offset_group=2)
-    (result,) = run(converted(made, 13), feeds)
+    (result,) = run(converted(_model(2, kind="float16"), 13), feeds)
     np.testing.assert_allclose(result, _expected(feeds, 2, 2), rtol=2**-11, atol=1e-5)
 
 
 def test_data_of_unknown_size_is_refused() -> None:
-    made = _model(_feeds(1), batch=2, height="H", group=2)
-    assert "the sizes of 'x' are not known" in refusal(made, 18)
+    assert "the sizes of 'x' are not known" in refusal(_model(1, "2, 4, H, 5"), 18)

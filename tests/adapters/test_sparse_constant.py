@@ -2,67 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
-from onnx import TensorProto, checker, helper
+from onnx import ModelProto, TensorProto, checker, helper
 
 import reducelower
-from tests.adapters.models import converted, floats, run
+from tests.models import converted, floats, model, refusal, run
 
 
-@pytest.mark.parametrize("indices", [np.array([1, 5], np.int64), np.array([[0, 1], [1, 2]], np.int64)])
-def test_a_sparse_tensor_is_written_out(indices: np.ndarray) -> None:
-    values = helper.make_tensor("v", TensorProto.FLOAT, [2], [3.0, 4.0])
-    places = helper.make_tensor("i", TensorProto.INT64, indices.shape, indices.ravel())
-    nodes = [
-        helper.make_node("Constant", [], ["c"], sparse_value=helper.make_sparse_tensor(values, places, [2, 3])),
-        helper.make_node("Add", ["x", "c"], ["y"]),
-    ]
-    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2, 3)) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", types[:1], types[1:])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+def with_sparse(graph: str, kind: int, values: Sequence[Any], places: Any, sizes: Sequence[int]) -> ModelProto:
+    """A model of opset 13 with a sparse constant c."""
+    at = np.array(places)
+    tensors = helper.make_tensor("v", kind, [len(values)], values), helper.make_tensor("i", 7, at.shape, at.ravel())
+    made = model(graph, 13)
+    sparse = helper.make_sparse_tensor(*tensors, sizes)
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["c"], sparse_value=sparse))
+    return made
+
+
+@pytest.mark.parametrize("places", [[1, 5], [[0, 1], [1, 2]]], ids=str)
+def test_a_sparse_tensor_is_written_out(places: Any) -> None:
+    made = with_sparse("(float[2,3] x) => (float[2,3] y) { y = Add (x, c) }", 1, [3.0, 4.0], places, [2, 3])
     data = floats(2, 3)
     expected = data + np.array([[0, 3, 0], [0, 0, 4]], np.float32)
     np.testing.assert_allclose(run(converted(made, 10), {"x": data})[0], expected)
 
 
 def test_a_sparse_tensor_of_strings_has_empty_ones_between() -> None:
-    values, places = helper.make_tensor("v", TensorProto.STRING, [1], [b"a"]), helper.make_tensor("i", 7, [1], [1])
-    node = helper.make_node("Constant", [], ["c"], sparse_value=helper.make_sparse_tensor(values, places, [3]))
-    output = helper.make_tensor_value_info("c", TensorProto.STRING, [3])
-    graph = helper.make_graph([node], "g", [], [output])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    converted = reducelower.convert_version(model, 10)
-    checker.check_model(converted, full_check=True)
-    (held,) = converted.graph.node[0].attribute
-    assert list(held.t.string_data) == [b"", b"a", b""]
+    made = converted(with_sparse("() => (string[3] c) { }", TensorProto.STRING, [b"a"], [1], [3]), 10)
+    assert list(made.graph.node[0].attribute[0].t.string_data) == [b"", b"a", b""]
 
 
-@pytest.mark.parametrize("indices", [np.array([1, 2], np.int64), np.array([[1], [2]], np.int64)])
+@pytest.mark.parametrize("places", [[1, 2], [[1], [2]]], ids=str)
 @pytest.mark.parametrize("target", [10, 9])
-def test_a_sparse_tensor_is_as_constant_as_another(indices: np.ndarray, target: int) -> None:
+def test_a_sparse_tensor_is_as_constant_as_another(places: Any, target: int) -> None:
     """Negative indices of OneHot, valid since opset 11, are counted from the front where they are known."""
-    values = helper.make_tensor("v", TensorProto.INT64, [2], [-1, 1])
-    places = helper.make_tensor("i", TensorProto.INT64, indices.shape, indices.ravel())
-    nodes = [
-        helper.make_node("Constant", [], ["places"], sparse_value=helper.make_sparse_tensor(values, places, [3])),
-        helper.make_node("Constant", [], ["depth"], value_int=4),
-        helper.make_node("OneHot", ["places", "depth", "x"], ["y"]),
-    ]
-    shapes = {"x": [2], "y": [3, 4]}
-    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    graph = helper.make_graph(nodes, "g", types[:1], types[1:])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    result = reducelower.convert_version(made, target)
+    graph = "(float[2] x) => (float[3,4] y) <int64 depth = {4}> { y = OneHot (c, depth, x) }"
+    result = reducelower.convert_version(with_sparse(graph, TensorProto.INT64, [-1, 1], places, [3]), target)
     checker.check_model(result, full_check=True)
     expected = np.eye(4, dtype=np.float32)[[0, 3, 1]]
     np.testing.assert_array_equal(run(result, {"x": np.array([0, 1], np.float32)})[0], expected)
 
 
 def test_places_outside_of_a_sparse_tensor_are_refused() -> None:
-    values, places = helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0]), helper.make_tensor("i", 7, [1], [3])
-    node = helper.make_node("Constant", [], ["c"], sparse_value=helper.make_sparse_tensor(values, places, [3]))
-    graph = helper.make_graph([node], "g", [], [helper.make_tensor_value_info("c", TensorProto.FLOAT, [3])])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    with pytest.raises(reducelower.ConversionError, match="cannot be read"):
-        reducelower.convert_version(made, 10)
+    assert "cannot be read" in refusal(with_sparse("() => (float[3] c) { }", 1, [1.0], [3], [3]), 10)

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper
 
-from tests.adapters.models import converted, floats, run
+from tests.models import converted, floats, one, run
 
 pytestmark = pytest.mark.opset(24)
-
-
-def _model(feeds: dict[str, np.ndarray], **attributes: object) -> ModelProto:
-    values = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        for name, value in feeds.items()
-    ]
-    result = helper.make_tensor_value_info("y", values[0].type.tensor_type.elem_type, feeds["cache"].shape)
-    node = helper.make_node("TensorScatter", list(feeds), ["y"], **attributes)
-    graph = helper.make_graph([node], "g", values, [result])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
 
 
 def _expected(cache: np.ndarray, update: np.ndarray, start: np.ndarray, axis: int, *, circular: bool) -> np.ndarray:
@@ -39,13 +27,13 @@ def test_the_update_takes_its_places(
 ) -> None:
     start = np.array([1, 0 if mode == "linear" else 3], np.int64)
     feeds = {"cache": floats(*cache), "update": floats(*update, seed=1), "start": start}
-    (result,) = run(converted(_model(feeds, mode=mode, axis=axis), target), feeds)
+    (result,) = run(converted(one("TensorScatter", feeds, 24, mode=mode, axis=axis), target), feeds)
     expected = _expected(*feeds.values(), axis % len(cache), circular=mode == "circular")
     np.testing.assert_array_equal(result, expected)
 
 
 def test_without_indices_the_update_comes_first() -> None:
     feeds = {"cache": floats(2, 4, 3), "update": floats(2, 2, 3, seed=1)}
-    (result,) = run(converted(_model(feeds), 18), feeds)
+    (result,) = run(converted(one("TensorScatter", feeds, 24), 18), feeds)
     expected = _expected(*feeds.values(), np.zeros(2, np.int64), 1, circular=False)
     np.testing.assert_array_equal(result, expected)

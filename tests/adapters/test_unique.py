@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.adapters.models import assert_same, one, refusal
+from tests.models import assert_same, one, refusal
 
 SHAPES = [((9,), None), ((3, 4), None), ((5, 2), 0), ((2, 6), -1), ((3, 4, 2), 1), ((0,), None)]
 

@@ -15,7 +15,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from reducelower import convert_version, expand
 from reducelower.difference import Difference, difference
 from reducelower.difference.digests import digested
-from tests.verification.models import model
+from tests.models import model
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, parser
+from onnx import ModelProto, TensorProto, helper, parser
 
 OPERATORS = (
     "ReduceL1",
@@ -262,14 +262,3 @@ class _Builder:
             f'<domain: "local", opset_import: ["": {self.case.opset}]> f {attributes}(a) => (b) '
             f"{{ {self._reduce('a', 'b')} }}"
         )
-
-
-def operators_of(graph: GraphProto) -> set[str]:
-    """Every operator type in a graph and the graphs inside it."""
-    found = set()
-    for node in graph.node:
-        found.add(node.op_type)
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                found |= operators_of(attribute.g)
-    return found

@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto, parser
 
 import reducelower
-from tests.adapters.models import run
+from tests.models import run
 
 TEXTS = {
     "Reshape": (18, 13, "t = Identity(s) y = Reshape<allowzero = 1>(x, t)", "float[n,m] x, int64[2] s", "float[a,b] y"),

@@ -19,7 +19,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
 from reducelower.scope.graph import GraphScope
 from reducelower.types.graphs import Graph
-from tests.legalization.running import run
+from tests.models import yields
 from tests.pairwise import pairwise
 
 STORED = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
@@ -255,7 +255,7 @@ def test_new_names_collide_with_none(is_typed: bool, names: str, opset: int, rul
     assert len(outputs) == len(set(outputs))
     for node in expanded.graph.node:
         node.name = ""  # onnxruntime takes no model with two nodes of one name
-    for result in run(expanded, {"x": data}):
+    for result in yields(expanded, {"x": data}):
         np.testing.assert_allclose(result, np.sqrt((data.astype(np.float64) ** 2).sum(1)), rtol=1e-6)
 
 

@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
+from onnx import TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
-from tests.legalization.models import PLACES, Case, operators_of, sample
-from tests.legalization.running import run
+from tests.legalization.models import PLACES, Case, sample
 from tests.legalization.test_hard_axes import AXES, dynamic_model
+from tests.models import everywhere, yields
 from tests.pairwise import pairwise
 
 COMPOSITES = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
@@ -21,22 +21,15 @@ OPSETS = (7, 9, 11, 12, 13, 15, 17, 18, 20, 21, 26, 28)
 FORMS = ("absent", "one", "several", "negative", "empty", "Constant value")
 
 
-def all_operators(model: ModelProto) -> set[str]:
-    found = operators_of(model.graph)
-    for function in model.functions:
-        found |= {node.op_type for node in function.node}
-    return found
-
-
 def expand_and_compare(case: Case, book: str) -> None:
     model = case.model()
     expanded = reducelower.expand(model, ops=[case.op_type], rules=book)
     checker.check_model(expanded, full_check=True)
-    assert case.op_type not in all_operators(expanded)
+    assert case.op_type not in everywhere(expanded)
     data = sample(case.dtype, case.shape)
     if case.opset == 7 and case.dtype == np.float64:
         return  # No runtime here has opset 7's Max for it; the model is checked above.
-    (result,) = run(expanded, {"x": data})
+    (result,) = yields(expanded, {"x": data})
     expected = case.expected(data)
     assert result.shape == expected.shape, (case, book)
     tolerance = {np.float16: 2e-2, np.float64: 1e-6 if book == "spec" else 1e-14}.get(case.dtype, 2e-6)
@@ -106,12 +99,12 @@ def test_dynamic_axes_stay_an_input(op_type: str, book: str) -> None:
     for keepdims, noop in itertools.product((None, 0), (None, 1)):
         model = dynamic_model(op_type, 18, keepdims, noop)
         expanded = reducelower.expand(model, rules=book)
-        assert op_type not in all_operators(expanded)
-        assert "If" not in all_operators(expanded)
+        assert op_type not in everywhere(expanded)
+        assert "If" not in everywhere(expanded)
         data = sample(np.float32)
         for axes in AXES:
             feeds = {"x": data, "axes": np.array(axes, np.int64)}
-            (before,), (after,) = run(model, feeds), run(expanded, feeds)
+            (before,), (after,) = yields(model, feeds), yields(expanded, feeds)
             assert before.shape == after.shape
             np.testing.assert_allclose(after, before, rtol=2e-6)
 
@@ -126,9 +119,9 @@ def test_core_needs_only_sum_and_max(op_type: str, opset: int) -> None:
         case = Case(op_type, opset, form, dtype=dtype)
         expanded = reducelower.expand(case.model(), ops=[op_type], rules="core")
         checker.check_model(expanded, full_check=True)
-        reductions = {name for name in all_operators(expanded) if name.startswith("Reduce")}
+        reductions = {name for name in everywhere(expanded) if name.startswith("Reduce")}
         assert reductions <= {"ReduceSum", "ReduceMax"}
-        (result,) = run(expanded, {"x": sample(dtype)})
+        (result,) = yields(expanded, {"x": sample(dtype)})
         np.testing.assert_allclose(
             result.astype(float), case.expected(sample(dtype)).astype(float), rtol=1e-2 if dtype == np.float16 else 2e-6
         )
@@ -138,8 +131,8 @@ def test_convert_can_change_the_opset_and_remove_operators_at_once() -> None:
     case = Case("ReduceLogSumExp", 20, "several")
     converted = reducelower.convert_version(case.model(), 11, without=["ReduceLogSumExp"], rules="stable")
     checker.check_model(converted, full_check=True)
-    assert "ReduceLogSumExp" not in all_operators(converted)
-    (result,) = run(converted, {"x": sample(np.float32)})
+    assert "ReduceLogSumExp" not in everywhere(converted)
+    (result,) = yields(converted, {"x": sample(np.float32)})
     np.testing.assert_allclose(result, case.expected(sample(np.float32)), rtol=2e-6)
 
 
@@ -225,7 +218,7 @@ def test_the_stable_rules_give_every_finite_answer(name: str, opset: int) -> Non
     op_type, values, expected = EXTREMES[name]
     data = np.array([[values]], np.float32)
     expanded = reducelower.expand(Case(op_type, opset, "several", axes=(2,)).model(), rules="stable")
-    (result,) = run(expanded, {"x": data})
+    (result,) = yields(expanded, {"x": data})
     np.testing.assert_allclose(result.reshape(-1), [expected], rtol=4 * np.finfo(np.float32).eps)
 
 
@@ -235,8 +228,8 @@ def test_opset_1_takes_rules_without_cast_and_broadcasting_and_the_refusal_names
         reducelower.expand(case.model(), rules="stable")
     expanded = reducelower.expand(case.model(), rules="spec")
     checker.check_model(expanded, full_check=True)
-    assert all_operators(expanded) == {"ReduceSum", "Log"}
-    assert all_operators(reducelower.expand(Case("ReduceL1", 1, "one").model(), rules="stable")) == {"Abs", "ReduceSum"}
+    assert everywhere(expanded) == {"ReduceSum", "Log"}
+    assert everywhere(reducelower.expand(Case("ReduceL1", 1, "one").model(), rules="stable")) == {"Abs", "ReduceSum"}
 
 
 @pytest.mark.parametrize("name", ["Thing", "ReduceThing", "ReduceSum"])
@@ -253,7 +246,7 @@ def test_functions_may_be_named_like_reductions(name: str) -> None:
     expanded = reducelower.expand(model, rules="stable")
     assert "ReduceLogSumExp" not in {node.op_type for node in expanded.functions[0].node}
     data = np.float32([[1, 2, 3], [4, 5, 6]])
-    (result,) = run(expanded, {"x": data, "axes": np.int64([1])})
+    (result,) = yields(expanded, {"x": data, "axes": np.int64([1])})
     np.testing.assert_allclose(result, np.log(np.exp(data).sum(1, keepdims=True)), rtol=1e-6)
 
 
@@ -285,7 +278,7 @@ def test_axes_become_attributes_where_no_initializer_may_stand_alone(place: str)
         checker.check_model(expanded, full_check=True)
         assert expanded.ir_version == 3
         assert [value.name for value in expanded.graph.input] == [value.name for value in model.graph.input]
-        assert op_type not in all_operators(expanded)
+        assert op_type not in everywhere(expanded)
         assert "Cast" not in {
             node.op_type for node in expanded.graph.node if any("axes" in name for name in node.input)
         }

@@ -7,8 +7,8 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import reducelower
-from tests.legalization.models import OPERATORS, operators_of, reduced, sample
-from tests.legalization.running import run
+from tests.legalization.models import OPERATORS, reduced, sample
+from tests.models import everywhere, yields
 from tests.pairwise import pairwise
 
 AXES = ([], [0], [1], [2], [-1], [0, 2], [2, 0], [-3, 1], [0, 1, 2])
@@ -44,7 +44,7 @@ def test_dynamic_axes_keep_their_numbers(source: int, target: int) -> None:
     for op_type, keepdims, noop in [row[2:] for row in DYNAMIC_AXES if row[:2] == (source, target)]:
         converted = reducelower.convert_version(dynamic_model(op_type, source, keepdims, noop), target)
         for axes in AXES:
-            (y,) = run(converted, {"x": data, "axes": np.array(axes, np.int64)})
+            (y,) = yields(converted, {"x": data, "axes": np.array(axes, np.int64)})
             expected = reduced(op_type, data, axes, keepdims, noop)
             assert y.shape == expected.shape, (op_type, axes, keepdims, noop)
             np.testing.assert_allclose(y, expected, rtol=2e-6, err_msg=f"{op_type}, axes {axes}")
@@ -58,10 +58,10 @@ def test_composites_of_unknown_rank_stay_dynamic_where_reduce_sum_is(op_type: st
     model = dynamic_model(op_type, 18, None, noop)
     model.graph.input[0].type.tensor_type.ClearField("shape")
     converted = reducelower.convert_version(model, 13, rules="spec")
-    assert "If" not in operators_of(converted.graph)
+    assert "If" not in everywhere(converted)
     data = sample(np.float32)
     for axes in AXES:
-        (y,) = run(converted, {"x": data, "axes": np.array(axes, np.int64)})
+        (y,) = yields(converted, {"x": data, "axes": np.array(axes, np.int64)})
         np.testing.assert_allclose(y, reduced(op_type, data, axes, None, noop), rtol=2e-6)
 
 
@@ -73,7 +73,7 @@ def test_sparse_initializers_are_no_constants_but_no_obstacle() -> None:
     sparse.indices.CopyFrom(numpy_helper.from_array(np.array([0], np.int64)))
     converted = reducelower.convert_version(model, 13)
     data = sample(np.float32)
-    (y,) = run(converted, {"x": data})
+    (y,) = yields(converted, {"x": data})
     np.testing.assert_array_equal(y, data.max(1, keepdims=True))
 
 

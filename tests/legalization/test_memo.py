@@ -22,7 +22,7 @@ from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.scope import Asking
 from reducelower.types import Inference
-from tests.legalization import running
+from tests.models import yields
 from tests.watching import calls_of
 from tools.memo_graphs import converted, differing
 
@@ -118,7 +118,7 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
     expanded = reducelower.expand(model)
     checker.check_model(expanded, full_check=True)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for found, expected in zip(running.run(expanded, {"x": x}), [(x * x).sum(1, keepdims=True)] * 2 + [x], strict=True):
+    for found, expected in zip(yields(expanded, {"x": x}), [(x * x).sum(1, keepdims=True)] * 2 + [x], strict=True):
         np.testing.assert_array_equal(found, expected)
 
 

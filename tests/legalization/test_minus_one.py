@@ -10,9 +10,8 @@ from onnx import GraphProto, ModelProto, checker, parser
 
 import reducelower
 from reducelower.model.graph import all_nodes, subgraphs
+from tests.models import yields
 from tests.table import rows
-
-from .running import run
 
 _X = np.arange(12, dtype=np.float32).reshape(3, 4)
 _CASES = rows(Path(__file__).with_name("minus_one.toml"), fields={"graph", "opset", "gives"})
@@ -36,7 +35,7 @@ def test_a_size_that_is_learned_takes_the_place_of_minus_one(case: str, opset: i
     made = reducelower.convert_version(_model(case), opset)
     checker.check_model(made, full_check=True)
     feeds = {"x": _X} if case == "computed axes" else {"x": _X, "c": np.array(True)}
-    np.testing.assert_array_equal(run(made, feeds)[0], eval(_CASES[case]["gives"], {"x": _X}))
+    np.testing.assert_array_equal(yields(made, feeds)[0], eval(_CASES[case]["gives"], {"x": _X}))
     assert reducelower.convert_version(made, opset) == made
 
 

@@ -13,7 +13,7 @@ from onnx import ModelProto, checker
 
 import reducelower
 from tests.legalization.models import OPERATORS
-from tests.legalization.running import run
+from tests.models import yields
 from tools.node_cases import Case, cases
 
 pytestmark = pytest.mark.xdist_group("onnx's cases")
@@ -27,7 +27,7 @@ def cases_of(op_type: str) -> list[Case]:
 def expect(case: Case, model: ModelProto) -> None:
     checker.check_model(model, full_check=True)
     names = [value.name for value in case.model.graph.input]
-    results = run(model, dict(zip(names, case.inputs, strict=True)))
+    results = yields(model, dict(zip(names, case.inputs, strict=True)))
     for result, expected in zip(results, case.outputs, strict=True):
         assert result.shape == np.shape(expected)
         np.testing.assert_allclose(result, expected, rtol=max(case.rtol, 1e-6), atol=case.atol)

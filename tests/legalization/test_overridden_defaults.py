@@ -7,7 +7,7 @@ from onnx import parser
 
 import reducelower
 from reducelower.verification import verify
-from tests.adapters.models import floats, run
+from tests.models import floats, run
 
 
 def test_types_follow_from_defaults_that_are_frozen_and_the_proof_sees_it() -> None:

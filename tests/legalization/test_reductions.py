@@ -9,8 +9,8 @@ import pytest
 from onnx import checker, defs
 
 import reducelower
-from tests.legalization.models import FORMS, OPERATORS, PLACES, Case, operators_of, sample
-from tests.legalization.running import run
+from tests.legalization.models import FORMS, OPERATORS, PLACES, Case, sample
+from tests.models import everywhere, yields
 from tests.pairwise import pairwise
 
 # Every boundary of a Reduce operator alone, both ways, and conversions across several of them.
@@ -31,7 +31,7 @@ def convert_and_compare(case: Case, target: int) -> None:
     assert model.SerializeToString() == before
     checker.check_model(converted, full_check=True)
     assert [entry.version for entry in converted.opset_import if not entry.domain] == [target]
-    (result,) = run(converted, {"x": data})
+    (result,) = yields(converted, {"x": data})
     expected = case.expected(data)
     if target < 27 and np.dtype(case.dtype).kind != "u":  # The reference evaluator, which runs those, widens sums.
         assert result.dtype == expected.dtype
@@ -130,7 +130,9 @@ def test_rank_0_and_empty_dimensions(op_type: str) -> None:
         convert_and_compare(Case(op_type, 20, "absent", shape=()), target)
         for keepdims in (0, 1):
             case = Case(op_type, 20, "one", keepdims, shape=(2, 0, 4))
-            (result,) = run(reducelower.convert_version(case.model(), target), {"x": np.zeros((2, 0, 4), np.float32)})
+            (result,) = yields(
+                reducelower.convert_version(case.model(), target), {"x": np.zeros((2, 0, 4), np.float32)}
+            )
             assert result.shape == ((2, 1, 4) if keepdims else (2, 4))
             if op_type != "ReduceMean":  # The mean of nothing is not defined.
                 assert set(result.reshape(-1).tolist()) == {OF_NOTHING[op_type]}
@@ -141,7 +143,7 @@ def test_rank_0_and_empty_dimensions(op_type: str) -> None:
 @pytest.mark.parametrize("target", [11, 18])
 def test_the_extreme_of_nothing_is_the_end_of_the_narrow_type(op_type: str, dtype: type, target: int) -> None:
     case = Case(op_type, 20, "one", 1, shape=(2, 0, 4), dtype=dtype)
-    (result,) = run(reducelower.convert_version(case.model(), target), {"x": np.zeros((2, 0, 4), dtype)})
+    (result,) = yields(reducelower.convert_version(case.model(), target), {"x": np.zeros((2, 0, 4), dtype)})
     lowest, highest = (False, True) if dtype is np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     assert result.tolist() == [[[lowest if op_type == "ReduceMax" else highest] * 4]] * 2
 
@@ -157,5 +159,5 @@ def test_no_noop_attribute_is_left_below_its_opset() -> None:
 def test_a_noop_reduction_does_not_remain_a_reduction() -> None:
     for op_type in OPERATORS:
         converted = reducelower.convert_version(Case(op_type, 20, "empty", noop=1).model(), 11)
-        assert not any(name.startswith("Reduce") for name in operators_of(converted.graph))
+        assert not any(name.startswith("Reduce") for name in everywhere(converted))
         assert not converted.graph.initializer

@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, checker, numpy_helper, parser
 
 import reducelower
-from tests.legalization.running import run
+from tests.models import yields
 
 W = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
 
@@ -39,7 +39,7 @@ def test_they_leave_with_a_note(target: int, large: bool) -> None:
     of_bytes = ModelProto.FromString(reducelower.convert_version(source.SerializeToString(), target))
     assert of_bytes == made.model
     x = W[:2, : 64 if large else 3]
-    np.testing.assert_array_equal(run(made.model, {"x": x})[0], run(source, {"x": x})[0])
+    np.testing.assert_array_equal(yields(made.model, {"x": x})[0], yields(source, {"x": x})[0])
 
 
 @pytest.mark.parametrize(("ir_version", "target", "setting"), [(3, 8, "auto"), (3, 9, "keep"), (4, 13, "auto")])
@@ -72,5 +72,5 @@ def test_inference_reads_what_is_written_in_their_stead(sizes: str, target: int)
     made = reducelower.convert_version(source, target)
     checker.check_model(made, full_check=True)
     x = W[:6, :4]
-    for found, expected in zip(run(made, {"x": x}), (x[:2], x[2:]), strict=True):
+    for found, expected in zip(yields(made, {"x": x}), (x[:2], x[2:]), strict=True):
         np.testing.assert_array_equal(found, expected)

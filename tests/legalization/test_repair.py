@@ -15,7 +15,7 @@ from onnx import ModelProto, checker, parser, shape_inference
 
 import reducelower
 from reducelower import ConversionError
-from tests.legalization.running import run
+from tests.models import yields
 from tests.table import VOCABULARY, rows
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
@@ -54,7 +54,7 @@ def test_what_is_wrong_is_mended_and_the_callers_model_stays(claim: str) -> None
     if "gives" in row:
         names = {**VOCABULARY, "x": X}
         given = {name: eval(text, names) for name, text in row.get("given", {}).items()}
-        np.testing.assert_array_equal(run(mended.model, {"x": X, **given})[0], eval(row["gives"], names))
+        np.testing.assert_array_equal(yields(mended.model, {"x": X, **given})[0], eval(row["gives"], names))
 
 
 def mended_operators(made: ModelProto) -> list[str]:
@@ -79,7 +79,7 @@ def test_what_needs_no_opset_version_comes_to_any(target: int) -> None:
     converted = reducelower.convert_version(model(text, '"ai.onnx.ml": 3'), target)
     checker.check_model(converted, full_check=True)
     assert {entry.domain: entry.version for entry in converted.opset_import} == {"ai.onnx.ml": 3, "": target}
-    np.testing.assert_array_equal(run(converted, {"x": X})[0], (X - 1) * 2)
+    np.testing.assert_array_equal(yields(converted, {"x": X})[0], (X - 1) * 2)
 
 
 def elsewhere(case: str) -> tuple[ModelProto, int]:
@@ -100,8 +100,8 @@ def test_a_node_in_the_form_of_another_opset_is_moved(case: str) -> None:
     shape = [dim.dim_value for dim in source.graph.input[0].type.tensor_type.shape.dim]
     x = np.linspace(-2, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)
     by_hand = ELSEWHERE[case].get("gives")
-    expected = [eval(by_hand, {**VOCABULARY, "x": x})] if by_hand else run(meant, {"x": x})
-    for found, wanted in zip(run(mended.model, {"x": x}), expected, strict=True):
+    expected = [eval(by_hand, {**VOCABULARY, "x": x})] if by_hand else yields(meant, {"x": x})
+    for found, wanted in zip(yields(mended.model, {"x": x}), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
     assert reducelower.repair(mended.model).done == ()
 

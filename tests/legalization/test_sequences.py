@@ -6,7 +6,7 @@ import numpy as np
 from onnx import parser
 
 import reducelower
-from tests.adapters.models import run
+from tests.models import run
 
 
 def test_the_plan_tells_of_the_nodes_that_the_model_has() -> None:

@@ -12,8 +12,7 @@ import pytest
 from onnx import ModelProto, checker, parser
 
 import reducelower
-from tests.adapters.single import operators_of
-from tests.legalization.running import run
+from tests.models import operators, yields
 
 TEXT = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -44,19 +43,19 @@ def shapes(model: ModelProto) -> list[list[str | int]]:
 def test_what_computed_with_sizes_is_constant(model: ModelProto, target: int) -> None:
     made = reducelower.convert_version(model, target, set_sizes={"batch": 2, "seq": 6, "half": 3})
     checker.check_model(made, full_check=True)
-    assert operators_of(made) == ["Reshape"]
+    assert operators(made) == ["Reshape"]
     assert shapes(made) == [[2, 6, 4], [2, 3, 8]]
     held = {tensor.name for tensor in made.graph.initializer}
     assert "unread" in held
     assert "two" not in held
     feeds = {"x": np.arange(48, dtype=np.float32).reshape(2, 6, 4)}
-    np.testing.assert_array_equal(run(made, feeds)[0], run(model, feeds)[0])
+    np.testing.assert_array_equal(yields(made, feeds)[0], yields(model, feeds)[0])
 
 
 def test_a_size_that_is_not_set_stays_computed(model: ModelProto) -> None:
     made = reducelower.convert_version(model, 18, set_sizes={"batch": 2})
     assert shapes(made) == [[2, "seq", 4], [2, "half", 8]]
-    assert "Div" in operators_of(made)
+    assert "Div" in operators(made)
     assert shapes(model)[0] == ["batch", "seq", 4]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, parser
 
-from tests.adapters.single import converted, operators_of, yields
+from tests.models import converted, operators, yields
 
 
 def model(opset: int, text: str) -> ModelProto:
@@ -20,7 +20,7 @@ def test_the_sizes_of_one_value_are_asked_for_once() -> None:
         "{ y = Shape <start = 0, end = 1> (x) z = Shape <start = 1> (x) }",
     )
     after = converted(before, 13)
-    assert sorted(operators_of(after)) == ["Shape", "Slice", "Slice"]
+    assert sorted(operators(after)) == ["Shape", "Slice", "Slice"]
     feeds = {"x": np.zeros((2, 3, 4), np.float32)}
     for ours, expected in zip(yields(after, feeds), yields(before, feeds), strict=True):
         np.testing.assert_array_equal(ours, expected)
@@ -37,7 +37,7 @@ TURNED_TWICE = (
 def test_tables_of_the_same_angles_are_made_once() -> None:
     before = model(23, TURNED_TWICE)
     after = converted(before, 13)
-    assert len(operators_of(after)) == 15
+    assert len(operators(after)) == 15
     assert {value.name for value in after.graph.value_info} <= {
         name for node in after.graph.node for name in node.output
     }
@@ -53,4 +53,4 @@ def test_values_of_other_angles_are_not_shared() -> None:
     text = TURNED_TWICE.replace("float[2, 3, 4] s)", "float[2, 3, 4] s, float[2, 3, 4] t)").replace(
         "(k, c, s)", "(k, c, t)"
     )
-    assert len(operators_of(converted(model(23, text), 13))) == 18
+    assert len(operators(converted(model(23, text), 13))) == 18

@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser, shape_inference
 from onnx.reference import ReferenceEvaluator
 
-from tests.adapters.single import converted
+from tests.models import converted
 
 DEQUANTIZE = "(uint16[3] x) => (float[3] y) <float s = {0.5}, uint16 z = {7}> { y = DequantizeLinear (x, s, z) }"
 NORMALIZE = "(float[2, 3, 8] x, float[8] s) => (float[2, 3, 8] y) { y = RMSNormalization (x, s) }"

@@ -12,7 +12,7 @@ from reducelower import ConversionError, Target, check, legalize, load_runtime
 from reducelower.conformance.feature_cases import feature_cases
 from reducelower.legalization.whole.features import inlined
 from reducelower.model.document import Document
-from tests.legalization.running import run
+from tests.models import yields
 from tests.runtimes.toaster import runtime
 
 CASES = {case.operator: case for case in feature_cases(18)}
@@ -29,7 +29,7 @@ def test_a_feature_that_a_runtime_lacks_is_done_away_with(feature: str) -> None:
     case = CASES[feature]
     source = onnx.load_model_from_string(case.model)
     made = legalize(source, toaster(feature))
-    for found, expected in zip(run(made.model, dict(case.inputs)), case.expected, strict=True):
+    for found, expected in zip(yields(made.model, dict(case.inputs)), case.expected, strict=True):
         np.testing.assert_array_equal(found, expected)
     onnx.checker.check_model(made.model, full_check=True)
     assert not check(made.model, target=toaster(feature)).fitted

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
 from onnx.external_data_helper import set_external_data
 
 import reducelower
-from tests.legalization import running
+from tests.models import yields
 
 BELOW = (9, 10, 12, 13, 18, 19, 20)
 X = np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 6)
@@ -34,7 +34,7 @@ def made(text: str, **initializers: np.ndarray) -> ModelProto:
 
 
 def run(model: ModelProto) -> np.ndarray:
-    return running.run(model, {"x": X})[0]
+    return yields(model, {"x": X})[0]
 
 
 def by_channel() -> tuple[ModelProto, np.ndarray]:

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from reducelower.types import Inference
-from tests.adapters.models import run
+from tests.models import run
 from tests.table import VOCABULARY, combinations, rows
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3, "my" : 1]>\n'

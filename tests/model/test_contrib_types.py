@@ -12,7 +12,7 @@ from onnx import parser
 import reducelower
 from reducelower.model.schemas import element_type_name
 from reducelower.types.ranks import CONTRIB, UNLISTED, Output
-from tests.adapters.models import run
+from tests.models import run
 
 binding = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 

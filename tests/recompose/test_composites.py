@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 import reducelower
 from reducelower.recompose import raise_with_plan
 from reducelower.recompose.expressions import Form, forms_of, known_composites
-from tests.legalization.running import run
+from tests.models import yields
 from tools.spelled import Written, choices, right, values
 
 FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
@@ -25,7 +25,7 @@ DATA = Path(__file__).parents[1] / "data" / "normalizations"
 
 
 def ran(model: ModelProto, data: np.ndarray) -> np.ndarray:
-    return run(model, {model.graph.input[0].name: data})[0]
+    return yields(model, {model.graph.input[0].name: data})[0]
 
 
 def axes_of(form: Form) -> tuple[int, ...]:

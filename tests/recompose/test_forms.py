@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 import reducelower
 from reducelower.recompose import raise_with_plan
-from tests.legalization.running import run
+from tests.models import yields
 from tests.recompose.listed import changed, operators_by_graph
 
 DATA = np.random.default_rng(5).uniform(0.5, 2.5, (2, 3, 4)).astype(np.float32)
@@ -57,7 +57,7 @@ def test_a_form_becomes_its_operator_and_keeps_its_numbers(name: str) -> None:
     given, op_type = form(name), FORMS[name]["becomes"]
     raised = raise_with_plan(given)
     assert operators(given) == [op_type]
-    (result,) = run(raised.model, {"x": DATA})
+    (result,) = yields(raised.model, {"x": DATA})
     np.testing.assert_allclose(result, eval(FORMS[name]["gives"], {**vars(np), "x": DATA}), rtol=1e-5)
     (site,) = raised.plan.sites
     assert (site.op_type, site.raised_from) == (op_type, tuple(range(len(given.graph.node))))
@@ -73,7 +73,7 @@ def test_a_squeezed_maximum_is_raised_without_the_reduced_dimension() -> None:
     given = model(body, output="float[r0, r2] y")
     raised = reducelower.raise_reductions(given)
     assert [node.op_type for node in raised.graph.node] == ["ReduceLogSumExp"]
-    (result,) = run(raised, {"x": DATA})
+    (result,) = yields(raised, {"x": DATA})
     np.testing.assert_allclose(result, _lse(DATA)[:, 0], rtol=1e-5)
 
 
@@ -81,8 +81,8 @@ def test_a_naive_form_gains_the_range_of_the_operator() -> None:
     given = form("LogSumExp")
     large = np.full((2, 3, 4), 500, np.float32)
     with np.errstate(over="ignore"):
-        assert np.isinf(run(given, {"x": large})[0]).all()
-    (result,) = run(reducelower.raise_reductions(given), {"x": large})
+        assert np.isinf(yields(given, {"x": large})[0]).all()
+    (result,) = yields(reducelower.raise_reductions(given), {"x": large})
     np.testing.assert_allclose(result, 500 + np.log(3), rtol=1e-6)
 
 
@@ -142,7 +142,7 @@ def test_a_constant_that_adds_a_dimension_stays_where_the_result_states_it(body:
     given = model(body, output="float[r0, r1, r2, r3] y", initializers=initializers)
     raised = reducelower.raise_reductions(given)
     assert composites(raised) == composites(given)
-    (before,), (after,) = run(given, {"x": DATA}), run(raised, {"x": DATA})
+    (before,), (after,) = yields(given, {"x": DATA}), yields(raised, {"x": DATA})
     assert before.shape == after.shape
 
 
@@ -196,7 +196,7 @@ def test_a_form_with_any_node_changed_is_no_form(op_type: str) -> None:
     for other in changed(expanded):
         raised = reducelower.raise_reductions(other)
         assert composites(raised) in ([], ["ReduceL1"])
-        result, expected = run(raised, {"x": DATA})[0], run(other, {"x": DATA})[0]
+        result, expected = yields(raised, {"x": DATA})[0], yields(other, {"x": DATA})[0]
         # What overflowed may be right now.
         held = np.isfinite(expected)
         np.testing.assert_allclose(result[held], expected[held], rtol=1e-4)
@@ -239,5 +239,5 @@ def test_axes_that_are_constant_and_empty_are_no_hindrance(opset: int, noop: int
     data = np.float32([[1, -2, 3], [-4, 5, -6]])
     raised = reducelower.raise_reductions(model)
     onnx.checker.check_model(raised, full_check=True)
-    (result,) = run(raised, {"x": data})
+    (result,) = yields(raised, {"x": data})
     np.testing.assert_array_equal(result, np.abs(data) if noop else [[21]])

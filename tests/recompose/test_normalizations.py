@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower.recompose import raise_with_plan
-from tests.legalization.running import run
+from tests.models import yields
 from tests.recompose.listed import changed
 
 CASES = {
@@ -103,6 +103,6 @@ def test_a_body_with_any_node_or_number_changed_computes_what_it_did(name: str) 
     shape = [size.dim_value for size in given.graph.input[0].type.tensor_type.shape.dim]
     x = random.normal(size=shape).astype(np.float32)
     for other in changed(expanded):
-        before, after = (run(each, {"x": x})[0] for each in (other, reducelower.raise_reductions(other)))
+        before, after = (yields(each, {"x": x})[0] for each in (other, reducelower.raise_reductions(other)))
         held = np.isfinite(before)
         np.testing.assert_allclose(after[held], before[held], rtol=1e-4, atol=1e-5)

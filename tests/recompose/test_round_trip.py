@@ -13,7 +13,7 @@ from onnx import ModelProto
 import reducelower
 from reducelower.recompose import raise_with_plan
 from tests.legalization.models import FORMS, Case, sample
-from tests.legalization.running import run
+from tests.models import yields
 from tests.pairwise import pairwise
 from tests.recompose.listed import operators_by_graph
 
@@ -80,7 +80,7 @@ def check_case(case: Case, book: str) -> None:
     raised = reducelower.raise_reductions(expanded)
     onnx.checker.check_model(raised, full_check=True)
     assert _computing(raised) == _computing(model)
-    (result,) = run(raised, {"x": data})
+    (result,) = yields(raised, {"x": data})
     expected = case.expected(data)
     assert result.shape == expected.shape
     np.testing.assert_allclose(

@@ -19,7 +19,7 @@ from reducelower.options import Settings, Target
 from reducelower.scope.graph import GraphScope
 from reducelower.types import Resolver
 from reducelower.types.node_inference import NodeInference
-from tests.adapters.single import yields
+from tests.models import yields
 from tests.watching import calls_of
 from tools.node_cases import Case, cases
 

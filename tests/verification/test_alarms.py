@@ -15,8 +15,7 @@ from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.inputs.made import InputSpec
 from reducelower.verification.judging.compare import is_of_last_digits, is_slight
 from reducelower.verification.judging.judge import judge
-
-from .models import model
+from tests.models import model
 
 
 @pytest.mark.opset(23)

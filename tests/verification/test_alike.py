@@ -7,8 +7,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower import convert_version
 from reducelower.verification import verify
-
-from .models import model
+from tests.models import model
 
 SIZES = (40, 60)
 

@@ -19,9 +19,9 @@ from reducelower.verification.running.source import OutOfTimeError, Source
 from reducelower.verification.whole.comparison import Comparison
 from reducelower.verification.whole.in_runtime import SourceRuns, verify_in
 from reducelower.verification.whole.runs import Request
+from tests.models import model
 
 from .clocks import Looked
-from .models import model
 
 GRAPH = "g (double[1, 1, 3, 4] x) => (double[1, 1, 3, 4] y)"
 SOURCE = model(f"{GRAPH} {{ y = Abs (x) }}")

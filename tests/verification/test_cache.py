@@ -18,9 +18,9 @@ from reducelower.verification import SiteVerification, verify_regions
 from reducelower.verification.checking.cache import Cache, default_folder, forget
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import Tally
+from tests.models import model
 
 from .clocks import Looked
-from .models import model
 
 Cli = Callable[..., Any]
 

@@ -9,8 +9,8 @@ import pytest
 
 from reducelower.verification.operators import column
 from reducelower.verification.regions.meanings import meaning
+from tests.models import model
 
-from .models import model
 from .planned import planned
 
 

@@ -8,8 +8,7 @@ import pytest
 from reducelower.verification import RUNTIMES, verify
 from reducelower.verification.running.runtimes import OnnxRuntime, Session
 from reducelower.verification.running.source import Source, default_opset
-
-from .models import model
+from tests.models import model
 
 CHAIN = (
     "g (float[N, M] x) => (float[N, 1] y) { [scale] a = Abs (x)  [norm] b = ReduceMax <axes = [1]> (a)"

@@ -17,9 +17,9 @@ from reducelower.verification.running.evaluator import Evaluator
 from reducelower.verification.running.reference_gaps import wrong_in_reference
 from reducelower.verification.running.runtimes import runtime_named
 from reducelower.verification.running.source import CannotRunError, Source
+from tests.models import model
 from tests.table import combinations, rows
 
-from .models import model
 from .tables import FIELDS, evaluated, given, written
 
 ROWS = rows(Path(__file__).with_name("evaluated.toml"), fields={*FIELDS, "gives", "rtol", "fails"})

@@ -7,8 +7,7 @@ import pytest
 
 from reducelower.verification.judging.conditioning import Exactness
 from reducelower.verification.judging.witness import Differing, Witness
-
-from .models import model
+from tests.models import model
 
 
 @pytest.mark.parametrize(("value", "is_exact"), [(0.5, True), (3.0, True), (0.1, False), (1e-9, False)])

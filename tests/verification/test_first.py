@@ -7,8 +7,7 @@ import pytest
 
 from reducelower import Target, legalize
 from reducelower.verification import verify
-
-from .models import model
+from tests.models import model
 
 LAYERS = """g (float[2, 3] x) => (float[2, 3] y)
 <float[3, 3] w = {{1, 2, 3, 4, 5, 6, 7, 8, 9}}, float[3, 3] v = {{0, 1, 0, {weight}, 0, 1, 1, 0, 0}}>

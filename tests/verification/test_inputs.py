@@ -12,8 +12,7 @@ from reducelower.verification.feeding.filling import sprinkled
 from reducelower.verification.feeding.limits import Limits
 from reducelower.verification.feeding.sets import Sets
 from reducelower.verification.inputs.made import InputSpec, bindings, input_specs, make_feeds, random_array
-
-from .models import model
+from tests.models import model
 
 SPECS = (
     InputSpec("a", TensorProto.FLOAT, ("batch", 3, None)),

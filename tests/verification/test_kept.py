@@ -13,9 +13,7 @@ from onnx import ModelProto, numpy_helper
 from reducelower.verification import RUNTIMES, verify
 from reducelower.verification.running.runtimes import OnnxRuntime, Session
 from reducelower.verification.running.source import Source
-from tests.adapters.models import run
-
-from .models import model
+from tests.models import model, run
 
 CHAIN = "g (float[N, 8] x) => (float[N, 8] y) { a = Abs (x)  b = MatMul (a, w)  c = Softmax (b)  y = Neg (c) }"
 WEIGHT = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)

@@ -18,9 +18,9 @@ from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.lemmas import settled
 from reducelower.verification.regions.align import align
 from reducelower.verification.running.clock import Clock
+from tests.models import model
 
 from .clocks import Looked
-from .models import model
 
 Change = Callable[[NodeProto], object]
 

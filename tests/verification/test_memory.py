@@ -25,9 +25,9 @@ from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRunt
 from reducelower.verification.running.sizes import inferred
 from reducelower.verification.running.source import CannotRunError, Source, with_outputs
 from tests.forked import ended, forked
+from tests.models import model
 from tests.table import rows
 
-from .models import model
 from .tables import written
 
 needs_peaks = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")

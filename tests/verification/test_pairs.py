@@ -17,9 +17,9 @@ import pytest
 from onnx import helper
 
 from reducelower.verification import verify
+from tests.models import model
 from tests.table import combinations
 
-from .models import model
 from .tables import FIELDS, evaluated, filled, given, holding, is_verdict, written
 
 VERDICTS = ("different", "equivalent", "not shown", "not different")

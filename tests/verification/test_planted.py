@@ -12,9 +12,8 @@ from onnx import ModelProto
 from reducelower.batch import Outcome, Settings, Task, convert_file
 from reducelower.model.schemas import REDUCTIONS
 from reducelower.options import Target
+from tests.models import model
 from tests.table import rows
-
-from .models import model
 
 OPERATORS = sorted(REDUCTIONS)
 

@@ -20,8 +20,7 @@ from reducelower.verification.running.conditions import CPU, conditions, under
 from reducelower.verification.running.providers import provider_named
 from reducelower.verification.running.runtimes import OnnxRuntime
 from reducelower.verification.running.source import Source
-
-from .models import model
+from tests.models import model
 
 Cli = Callable[..., Any]
 

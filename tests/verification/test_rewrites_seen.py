@@ -17,9 +17,8 @@ from reducelower.types import Inference
 from reducelower.verification import verify_regions
 from reducelower.verification.regions.align import align
 from reducelower.verification.regions.claims import Claim
+from tests.models import model
 from tools.verification.faults import plant
-
-from .models import model
 
 MODELS = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
 TARGETS = (9, 13, 21)

@@ -14,8 +14,7 @@ from onnx import TensorProto, helper
 from reducelower import expand, verify
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
 from reducelower.verification.running.source import CannotRunError, Source
-
-from .models import model
+from tests.models import model
 
 
 def options_of(source: Source) -> Any:

@@ -7,8 +7,8 @@ from onnx import TensorProto, helper, parser
 from reducelower import expand
 from reducelower.recompose.run import raise_with_plan
 from reducelower.verification import verify
+from tests.models import model
 
-from .models import model
 from .planned import rewrite
 
 

@@ -12,9 +12,9 @@ from reducelower.verification import Tolerance, verify_regions
 from reducelower.verification.checking import cache
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.tally import Tally
+from tests.models import model
 
 from .clocks import Looked
-from .models import model
 from .planned import Rewrite, planned, rewrite
 
 

@@ -12,8 +12,7 @@ from onnx import parser
 from reducelower import convert_version
 from reducelower.verification import verify, verify_regions
 from reducelower.verification.feeding.roles import Role
-
-from .models import model
+from tests.models import model
 
 RESHAPED = "g (float[B, L, H, D] x) => (float[a, b, c] y) <int64[3] s = {%s}> { %s }"
 PADDED = "g (float[A, B, C] x, int64[n] p) => (float[d, e, f] y) { y = Pad (x, p) }"

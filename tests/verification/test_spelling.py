@@ -13,8 +13,8 @@ from reducelower.verification.regions.align import align
 from reducelower.verification.regions.cut import cut_region
 from reducelower.verification.regions.pairs import small_models
 from reducelower.verification.regions.places import Place
+from tests.models import model
 
-from .models import model
 from .planned import rewrite
 
 AXES = {

@@ -8,8 +8,7 @@ from onnx import numpy_helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.verification import load_array, load_test_data, verify
-
-from .models import model
+from tests.models import model
 
 ADD = "g (float[2] a, float[2] b) => (float[2] y) { y = Sub (a, b) }"
 

@@ -18,9 +18,9 @@ from reducelower.verification import verify, verify_regions
 from reducelower.verification.checking.cache import forget
 from reducelower.verification.checking.checker import Checker
 from reducelower.verification.checking.sites import Regions
+from tests.models import model
 
 from .clocks import Looked
-from .models import model
 
 HEAD = "g (float[2, 3] x) => (float[2, 3] y)"
 SAME = model(f"{HEAD} {{ a = Neg (x)  y = Neg (a) }}", 18)

@@ -13,8 +13,7 @@ from reducelower.verification import verify
 from reducelower.verification.running.runtimes import OnnxRuntime, ReferenceRuntime
 from reducelower.verification.running.source import Source
 from reducelower.verification.running.weights import held_by, held_name, is_held, with_weights, without_weights
-
-from .models import model
+from tests.models import model
 
 SIZE = 200
 X = np.random.default_rng(1).standard_normal((2, SIZE)).astype(np.float32)

@@ -10,8 +10,7 @@ import pytest
 
 from reducelower.verification import verify
 from reducelower.verification.feeding.shapes import has_empty_window, is_ruled_out
-
-from .models import model
+from tests.models import model
 
 POOLED = """g (float[1, 2, H, W] x) => (float[a, b, c] y)
 <int64[3] s = {0, 2, -1}, float[2] scale = {1, 1}, float[2] bias = {0, 0}>
@@ -42,7 +41,7 @@ def test_parts_without_elements_that_no_window_left_are_no_reason() -> None:
 def test_a_normalization_behind_a_window_is_verified_and_survives() -> None:
     code = f"""
 from reducelower.verification import verify
-from tests.verification.models import model
+from tests.models import model
 body = {POOLED!r}
 given = model(body)
 other = model(body.replace("InstanceNormalization (", "InstanceNormalization <epsilon = 0.5> ("))
@@ -66,7 +65,7 @@ def test_ranks_that_a_kernel_does_not_survive_are_ruled_out(rank: int, expected:
 def test_a_sequence_of_unknown_rank_is_verified_and_survives() -> None:
     code = f"""
 from reducelower.verification import verify
-from tests.verification.models import model
+from tests.models import model
 given, other = model({REVERSED!r}), model({REVERSED!r}.replace("y = ", "z = Neg (x) y = ").replace("> (x", "> (z"))
 assert verify(given, given).verdict == "equivalent"
 assert verify(given, other).verdict == "different"

@@ -20,7 +20,7 @@ from onnx import ModelProto, TensorProto, helper
 from reducelower import convert_version
 from reducelower.errors import ConversionError
 from reducelower.verification import Verification, verify
-from tests.verification.models import model
+from tests.models import model
 from tools.sessions import unoptimized
 
 from .faults import FAULTS, plant

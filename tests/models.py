@@ -1,4 +1,4 @@
-"""Small models around one node, and what onnxruntime makes of them before and after conversion."""
+"""Small models, and what runtimes make of them before and after conversion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 import reducelower
@@ -17,6 +18,26 @@ Feeds = Mapping[str, Any]
 
 
 def model(
+    graph: str, opset: int = 18, ir_version: int = 8, more: str = "", *, imports: str = "", **held: Any
+) -> ModelProto:
+    """A model in ONNX text.
+
+    Args:
+        graph: inputs, outputs, initializers and nodes, with or without the name of the graph.
+        opset: the opset version.
+        ir_version: the IR version.
+        more: functions, of the domain local if nothing else is imported.
+        imports: versions of other domains.
+        held: values of further initializers.
+    """
+    others = imports or ('"local": 1' if more else "")
+    head = f'<ir_version: {ir_version}, opset_import: ["": {opset}{others and ", "}{others}]>'
+    made = parser.parse_model(f"{head} {'g ' if graph.lstrip().startswith('(') else ''}{graph} {more}")
+    made.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in held.items())
+    return made
+
+
+def model_of(
     nodes: Sequence[NodeProto],
     feeds: Feeds,
     opset: int,
@@ -65,16 +86,28 @@ def one(
     """A model of one node, which reads the feeds and then the constants unless its inputs are given."""
     names = list(inputs) if inputs is not None else [*feeds, *(constants or {})]
     node = helper.make_node(op_type, names, outputs, name="node", **attributes)
-    return model([node], feeds, opset, outputs=[name for name in outputs if name], constants=constants, ranked=ranked)
+    return model_of(
+        [node], feeds, opset, outputs=[name for name in outputs if name], constants=constants, ranked=ranked
+    )
 
 
 def run(made: ModelProto, feeds: Feeds) -> list[Any]:
+    """What onnxruntime yields; nothing is optimized, so that every node runs as written."""
     return list(unoptimized(made).run(None, dict(feeds)))
 
 
-def converted(made: ModelProto, target: int) -> ModelProto:
+def yields(made: ModelProto, feeds: Feeds) -> list[Any]:
+    """What a model yields for those feeds that it takes, in onnx's evaluator where onnxruntime has no kernels."""
+    taken = {value.name: feeds[value.name] for value in made.graph.input}
+    opset = next(entry.version for entry in made.opset_import if entry.domain in ("", "ai.onnx"))
+    if 7 <= opset <= 26 and not {value.dtype.name for value in taken.values()} & {"uint32", "uint64", "bfloat16"}:
+        return run(made, taken)
+    return [np.asarray(value) for value in ReferenceEvaluator(made).run(None, taken)]
+
+
+def converted(made: ModelProto, target: int, **settings: Any) -> ModelProto:
     """The model at another opset version, which the full checker passes."""
-    result = reducelower.convert_version(made, target)
+    result = reducelower.convert_version(made, target, **settings)
     onnx.checker.check_model(result, full_check=True)
     return result
 
@@ -100,6 +133,15 @@ def refusal(made: ModelProto, target: int) -> str:
 def operators(made: ModelProto) -> list[str]:
     """The operators of the main graph, in order."""
     return [node.op_type for node in made.graph.node]
+
+
+def everywhere(made: ModelProto) -> set[str]:
+    """The operators of all graphs and functions."""
+    found, holders = set(), [made.graph, *made.functions]
+    for holder in holders:
+        found |= {node.op_type for node in holder.node}
+        holders += [given.g for node in holder.node for given in node.attribute if given.HasField("g")]
+    return found
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:
