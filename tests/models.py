@@ -18,7 +18,7 @@ Feeds = Mapping[str, Any]
 
 
 def model(
-    graph: str, opset: int = 18, ir_version: int = 8, more: str = "", *, imports: str = "", **held: Any
+    graph: str, opset: int = 18, ir_version: int = 8, functions: str = "", *, imports: str = "", **held: Any
 ) -> ModelProto:
     """A model in ONNX text.
 
@@ -26,13 +26,13 @@ def model(
         graph: inputs, outputs, initializers and nodes, with or without the name of the graph.
         opset: the opset version.
         ir_version: the IR version.
-        more: functions, of the domain local if nothing else is imported.
+        functions: functions, of the domain local if nothing else is imported.
         imports: versions of other domains.
         held: values of further initializers.
     """
-    others = imports or ('"local": 1' if more else "")
+    others = imports or ('"local": 1' if functions else "")
     head = f'<ir_version: {ir_version}, opset_import: ["": {opset}{others and ", "}{others}]>'
-    made = parser.parse_model(f"{head} {'g ' if graph.lstrip().startswith('(') else ''}{graph} {more}")
+    made = parser.parse_model(f"{head} {'g ' if graph.lstrip().startswith('(') else ''}{graph} {functions}")
     made.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in held.items())
     return made
 
@@ -98,7 +98,7 @@ def run(made: ModelProto, feeds: Feeds) -> list[Any]:
 
 def yields(made: ModelProto, feeds: Feeds) -> list[Any]:
     """What a model yields for those feeds that it takes, in onnx's evaluator where onnxruntime has no kernels."""
-    taken = {value.name: feeds[value.name] for value in made.graph.input}
+    taken = {value.name: feeds[value.name] for value in made.graph.input if value.name in feeds}
     opset = next(entry.version for entry in made.opset_import if entry.domain in ("", "ai.onnx"))
     if 7 <= opset <= 26 and not {value.dtype.name for value in taken.values()} & {"uint32", "uint64", "bfloat16"}:
         return run(made, taken)

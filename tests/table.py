@@ -20,8 +20,8 @@ Its fields:
 - ``graph``: in place of ``nodes``, all that stands behind the name of a graph: inputs, outputs, initializers, nodes.
   ``functions``: functions of the domain local; ``imports``: versions of other domains; ``ir``: the IR version, or it
   is 8; ``unchecked``: true of a graph that the checker refuses and runtimes take.
-- ``without``: operators that are not to remain; ``options``: further arguments of `legalize`, such as
-  ``options.ranks = { x = 3 }``.
+- ``without``: operators that are not to remain; ``without_types``: element types that nothing added computes in;
+  ``options``: further arguments of `legalize`, such as ``options.ranks = { x = 3 }``.
 - ``facts``: what is true of the runtime that it is fitted to, each as in a target file, or ``runtime``: the name of a
   shipped one; it may choose the opset version unless there is a ``to``.
 - ``each``: parameters and their values. They are filled into texts at ``$name``, and are names in expressions. Every
@@ -84,7 +84,8 @@ VOCABULARY = {
     "int64s": int64s,
 }
 FIELDS = {
-    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "without", "options",
+    "nodes", "graph", "functions", "imports", "ir", "unchecked", "from", "to", "facts", "runtime", "without",
+    "without_types", "options",
     "each", "let", "given", "constants", "ranked", "stated", "gives", "becomes", "most", "uses", "never", "keeps",
     "functions_left", "noted", "chooses", "holds", "refused", "by", "rtol", "atol",
 }  # fmt: skip
@@ -167,9 +168,17 @@ def _check(row: Row, chosen: Mapping[str, Any]) -> None:
 def _rewritten(row: Row, chosen: Mapping[str, Any], source: ModelProto, opset: int | None) -> Legalized:
     facts = facts_of(row, chosen)
     made_up = runtime(*facts) if facts else None
-    without = {_filled(kind, chosen) for kind in row.get("without", ())}
-    target = reducelower.Target(opset, without, runtime=load_runtime(row["runtime"]) if "runtime" in row else made_up)
-    legalized = reducelower.legalize(source, target, **row.get("options", {}))
+    target = reducelower.Target(
+        opset,
+        {_filled(kind, chosen) for kind in row.get("without", ())},
+        row.get("without_types", ()),
+        load_runtime(row["runtime"]) if "runtime" in row else made_up,
+    )
+    options = {
+        name: _filled(value, chosen) if isinstance(value, str) else value
+        for name, value in row.get("options", {}).items()
+    }
+    legalized = reducelower.legalize(source, target, **options)
     _check_whole(legalized.model)
     return legalized
 

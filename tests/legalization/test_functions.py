@@ -31,16 +31,6 @@ def test_the_plan_tells_of_the_nodes_beside_functions_that_are_inlined() -> None
     assert reducelower.verify(model, legal.model, plan=legal.plan).equivalent
 
 
-def test_a_tensor_that_a_call_gives_is_verified() -> None:
-    model = calling(
-        13,
-        "(float[3,2,5] x) => (float[3,1,5] y)",
-        "y = local.F <given: tensor = int64[2] {1, 1}> (x)",
-        "<given> (x) => (y) { a = Constant <value: tensor = @given> () y, rest = Split <axis: int = 1> (x, a) }",
-    )
-    assert reducelower.verify(model, reducelower.convert_version(model, 9)).equivalent
-
-
 def test_an_in_place_conversion_copies_functions_as_well() -> None:
     model = calling(
         18,
@@ -52,18 +42,6 @@ def test_an_in_place_conversion_copies_functions_as_well() -> None:
     expected = reducelower.convert_version(model, 13)
     reducelower.convert_version(model, 13, in_place=True)
     assert model == expected
-
-
-@pytest.mark.parametrize("rules", ["spec", "stable", "core"])
-def test_casts_below_opset_6_which_state_no_type_do_not_make_a_function_invalid(rules: str) -> None:
-    model = calling(
-        3,
-        "(uint32[2,3,1] x) => (uint32[1,1,1] y)",
-        "y = local.F (x)",
-        "(x) => (y) { y = ReduceLogSumExp <keepdims = 1> (x) }",
-    )
-    with pytest.raises(reducelower.ConversionError, match="inference does not read the Cast of opset 5"):
-        reducelower.expand(model, rules=rules)
 
 
 @pytest.mark.parametrize(("domain", "name"), [("local", "F"), ("a/b", "F"), ("local", "F/G"), ("a/b/c", "/F/")])

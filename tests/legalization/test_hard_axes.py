@@ -75,24 +75,3 @@ def test_sparse_initializers_are_no_constants_but_no_obstacle() -> None:
     data = sample(np.float32)
     (y,) = yields(converted, {"x": data})
     np.testing.assert_array_equal(y, data.max(1, keepdims=True))
-
-
-def test_the_plan_says_what_dynamic_axes_cost() -> None:
-    (site,) = reducelower.check(dynamic_model("ReduceMax", 18, None, None), 13).sites
-    assert site.rule == "axes known at run time: 3 conditional reductions"
-    (site,) = reducelower.check(dynamic_model("ReduceL1", 18, None, None), 13).sites
-    assert site.rule == "stable/ReduceL1, for axes known at run time"
-
-
-@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceL2"])
-def test_branches_that_are_written_state_their_rank(op_type: str) -> None:
-    """OpenCV 5 ends on one of unknown rank."""
-    model = parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["": 18]> g (float[2, n, 3] x, int64[k] a) => (float[p, q, r] y)
-        {{ y = {op_type} (x, a) }}"""
-    )
-    made = reducelower.convert_version(model, 13)
-    branches = [attribute.g for node in made.graph.node for attribute in node.attribute if attribute.HasField("g")]
-    assert branches
-    for branch in branches:
-        assert [len(value.type.tensor_type.shape.dim) for value in branch.output] == [3]

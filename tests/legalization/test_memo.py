@@ -9,10 +9,8 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
-from reducelower import ConversionError, Target
-from reducelower.adapters import registry
-from reducelower.adapters.builder import Writer
-from reducelower.legalization import legality, run
+from reducelower import Target
+from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
 from reducelower.legalization.node_rewriter import NodeRewriter
 from reducelower.model.document import Document
@@ -172,28 +170,6 @@ def test_what_a_rule_asks_of_another_value_holds_for_its_node_only() -> None:
     assert scope.is_repeatable
     scope.rank("x")
     assert not scope.is_repeatable
-
-
-def test_nodes_that_a_rule_asks_a_new_question_about_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse_what_is_read(op: Writer) -> None:
-        if op.scope.is_read(op.node.output[0]):
-            raise reducelower.errors.RefusedError(f"{op.node.output[0]} is read")
-
-    caches = (registry._crossing, registry.crossings, legality._shipped)
-    monkeypatch.setitem(registry._LOWERS, ("Relu", 14), refuse_what_is_read)
-    for cache in caches:
-        cache.cache_clear()
-    model = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 14]>
-        g (float[2] x) => (float[2] y) { unread = Relu(x) b = Relu(x) y = Relu(b) }"""
-    )
-    try:
-        with pytest.raises(ConversionError) as found:
-            reducelower.convert_version(model, 13)
-    finally:
-        for cache in caches:
-            cache.cache_clear()
-    assert [refusal.reason for refusal in found.value.refusals] == ["b is read", "y is read"]
 
 
 def test_refusals_name_each_node_and_its_values() -> None:

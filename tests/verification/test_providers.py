@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ import pytest
 
 from reducelower import verify
 from reducelower.failures import SettingError
-from reducelower.verification.running import providers
 from reducelower.verification.running.conditions import CPU, conditions, under
 from reducelower.verification.running.providers import provider_named
 from reducelower.verification.running.runtimes import OnnxRuntime
@@ -29,12 +30,32 @@ OTHERS = sorted(set(onnxruntime.get_available_providers()) - {CPU})
 other = pytest.param(OTHERS[0] if OTHERS else "", marks=pytest.mark.skipif(not OTHERS, reason="there is only the CPU"))
 
 
+class OtherBuild(ModuleType):
+    """A build of onnxruntime that has CUDA, and starts it at the first try."""
+
+    def __init__(self) -> None:
+        super().__init__("onnxruntime")
+        self.__spec__ = ModuleSpec("onnxruntime", None, origin="elsewhere")
+        self.asked: list[list[str]] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(onnxruntime, name)
+
+    def get_available_providers(self) -> list[str]:
+        return ["CUDAExecutionProvider", "DmlExecutionProvider", CPU]
+
+    def InferenceSession(self, model: bytes, options: object, providers: list[str]) -> object:  # noqa: N802
+        self.asked.append(providers)
+        started = [CPU] if len(self.asked) > 1 else [*providers, CPU]
+        return SimpleNamespace(get_providers=lambda: started)
+
+
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An onnxruntime that says it has CUDA."""
-    monkeypatch.setattr(
-        onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", "DmlExecutionProvider", CPU]
-    )
+def cuda(monkeypatch: pytest.MonkeyPatch) -> OtherBuild:
+    """An onnxruntime that has CUDA, installed in place of the one that is."""
+    build = OtherBuild()
+    monkeypatch.setitem(sys.modules, "onnxruntime", build)
+    return build
 
 
 @pytest.mark.parametrize(
@@ -48,31 +69,21 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cpu", CPU),
     ],
 )
-def test_names_have_no_case_and_need_no_ending(name: str, found: str, cuda: None) -> None:
+def test_names_have_no_case_and_need_no_ending(name: str, found: str, cuda: OtherBuild) -> None:
     assert provider_named(name) == found
 
 
-def test_a_provider_that_is_not_there_is_told_with_those_that_are(cuda: None) -> None:
+def test_a_provider_that_is_not_there_is_told_with_those_that_are(cuda: OtherBuild) -> None:
     with pytest.raises(SettingError, match=r"provider 'coda'; it has cpu, cuda, dml; did you mean 'cuda'\?$"):
         provider_named("coda")
 
 
-def test_a_session_asks_for_the_chosen_provider(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
-
-    class Session:
-        def __init__(self, model: bytes, options: object, providers: list[str]) -> None:
-            asked.append(providers)
-
-        def get_providers(self) -> list[str]:
-            return [CPU] if len(asked) > 1 else [*asked[-1], CPU]
-
-    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+def test_a_session_asks_for_the_chosen_provider(cuda: OtherBuild) -> None:
     with under(provider=provider_named("cuda")):
         OnnxRuntime().load(Source(RELU))
         with pytest.raises(SettingError, match="onnxruntime could not start CUDAExecutionProvider"):
             OnnxRuntime().load(Source(RELU))
-    assert asked[0] == ["CUDAExecutionProvider"]
+    assert cuda.asked[0] == ["CUDAExecutionProvider"]
     assert conditions().provider == CPU
 
 
@@ -119,8 +130,8 @@ def test_without_onnxruntime_a_sentence_says_what_to_do(models: Path, tmp_path: 
 
 
 def test_two_builds_over_each_other_are_told_apart_from_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.machinery import ModuleSpec
-
-    monkeypatch.setattr(providers, "find_spec", lambda name: ModuleSpec(name, None, is_package=True))
+    broken = ModuleType("onnxruntime")
+    broken.__spec__ = ModuleSpec("onnxruntime", None, is_package=True)
+    monkeypatch.setitem(sys.modules, "onnxruntime", broken)
     with pytest.raises(SettingError, match="installed over each other: uninstall both"):
         verify(RELU, RELU, inputs={"x": np.zeros(2, np.float32)})
